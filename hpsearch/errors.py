@@ -1,0 +1,112 @@
+"""What can go wrong in a way its reader can mend. Imports nothing.
+
+The tree of errors:
+
+    HpsearchError
+    ├── UserError                a mistake in a study file, data or arguments      exit 2
+    │   ├── SpecError            the study file: every problem, each with its place
+    │   ├── DataError            the data a task was pointed at
+    │   ├── FilterError          a --where or --sort expression
+    │   ├── StudyExists          a name is taken; resume it instead
+    │   └── StudyNotFound        no study of that name in this database
+    ├── Unreachable              the database or the cluster cannot be reached     exit 3
+    │   ├── StoreUnreachable
+    │   ├── SchemaMismatch       the database is older or newer than this program
+    │   └── ClusterUnreachable
+    ├── StudyHeld                another driver owns the study                     exit 4
+    │   └── LeaseLost            it did own it, and another driver took it over
+    └── Interrupted              stopped by a signal; everything is saved          exit 130
+
+Everything else that escapes is a bug and keeps its traceback (exit 1).
+"""
+
+from __future__ import annotations
+
+
+class HpsearchError(Exception):
+    """Base of all errors written for the reader: what is wrong, and what to do about it.
+
+    Args:
+        message: What is wrong and where, one sentence.
+        hint: What to do next, one sentence; None where the message already says it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
+
+
+class UserError(HpsearchError):
+    """The user's mistake: study file, data or arguments."""
+
+    exit_code = 2
+
+
+class SpecError(UserError):
+    """A study file with problems: all of them, each a finished line with its place and remedy.
+
+    Args:
+        problems: One text per problem, such as
+            ``study.yaml:12: space.lr.low: 0.1 is above high (0.01); swap them``.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
+        super().__init__("\n".join([f"{count} found:", *(f"  {p}" for p in problems)]))
+        self.problems = problems
+
+
+class DataError(UserError):
+    """The data a task was pointed at cannot be used as it is."""
+
+
+class FilterError(UserError):
+    """A --where or --sort expression that does not parse or names an unknown column."""
+
+
+class StudyExists(UserError):
+    """A study of that name is already in the database."""
+
+
+class StudyNotFound(UserError):
+    """No study of that name is in the database."""
+
+
+class Unreachable(HpsearchError):
+    """Something the program depends on cannot be reached or used."""
+
+    exit_code = 3
+
+
+class StoreUnreachable(Unreachable):
+    """The database cannot be opened, read or written."""
+
+
+class SchemaMismatch(Unreachable):
+    """The database's schema version is not the one this program was written for."""
+
+
+class ClusterUnreachable(Unreachable):
+    """The Ray cluster cannot be reached."""
+
+
+class StudyHeld(HpsearchError):
+    """Another driver owns the study."""
+
+    exit_code = 4
+
+
+class LeaseLost(StudyHeld):
+    """This driver owned the study, and another took it over: it may write nothing more."""
+
+
+class Interrupted(HpsearchError):
+    """Stopped by a signal with everything saved."""
+
+    exit_code = 130

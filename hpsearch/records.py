@@ -1,0 +1,265 @@
+"""What a study remembers, as plain objects: one class a table, and the `History` that holds them.
+
+The history is the live state of a study. The driver's brain changes it, the Optuna storage reads and annotates it,
+and at the end of each tick `History.drain` hands everything touched to the store, which writes it in one
+transaction. Loading a study from the database gives the same history back: there is no other memory.
+
+Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+
+from hpsearch.lifecycle import State
+
+
+class StudyState(enum.StrEnum):
+    """Where a study stands."""
+
+    RUNNING = "running"
+    """A driver works on it, or died working on it: the lease tells which."""
+    INTERRUPTED = "interrupted"
+    """Stopped before its end; `hpsearch resume` goes on."""
+    FINISHED = "finished"
+    """Its budget is used, or nothing is left to try."""
+    FAILED = "failed"
+    """Its trials all failed the same way."""
+
+
+class Outcome(enum.StrEnum):
+    """How an attempt ended."""
+
+    COMPLETE = "complete"
+    PAUSED = "paused"
+    PRUNED = "pruned"
+    FAILED = "failed"
+    LOST = "lost"
+    """Its worker, node or driver died; the trial goes back to the queue while attempts remain."""
+    INTERRUPTED = "interrupted"
+    """It was asked to stop and saved its state; does not count against the trial."""
+
+
+@dataclass(slots=True)
+class StudyRecord:
+    """A row of `studies`."""
+
+    id: int
+    name: str
+    spec: str
+    """The study file as it was when the study was created (YAML text; empty for studies made through Optuna)."""
+    directions: tuple[str, ...] = ("minimize",)
+    """One of minimize, maximize or not_set for each objective."""
+    state: StudyState = StudyState.RUNNING
+    reason: str | None = None
+    """Why it ended, for people."""
+    created: float = 0.0
+    ended: float | None = None
+    active_seconds: float = 0.0
+    """Wall-clock seconds a driver has worked on it, over all its drivers."""
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    system_attrs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Report:
+    """A row of `reports`: the metrics of a trial at one resource level. One a (trial, resource)."""
+
+    trial: int
+    resource: float
+    value: float | None
+    """The objective's metric; None when it was not a number."""
+    metrics: dict[str, float]
+    attempt: int | None = None
+    step: int | None = None
+    """Optimizer steps taken."""
+    elapsed: float | None = None
+    """Seconds the trial has trained, over all its attempts."""
+    created: float = 0.0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A row of `attempts`: one execution of a trial on a worker."""
+
+    trial: int
+    number: int
+    worker: str
+    started: float
+    start_resource: float = 0.0
+    reserved_gpu_seconds: float = 0.0
+    node: str | None = None
+    device: str | None = None
+    ended: float | None = None
+    outcome: Outcome | None = None
+    """None while it is live."""
+    gpu_seconds: float = 0.0
+    note: str | None = None
+    """What a lost or failed attempt left to say."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """A row of `trials`: one configuration and what came of it."""
+
+    number: int
+    state: State
+    params: dict[str, Any]
+    seed: int = 0
+    value: float | None = None
+    """The best value of the objective so far; of a complete trial, its result."""
+    resource: float = 0.0
+    """How far it has trained."""
+    rung: int | None = None
+    """The index of the highest rung it has reached."""
+    error_kind: str | None = None
+    """diverged, out_of_memory, timeout, error or lost."""
+    error_text: str | None = None
+    checkpoint: str | None = None
+    """The folder it can continue from."""
+    gpu_seconds: float = 0.0
+    cost: float | None = None
+    """Money, where the study states a price."""
+    speed: float | None = None
+    """Resource trained a second, over the latest attempt."""
+    created: float = 0.0
+    started: float | None = None
+    ended: float | None = None
+    role: str = "search"
+    """search; default (the task's default settings); enqueued (asked for); confirm (a repeat of another trial)."""
+    repeats: int | None = None
+    """Of a confirmation, the number of the trial it repeats."""
+    values: list[float] | None = None
+    """All objectives, where there are several."""
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    system_attrs: dict[str, Any] = field(default_factory=dict)
+    reports: dict[float, Report] = field(default_factory=dict)
+    """By resource. Not a column: rows of `reports`."""
+    attempts: list[Attempt] = field(default_factory=list)
+    """In order; attempt n stands at n - 1. Not a column: rows of `attempts`."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """A row of `decisions`: what was decided about a trial and why."""
+
+    trial: int
+    kind: str
+    """start, continue, pause, promote, prune, retry, fail, finish."""
+    why: str
+    resource: float = 0.0
+    against: list[int] = field(default_factory=list)
+    """Numbers of the trials it was compared with (at most the nearest few)."""
+    created: float = 0.0
+
+
+@dataclass(slots=True)
+class Environment:
+    """A row of `environments`: what a driver's session ran on."""
+
+    created: float
+    revision: str | None
+    """Code revision of the directory the study was started in, where it is a git work tree."""
+    packages: dict[str, str]
+    device: str
+    data_fingerprint: str | None = None
+
+
+@dataclass(slots=True)
+class Changes:
+    """Everything a tick touched, in its state at the end of the tick: what the store writes in one transaction."""
+
+    study: StudyRecord | None = None
+    trials: list[Trial] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    environments: list[Environment] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.study or self.trials or self.attempts or self.reports or self.decisions or self.environments
+        )
+
+
+class History:
+    """The live state of one study, and which parts of it have been touched since the last `drain`.
+
+    Trials are numbered from 0 without gaps: `trials[n].number == n`.
+    """
+
+    def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
+        self.study = study
+        self.trials: list[Trial] = trials or []
+        self._touched_study = False
+        self._touched_trials: dict[int, None] = {}
+        self._touched_attempts: dict[tuple[int, int], None] = {}
+        self._touched_reports: dict[tuple[int, float], None] = {}
+        self._decisions: list[Decision] = []
+        self._environments: list[Environment] = []
+
+    def add_trial(self, trial: Trial) -> Trial:
+        """Append a trial; its number must be the next one."""
+        assert trial.number == len(self.trials), f"trial {trial.number} is not next after {len(self.trials) - 1}"
+        self.trials.append(trial)
+        self.touch(trial)
+        for attempt in trial.attempts:
+            self.touch_attempt(attempt)
+        for report in trial.reports.values():
+            self._touched_reports[(report.trial, report.resource)] = None
+        return trial
+
+    def add_attempt(self, attempt: Attempt) -> Attempt:
+        """Append an attempt to its trial; its number must be the next one, from 1."""
+        attempts = self.trials[attempt.trial].attempts
+        assert attempt.number == len(attempts) + 1, f"attempt {attempt.number} is not next after {len(attempts)}"
+        attempts.append(attempt)
+        self.touch_attempt(attempt)
+        return attempt
+
+    def add_report(self, report: Report) -> Report:
+        """Record a report; one at the same resource is replaced (an attempt may redo what a lost one did)."""
+        self.trials[report.trial].reports[report.resource] = report
+        self._touched_reports[(report.trial, report.resource)] = None
+        return report
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Record why something was decided. Decisions are written once and not kept in memory."""
+        self._decisions.append(decision)
+        return decision
+
+    def add_environment(self, environment: Environment) -> None:
+        """Record what this driver runs on. Written once and not kept in memory."""
+        self._environments.append(environment)
+
+    def touch(self, trial: Trial) -> None:
+        """Mark a trial's row as changed."""
+        self._touched_trials[trial.number] = None
+
+    def touch_attempt(self, attempt: Attempt) -> None:
+        """Mark an attempt's row as changed."""
+        self._touched_attempts[(attempt.trial, attempt.number)] = None
+
+    def touch_study(self) -> None:
+        """Mark the study's own row as changed."""
+        self._touched_study = True
+
+    def drain(self) -> Changes:
+        """Hand over everything touched since the last call, and start afresh."""
+        changes = Changes(
+            study=self.study if self._touched_study else None,
+            trials=[self.trials[n] for n in self._touched_trials],
+            attempts=[self.trials[t].attempts[n - 1] for t, n in self._touched_attempts],
+            reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
+            decisions=self._decisions,
+            environments=self._environments,
+        )
+        self._touched_study = False
+        self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
+        self._decisions, self._environments = [], []
+        return changes

@@ -1,0 +1,1 @@
+"""Training trials: one configuration, one budget, reports on the way. Knows nothing of studies."""

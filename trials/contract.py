@@ -1,0 +1,235 @@
+"""What a task is, and what a trial may do. Standard library only.
+
+A *task* is built once from the `task` part of a study file. It prepares data (once a node), and starts *runs*: one
+run is one attempt to train one configuration. A run is an iterator: it trains, and hands control back after every
+optimizer step with None, and whenever it has measured itself with a `Report`. Whoever iterates decides how far it
+goes; `save` may be called between any two steps.
+
+Resources (how far a trial has trained) are floats in the unit of the trial's `Budget`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Unit(enum.StrEnum):
+    """What a trial's budget counts."""
+
+    STEPS = "steps"
+    EPOCHS = "epochs"
+    SAMPLES = "samples"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a trial may train, and where on the way it measures itself.
+
+    Args:
+        unit: What is counted.
+        total: The full trial budget: the horizon of every schedule, whatever rung the trial reaches.
+        report_at: Ascending resource levels at which the trial evaluates and reports; the last one is `total`.
+    """
+
+    unit: Unit
+    total: float
+    report_at: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.total > 0:
+            raise ValueError(f"a trial budget of {self.total} {self.unit.value} trains nothing")
+        levels = self.report_at
+        if not levels or levels[-1] != self.total or levels[0] <= 0 or any(
+            a >= b for a, b in zip(levels, levels[1:], strict=False)
+        ):
+            raise ValueError(f"report_at must ascend from above 0 to the total ({self.total}): {levels}")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What one run is given.
+
+    Args:
+        params: Every setting of the run: the fixed ones and the searched ones, merged.
+        seed: The trial's own seed; everything random in the run derives from it.
+        budget: How far it may train.
+        folder: The trial's own folder, for its checkpoints; made on the first save.
+        resume_from: A checkpoint folder to continue from, or None to start afresh.
+        device: A torch device name, such as cpu or cuda:0.
+    """
+
+    params: Mapping[str, Any]
+    seed: int
+    budget: Budget
+    folder: Path
+    resume_from: Path | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run measured at one resource level.
+
+    `resource` equals an entry of `Budget.report_at` exactly where the task follows the budget's grid, so that
+    trials can be compared at equal resource.
+    """
+
+    resource: float
+    metrics: Mapping[str, float]
+    step: int | None = None
+    """Optimizer steps taken."""
+    elapsed: float | None = None
+    """Seconds trained, over all attempts of the trial."""
+    checkpoint: Path | None = None
+    """The state at exactly this point, where it was saved."""
+
+
+class Run(Protocol):
+    """One attempt to train one configuration."""
+
+    finished: str | None
+    """Why the iteration ended by itself ("budget used", "no improvement for 3 reports"); None until then."""
+
+    def __iter__(self) -> Iterator[Report | None]:
+        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+
+    def save(self) -> Path | None:
+        """Write a checkpoint of this moment and return its folder; None where the task cannot."""
+
+    def close(self) -> None:
+        """Release memory, files and threads; the run is over."""
+
+
+class Task(Protocol):
+    """A training job, built from the `task` part of a study file."""
+
+    metrics: frozenset[str] | None
+    """Names of the metrics it reports; None where only a run can tell."""
+
+    settings: Mapping[str, Setting] | None
+    """The settings it understands, by name; None where it takes any."""
+
+    def data_key(self, params: Mapping[str, Any]) -> str:
+        """Name the prepared data that these settings need: equal keys share one copy."""
+
+    def prepare(self, params: Mapping[str, Any]) -> Any:
+        """Read and tokenise the data these settings need.
+
+        The result pickles cheaply (flat numpy arrays), is shared between processes and must not be written to.
+        """
+
+    def start(self, setup: Setup, data: Any) -> Run:
+        """Build a run, resumed from its checkpoint where `setup` names one."""
+
+    def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
+        """Run one training step and one evaluation step on the longest batch.
+
+        Returns: `step_seconds`, `evaluation_seconds`, `parameters` and `peak_memory_bytes`, as far as known.
+        """
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a task: its type, default and limits; fixed under `settings` or searched under `space`."""
+
+    name: str
+    type: type
+    default: Any
+    about: str
+    low: float | None = None
+    """Smallest value allowed."""
+    above: float | None = None
+    """The value must be greater than this."""
+    high: float | None = None
+    """Largest value allowed."""
+    choices: tuple[Any, ...] | None = None
+    nullable: bool = False
+
+    def problem_with(self, value: Any) -> str | None:
+        """What is wrong with `value` for this setting, as half a sentence; None if nothing is."""
+        if value is None:
+            return None if self.nullable else "must have a value"
+        if self.type is bool:
+            if not isinstance(value, bool):
+                return f"must be true or false, not {value!r}"
+        elif self.type is int:
+            if isinstance(value, bool) or not isinstance(value, int):
+                return f"must be a whole number, not {value!r}"
+        elif self.type is float:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return f"must be a number, not {value!r}" + _written_as_text(value)
+            if value != value or value in (float("inf"), float("-inf")):
+                return f"must be a finite number, not {value!r}"
+        elif not isinstance(value, self.type):
+            return f"must be {self.type.__name__}, not {value!r}"
+        if self.choices is not None and value not in self.choices:
+            return f"must be one of {', '.join(map(str, self.choices))}, not {value!r}"
+        if self.low is not None and value < self.low:
+            return f"must be at least {self.low}, not {value!r}"
+        if self.above is not None and value <= self.above:
+            return f"must be above {self.above}, not {value!r}"
+        if self.high is not None and value > self.high:
+            return f"must be at most {self.high}, not {value!r}"
+        return None
+
+
+def _written_as_text(value: Any) -> str:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return ""
+    return " (YAML reads 1e-4 as text; write 1.0e-4)"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A mistake in a task's part of a study file.
+
+    Args:
+        where: The key it is about, dotted from the top of the study file, such as ``task.train``.
+        what: What is wrong, with the facts; and what to do, after a semicolon.
+    """
+
+    where: str
+    what: str
+
+
+class TaskError(Exception):
+    """A task cannot be built or its data not used: the user's mistake, with every problem found."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(f"{p.where}: {p.what}" for p in problems))
+        self.problems = problems
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TaskError, (self.problems,)
+
+
+class Diverged(Exception):
+    """The loss or a gradient is not finite."""
+
+
+class TrialStopped(BaseException):
+    """Raised inside a user's training function when its trial is stopped.
+
+    Not an `Exception`, so that `except Exception` in training code does not catch it; `finally` blocks run.
+    """
+
+
+FailureKind = str
+"""diverged, out_of_memory, timeout or error."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a run failed, in words that fit in a table."""
+
+    kind: FailureKind
+    text: str
+    details: str = field(default="", compare=False)
+    """The traceback, where the failure was an exception."""
