@@ -1,0 +1,213 @@
+"""A text data set made of what is installed: sentences from docstrings, labelled with the library that wrote them.
+
+Sources are read as text and parsed with `ast`; no library is imported. The names of all the libraries are taken out
+of every sentence, so that the label has to be told from what is said and how. The same installed versions and the
+same seed give the same file.
+
+    python examples/demo_data.py demo/sentences.csv
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import importlib.util
+import itertools
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hpsearch.errors import DataError
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "torch": ("torch", "pytorch"),
+    "transformers": ("transformers", "transformer", "hugging face", "huggingface", "hf"),
+    "sklearn": ("sklearn", "scikit-learn", "scikit learn", "scikit"),
+    "pandas": ("pandas", "pd"),
+    "numpy": ("numpy", "np", "num py"),
+    "scipy": ("scipy", "sp"),
+    "ray": ("ray", "rllib", "anyscale"),
+    "sqlalchemy": ("sqlalchemy", "sql alchemy", "sqla", "sa"),
+    "networkx": ("networkx", "nx"),
+    "sympy": ("sympy",),
+    "plotly": ("plotly", "px"),
+    "optuna": ("optuna",),
+    "pyarrow": ("pyarrow", "arrow", "pa"),
+    "mypy": ("mypy",),
+    "narwhals": ("narwhals", "nw"),
+    "hypothesis": ("hypothesis",),
+    "huggingface_hub": ("huggingface_hub", "huggingface-hub", "hub"),
+    "pydantic": ("pydantic",),
+    "alembic": ("alembic",),
+    "fsspec": ("fsspec",),
+    "joblib": ("joblib",),
+    "jinja2": ("jinja2", "jinja"),
+    "rich": ("rich",),
+    "click": ("click",),
+    "typer": ("typer",),
+}
+"""Libraries by import name, the ones preferred first, each with the names it goes by."""
+
+MOST_LIBRARIES = 12
+FEWEST_LIBRARIES = 8
+FEWEST_ROWS = 4_000
+LARGEST_SOURCE_BYTES = 200_000  # longer files are generated or tables of data, and slow to parse
+
+# Copies of other projects and test suites speak for somebody else, or for nobody.
+SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendored", "vendor", "thirdparty_files", "third_party"}
+SKIPPED_FOLDERS |= {"_testing", "externals", "extern", "__pycache__", "site-packages"}
+
+NAMES = re.compile(
+    r"(?<![\w-])(?:" + "|".join(re.escape(n) for names in ALIASES.values() for n in names) + r")(?:'s)?(?![\w-])",
+    re.IGNORECASE,
+)
+ROLE = re.compile(r":[\w:.+-]+:(?=`)")
+LINK_TARGET = re.compile(r"\s*<[^<>]*>(?=`)")
+SENTENCE_END = re.compile(r"(?<=[a-z)]\.)\s+(?=[A-Z])")
+SENTENCE = re.compile(r"[A-Z][A-Za-z0-9 ,;'\"()%-]*[a-z0-9)]\.")
+ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|Fig|Eq|al|pp|Dr|No)\.$")
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def build(path: Path, rows_per_library: int = 600, seed: int = 0) -> dict[str, int]:
+    """Write the data set: a CSV with the columns `text` and `label`, in an order shuffled by `seed`.
+
+    Args:
+        path: The file to write; its folder must exist.
+        rows_per_library: The most sentences a library gives. A library that gives less than half is left out.
+        seed: Which files and sentences are taken where there are more than wanted.
+
+    Returns: How many rows each label got.
+
+    Raises:
+        DataError: Fewer than 8 libraries or 4,000 sentences are to be had.
+    """
+    collected: dict[str, dict[str, str]] = {}
+    for library in ALIASES:
+        # Some spare ones: sentences that turn up in a second library are dropped below.
+        found = _collect(library, wanted=rows_per_library + rows_per_library // 10, seed=seed)
+        if len(found) >= rows_per_library // 2:
+            collected[library] = found
+        if len(collected) == MOST_LIBRARIES:
+            break
+    writers = Counter(key for found in collected.values() for key in found)
+    rows = [
+        (text, library)
+        for library, found in collected.items()
+        for text in itertools.islice((t for key, t in found.items() if writers[key] == 1), rows_per_library)
+    ]
+    _check_size(rows)
+    random.Random(seed).shuffle(rows)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("text", "label"))
+        writer.writerows(rows)
+    return dict(Counter(label for _, label in rows))
+
+
+def sentences(docstring: str) -> Iterator[str]:
+    """The plain English sentences of a docstring: 6 to 40 words, a capital first, a full stop last, no code.
+
+    Lines of one indentation between blank lines make a paragraph. Roles, links and backticks lose their marks; what
+    still holds anything but words and plain punctuation is left out.
+    """
+    lines = (line.rstrip() for line in docstring.expandtabs().splitlines())
+    for _, group in itertools.groupby(lines, key=lambda line: len(line) - len(line.lstrip()) if line else None):
+        paragraph = LINK_TARGET.sub("", ROLE.sub("", " ".join(line.strip() for line in group))).replace("`", "")
+        for candidate in SENTENCE_END.split(paragraph):
+            sentence = " ".join(NAMES.sub(" ", candidate.strip()).replace(" .", ".").replace(" ,", ",").split())
+            if 6 <= len(sentence.split()) <= 40 and SENTENCE.fullmatch(sentence) and _reads_whole(sentence):
+                yield sentence
+
+
+def _reads_whole(sentence: str) -> bool:
+    """Whether it ends as a sentence, closes its brackets, and hides no library's name inside a longer word."""
+    if ABBREVIATION.search(sentence) or sentence.count("(") != sentence.count(")"):
+        return False
+    lowered = sentence.lower()
+    return not any(name in lowered for names in ALIASES.values() for name in names if len(name) > 4)
+
+
+def _collect(library: str, wanted: int, seed: int) -> dict[str, str]:
+    """Up to `wanted` different sentences of an installed library, by their key (without case and digits)."""
+    found: dict[str, str] = {}
+    for source in _sources(library, seed):
+        for docstring in _docstrings(source):
+            for sentence in sentences(docstring):
+                found.setdefault(_key(sentence), sentence)
+                if len(found) == wanted:
+                    return found
+    return found
+
+
+def _key(sentence: str) -> str:
+    return re.sub(r"\d+", "0", sentence.lower())
+
+
+def _sources(library: str, seed: int) -> list[Path]:
+    """The library's Python files in an order shuffled by `seed`; none where it is not installed."""
+    spec = importlib.util.find_spec(library)
+    if spec is None or not spec.submodule_search_locations:
+        return []
+    root = Path(next(iter(spec.submodule_search_locations)))
+    files = sorted(
+        file
+        for file in root.rglob("*.py")
+        if not SKIPPED_FOLDERS.intersection(file.relative_to(root).parts)
+        and file.stat().st_size <= LARGEST_SOURCE_BYTES
+    )
+    random.Random(f"{seed}/{library}").shuffle(files)
+    return files
+
+
+def _docstrings(source: Path) -> Iterator[str]:
+    """The docstrings of a module, its classes and functions; none where it does not parse (a template)."""
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    for node in _documented(tree):
+        docstring = ast.get_docstring(node)
+        if docstring:
+            yield docstring
+
+
+def _documented(node: Documented) -> Iterator[Documented]:
+    """The node and the classes and functions straight inside it, without a walk through every expression."""
+    yield node
+    for child in node.body:
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _documented(child)
+
+
+def _check_size(rows: Iterable[tuple[str, str]]) -> None:
+    counts = Counter(label for _, label in rows)
+    if len(counts) >= FEWEST_LIBRARIES and counts.total() >= FEWEST_ROWS:
+        return
+    raise DataError(
+        f"the docstrings of {len(counts)} installed libraries give {counts.total()} sentences "
+        f"({', '.join(sorted(counts)) or 'none'}); the demo needs {FEWEST_LIBRARIES} libraries and {FEWEST_ROWS}",
+        hint="install hpsearch with its dependencies into this environment, with their sources (.py files)",
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Write the file named on the command line (sentences.csv by default) and print its labels."""
+    path = Path(arguments[0] if arguments else "sentences.csv")
+    try:
+        counts = build(path)
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    for label, count in counts.items():
+        print(f"{count:6d}  {label}")
+    print(f"{sum(counts.values()):6d}  sentences in {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
