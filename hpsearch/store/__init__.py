@@ -1,0 +1,1 @@
+"""The database: the only memory of a study."""
