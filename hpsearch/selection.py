@@ -1,0 +1,170 @@
+"""Which trials are best, and which cannot be told from the best.
+
+Complete trials are compared by their value. Where no trial is complete, those that trained furthest come first, so
+that values are compared at equal resource. A trial that was repeated with other seeds (role `confirm`) stands by the
+mean of its repeats: the value that the search saw was the luckiest of many, the repeats were not picked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from hpsearch.lifecycle import State
+
+CONFIDENCE = 0.90
+"""Of the interval of a confirmed mean."""
+EQUAL = 1e-12
+"""Values nearer than this are the same."""
+
+
+class Candidate(Protocol):
+    """What ranking needs to know of a trial: a `records.Trial`, or a row that has these columns."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def resource(self) -> float: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def repeats(self) -> int | None: ...
+
+
+Of = TypeVar("Of", bound=Candidate)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What the repeats of a trial with other seeds came to.
+
+    `low` and `high` bound the 90% Student-t interval of the mean; None for a single run, which says nothing about
+    its own spread.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class Ranked(Generic[Of]):
+    """A trial in its place."""
+
+    trial: Of
+    value: float
+    """The trial's own value, from the search."""
+    confirmed: Confirmed | None
+    tied: bool
+    """Whether it cannot be told from the best one; of the best one, whether another cannot be told from it."""
+
+
+def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
+    """Put trials in order, best first.
+
+    Args:
+        trials: The trials to compare, with the repeats (role `confirm`) of any of them. Repeats, failed trials and
+            trials without a finite value take no place of their own.
+        direction: ``minimize`` or ``maximize``.
+    """
+    everyone = list(trials)
+    sign = -1.0 if direction == "maximize" else 1.0
+    places = [t for t in everyone if counts(t)]
+    complete = [t for t in places if t.state is State.COMPLETE]
+    confirmed = confirmations(everyone)
+    if complete:
+        places = complete
+    score = _scores(places, confirmed, sign)
+    if complete:
+        places.sort(key=lambda t: (score(t), t.number not in confirmed, t.number))
+    else:
+        places.sort(key=lambda t: (-t.resource, score(t), t.number))
+    return _mark_ties(places, confirmed)
+
+
+def counts(trial: Candidate) -> bool:
+    """Whether a trial can take a place: it has a finite value, did not fail and is no repeat."""
+    return (
+        trial.role != "confirm"
+        and trial.state is not State.FAILED
+        and trial.value is not None
+        and math.isfinite(trial.value)
+    )
+
+
+def confirmations(trials: Iterable[Candidate]) -> dict[int, Confirmed]:
+    """What the complete repeats say, by the number of the trial they repeat."""
+    runs: defaultdict[int, list[float]] = defaultdict(list)
+    for trial in trials:
+        if trial.role != "confirm" or trial.repeats is None or trial.state is not State.COMPLETE:
+            continue
+        if trial.value is not None and math.isfinite(trial.value):
+            runs[trial.repeats].append(trial.value)
+    return {number: interval(values) for number, values in runs.items()}
+
+
+def interval(values: Sequence[float]) -> Confirmed:
+    """The mean of at least one value, with its 90% Student-t interval: mean ± t(n - 1) · s / √n."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n == 1:
+        return Confirmed(mean, None, None, 1)
+    from scipy.special import stdtrit  # here, because it takes longer to import than most readings take to run
+
+    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
+    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
+    return Confirmed(mean, mean - half, mean + half, n)
+
+
+def _scores(places: list[Of], confirmed: dict[int, Confirmed], sign: float) -> Callable[[Of], float]:
+    """What to order by, smallest first.
+
+    A confirmed trial scores its mean. An unconfirmed one scores its own value, but not better than a confirmed trial
+    that beat it in the search: repeating showed by how much the search flatters, and it flattered both.
+    """
+    repeated = [(sign * (t.value or 0.0), sign * confirmed[t.number].mean) for t in places if t.number in confirmed]
+
+    def score(trial: Of) -> float:
+        if trial.number in confirmed:
+            return sign * confirmed[trial.number].mean
+        own = sign * (trial.value or 0.0)
+        return max([own, *(mean for searched, mean in repeated if searched <= own)])
+
+    return score
+
+
+def _mark_ties(places: list[Of], confirmed: dict[int, Confirmed]) -> list[Ranked[Of]]:
+    """Mark the trials whose values, or intervals where they were confirmed, meet those of the first."""
+    spans = [_span(t, confirmed.get(t.number)) for t in places]
+    tied = [
+        low <= spans[0][1] + EQUAL and high >= spans[0][0] - EQUAL and _comparable(trial, places[0])
+        for trial, (low, high) in zip(places, spans, strict=True)
+    ]
+    if tied:
+        tied[0] = any(tied[1:])
+    return [
+        Ranked(trial, float(trial.value or 0.0), confirmed.get(trial.number), tie)
+        for trial, tie in zip(places, tied, strict=True)
+    ]
+
+
+def _span(trial: Candidate, confirmed: Confirmed | None) -> tuple[float, float]:
+    """The values a trial may stand for: its interval, or the one value known."""
+    if confirmed is None:
+        return float(trial.value or 0.0), float(trial.value or 0.0)
+    if confirmed.low is None or confirmed.high is None:
+        return confirmed.mean, confirmed.mean
+    return confirmed.low, confirmed.high
+
+
+def _comparable(one: Candidate, other: Candidate) -> bool:
+    """Whether two values were measured at equal resource; complete trials always compare."""
+    return one.state is other.state is State.COMPLETE or one.resource == other.resource
