@@ -1,0 +1,332 @@
+"""Readings of the database for people: studies, their standing, trials in a chosen order, one trial's whole story.
+
+Every function takes a connection and reads what it needs with indexed queries; none loads a whole study to answer a
+question about a part of it. The rows it returns are plain frozen objects that views and exports print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    func,
+    select,
+)
+
+from hpsearch.errors import StudyNotFound, UserError
+from hpsearch.lifecycle import State
+from hpsearch.records import StudyState
+from hpsearch.selection import Ranked, rank
+from hpsearch.store import conditions
+from hpsearch.store.schema import attempts, decisions, reports, studies, trials
+
+
+@dataclass(frozen=True, slots=True)
+class StudyHead:
+    """A row of `studies`, without its attributes."""
+
+    id: int
+    name: str
+    spec: str
+    directions: tuple[str, ...]
+    state: StudyState
+    reason: str | None
+    created: float
+    ended: float | None
+    active_seconds: float
+    lease_owner: str | None
+    lease_expires: float | None
+    stop_requested: bool
+    base: str | None
+    """The folder of the study file, where relative paths in it start."""
+
+    def driver(self, now: float) -> str | None:
+        """Who drives the study at `now`; None if nobody does."""
+        return self.lease_owner if self.lease_expires is not None and self.lease_expires > now else None
+
+    @property
+    def direction(self) -> str:
+        """Minimize or maximize.
+
+        Raises:
+            UserError: The study has several objectives, or none.
+        """
+        if len(self.directions) == 1 and self.directions[0] in ("minimize", "maximize"):
+            return self.directions[0]
+        what = "several objectives" if len(self.directions) > 1 else "no direction"
+        raise UserError(
+            f"study '{self.name}' has {what}, so no trial is the best of it",
+            "Look at `hpsearch trials`, or at the Pareto front in `hpsearch dashboard`.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """A row of `trials`, with the metrics of its latest report."""
+
+    number: int
+    state: State
+    params: Mapping[str, Any]
+    value: float | None
+    resource: float
+    rung: int | None
+    seed: int
+    gpu_seconds: float
+    cost: float | None
+    speed: float | None
+    error_kind: str | None
+    error_text: str | None
+    checkpoint: str | None
+    created: float
+    started: float | None
+    ended: float | None
+    role: str
+    repeats: int | None
+    values: Sequence[float] | None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDetail:
+    """Everything known of one trial, each part in order of time."""
+
+    trial: TrialRow
+    reports: list[Mapping[str, Any]]
+    attempts: list[Mapping[str, Any]]
+    decisions: list[Mapping[str, Any]]
+
+
+# ------------------------------------------------------------------------------------------------------ studies
+
+_HEAD = [
+    *(studies.c[name] for name in ("id", "name", "spec", "directions", "state", "reason", "created", "ended")),
+    *(studies.c[name] for name in ("active_seconds", "lease_owner", "lease_expires", "stop_requested", "user_attrs")),
+]
+
+
+def study_heads(connection: Connection) -> list[StudyHead]:
+    """All studies, the newest first."""
+    rows = connection.execute(select(*_HEAD).order_by(studies.c.created.desc(), studies.c.id.desc()))
+    return [_head(row) for row in rows]
+
+
+def find_study(connection: Connection, name: str) -> StudyHead:
+    """The study of that name.
+
+    Raises:
+        StudyNotFound: There is none; names the nearest.
+    """
+    row = connection.execute(select(*_HEAD).where(studies.c.name == name)).one_or_none()
+    if row is not None:
+        return _head(row)
+    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
+    near = conditions.nearest(name, names)
+    if near:
+        hint = f"Did you mean '{near}'?"
+    elif names:
+        hint = f"There {'are' if len(names) > 1 else 'is'}: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}."
+    else:
+        hint = "It has no studies yet; `hpsearch run STUDY.yaml` makes one."
+    raise StudyNotFound(f"no study is named '{name}' in this database", hint)
+
+
+def only_study(connection: Connection) -> StudyHead:
+    """The study of a database that has one.
+
+    Raises:
+        StudyNotFound: It has none.
+        UserError: It has several.
+    """
+    rows = connection.execute(select(*_HEAD).order_by(studies.c.created.desc(), studies.c.id.desc()).limit(6)).all()
+    if len(rows) == 1:
+        return _head(rows[0])
+    if not rows:
+        raise StudyNotFound("the database has no studies yet", "`hpsearch run STUDY.yaml` makes one.")
+    names = ", ".join(r.name for r in rows[:5]) + (", …" if len(rows) > 5 else "")
+    raise UserError("the database has several studies; name one", f"The latest: {names}.")
+
+
+def _head(row: Row[Any]) -> StudyHead:
+    return StudyHead(
+        id=row.id,
+        name=row.name,
+        spec=row.spec,
+        directions=tuple(row.directions),
+        state=StudyState(row.state),
+        reason=row.reason,
+        created=row.created,
+        ended=row.ended,
+        active_seconds=row.active_seconds,
+        lease_owner=row.lease_owner,
+        lease_expires=row.lease_expires,
+        stop_requested=row.stop_requested,
+        base=row.user_attrs.get("hpsearch:base"),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- trials
+
+latest = reports.alias("latest")
+
+_JOINED: FromClause = trials.outerjoin(
+    latest,
+    and_(
+        latest.c.study_id == trials.c.study_id,
+        latest.c.trial == trials.c.number,
+        latest.c.resource
+        == select(func.max(reports.c.resource))
+        .where(reports.c.study_id == trials.c.study_id, reports.c.trial == trials.c.number)
+        .scalar_subquery(),
+    ),
+)
+"""Trials with their latest report, which is NULL where they have none."""
+
+_COLUMNS = (
+    *("number", "state", "value", "resource", "rung", "seed", "gpu_seconds", "cost", "speed"),
+    *("error_kind", "error_text", "checkpoint", "created", "started", "ended", "role", "repeats"),
+)
+_ROLES = ("search", "default", "enqueued", "confirm")
+
+
+def names_of(connection: Connection, study: StudyHead) -> conditions.Names:
+    """What can be named in a --where or --sort over the trials of a study."""
+    return conditions.Names(
+        columns={name: trials.c[name] for name in _COLUMNS},
+        choices={"state": tuple(s.value for s in State), "role": _ROLES},
+        times=frozenset({"created", "started", "ended"}),
+        params=trials.c.params,
+        metrics=latest.c.metrics,
+        parameters=parameter_names(connection, study),
+        metric_names=metric_names(connection, study),
+        dialect=connection.dialect.name,
+    )
+
+
+def parameter_names(connection: Connection, study: StudyHead) -> frozenset[str]:
+    """Names of all parameters that any trial of the study has."""
+    keys = _keys(connection, trials.c.params)
+    return frozenset(connection.scalars(select(keys).distinct().where(trials.c.study_id == study.id)))
+
+
+def metric_names(connection: Connection, study: StudyHead) -> frozenset[str]:
+    """Names of all metrics in the latest reports of the study's trials."""
+    keys = _keys(connection, latest.c.metrics)
+    statement = select(keys).select_from(_JOINED).distinct()
+    return frozenset(connection.scalars(statement.where(trials.c.study_id == study.id, latest.c.trial.is_not(None))))
+
+
+def _keys(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:
+    if connection.dialect.name == "postgresql":
+        return func.json_object_keys(column)
+    return func.json_each(column).table_valued("key", joins_implicitly=True).c.key
+
+
+def trial_rows(
+    connection: Connection,
+    study: StudyHead,
+    *,
+    where: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+) -> list[TrialRow]:
+    """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most `limit`.
+
+    Raises:
+        FilterError: An expression does not parse or names something unknown.
+    """
+    statement = _trials_of(study)
+    names = names_of(connection, study) if where or sort else None
+    if where and names:
+        statement = statement.where(conditions.where(where, names))
+    if sort and names:
+        statement = statement.order_by(*conditions.order_by(sort, names))
+    rows = connection.execute(statement.order_by(trials.c.number).limit(limit))
+    return [_trial_row(row) for row in rows]
+
+
+def best_trials(
+    connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
+) -> list[Ranked[TrialRow]]:
+    """The best trials of a study, best first: at most `top` of those that `where` selects.
+
+    Reads the `top` nearest to the top by value, and all that were repeated: only a repeat can change the order.
+
+    Raises:
+        FilterError: `where` does not parse or names something unknown.
+        UserError: The study has no single direction.
+    """
+    maximize = study.direction == "maximize"
+    chosen = conditions.where(where, names_of(connection, study)) if where else None
+    repeats = [_trial_row(r) for r in connection.execute(_trials_of(study).where(trials.c.role == "confirm"))]
+    repeated = sorted({t.repeats for t in repeats if t.repeats is not None})
+    in_place = [
+        trials.c.role != "confirm",
+        trials.c.state != State.FAILED.value,
+        # Rules out NULL, and on PostgreSQL also NaN, which stands above infinity there.
+        trials.c.value.between(-1.7976931348623157e308, 1.7976931348623157e308),
+        *([] if chosen is None else [chosen]),
+    ]
+    statement = _trials_of(study).where(*in_place)
+    complete = statement.where(trials.c.state == State.COMPLETE.value)
+    by_value = trials.c.value.desc() if maximize else trials.c.value.asc()
+    most = top + len(repeated) + 1  # one more than asked for, to see whether it is tied
+    nearest_top = connection.execute(complete.order_by(by_value, trials.c.number).limit(most)).all()
+    if nearest_top:
+        nearest_top = [*nearest_top, *connection.execute(complete.where(trials.c.number.in_(repeated)))]
+    else:
+        furthest = statement.order_by(trials.c.resource.desc(), by_value, trials.c.number)
+        nearest_top = connection.execute(furthest.limit(most)).all()
+    places = {row.number: _trial_row(row) for row in nearest_top}
+    return rank([*places.values(), *repeats], study.direction)[:top]
+
+
+def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
+    """Everything known of one trial.
+
+    Raises:
+        UserError: The study has no trial of that number.
+    """
+    row = connection.execute(_trials_of(study).where(trials.c.number == number)).one_or_none()
+    if row is None:
+        count = connection.scalar(select(func.count()).where(trials.c.study_id == study.id)) or 0
+        hint = f"It has trials 0 to {count - 1}." if count else "It has none yet."
+        raise UserError(f"study '{study.name}' has no trial {number}", hint)
+
+    def parts(table: Any, *order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
+        of_trial = and_(table.c.study_id == study.id, table.c.trial == number)
+        return [plain(r) for r in connection.execute(select(table).where(of_trial).order_by(*order))]
+
+    return TrialDetail(
+        _trial_row(row),
+        reports=parts(reports, reports.c.resource),
+        attempts=parts(attempts, attempts.c.number),
+        decisions=parts(decisions, decisions.c.id),
+    )
+
+
+def plain(row: Row[Any]) -> dict[str, Any]:
+    """A row of reports, attempts or decisions, without what names its study and trial."""
+    return {k: v for k, v in row._mapping.items() if k not in ("study_id", "trial", "id")}
+
+
+def _trials_of(study: StudyHead) -> Select[Any]:
+    columns = [trials.c[name] for name in (*_COLUMNS, "params", "objective_values")]
+    return select(*columns, latest.c.metrics).select_from(_JOINED).where(trials.c.study_id == study.id)
+
+
+def _trial_row(row: Row[Any]) -> TrialRow:
+    cells = dict(row._mapping)
+    return TrialRow(
+        state=State(cells.pop("state")),
+        values=cells.pop("objective_values"),
+        metrics=cells.pop("metrics") or {},
+        **cells,
+    )

@@ -1,0 +1,60 @@
+"""Numbers, durations and moments as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+NOTHING = "–"
+"""Stands where there is no value."""
+
+
+def number(value: float | None) -> str:
+    """A number with four significant digits; whole numbers in full."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, int) or (math.isfinite(value) and value == int(value) and abs(value) < 1e15):
+        return str(int(value))
+    if 1e3 <= abs(value) < 1e15:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
+
+
+def cell(value: Any) -> str:
+    """Any value of a parameter, as a study file would write it."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return number(value) if isinstance(value, int | float) else str(value)
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Parameters or metrics in a line: ``learning_rate=0.0003 layers=2``."""
+    return " ".join(f"{name}={cell(value)}" for name, value in values.items())
+
+
+def duration(seconds: float | None) -> str:
+    """A duration in its two largest units: 3 d 4 h, 2 h 5 min, 3 min 20 s, 4.2 s."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    for large, small, unit, subunit in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large} {unit}" + (f" {rest} {subunit}" if rest else "")
+    return f"{whole} s"
+
+
+def moment(seconds: float | None) -> str:
+    """A point in time on the reader's own clock, to the minute."""
+    return NOTHING if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def count(amount: int, thing: str) -> str:
+    """``1 trial``, ``2 trials``."""
+    return f"{amount} {thing}" + ("" if amount == 1 else "s")
