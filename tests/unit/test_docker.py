@@ -158,6 +158,13 @@ def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs
     assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
 
 
+def test_every_part_of_the_cluster_asks_for_the_token():
+    for name in ("ray-head", "ray-worker", "driver"):
+        environment = SERVICES[name]["environment"]
+        assert environment["RAY_AUTH_MODE"] == "token", name
+        assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
+
+
 def test_the_example_environment_names_every_variable_and_no_other():
     used = variables_in((DOCKER / "compose.yaml").read_text()) | variables_in(
         (DOCKER / "compose.cuda.yaml").read_text()
