@@ -73,7 +73,8 @@ class Failed:
     kind: str
     """diverged, out_of_memory, timeout or error."""
     text: str
-    resource: float | None = None
+    details: str = ""
+    """The traceback, where it was an exception."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Executors: what runs attempts on slots. Each one passes the same contract suite."""

@@ -1,0 +1,257 @@
+"""A worker: one process that trains one attempt at a time and stays warm between them.
+
+It knows no cluster. Orders come in by `launch`, `advance` and `stop`, events go out by `poll`; all four return at once
+(or, for `poll`, after its timeout), while a thread of its own trains. What is expensive stays in the process: imported
+libraries, the task, its prepared data, and the pretrained weights that the task itself keeps.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from hpsearch import events as ev
+from trials import tasks
+from trials.contract import Budget, Report, Setup, Task
+from trials.runner import Runner, failure_of, release_memory
+
+GATHER_S = 0.004
+"""How long a first event waits for company, unless its attempt waits for an answer: one message, not six."""
+
+KEPT_DATA = 2
+"""Prepared data sets a worker keeps references to."""
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """What is the same for all attempts of a study.
+
+    Args:
+        task: The `task` part of the study file.
+        base: The folder its relative paths start from.
+        settings: Fixed settings, to be merged under each trial's parameters.
+        budget: The trial budget with its report grid.
+        checkpoints: The study's folder for checkpoints.
+        data_settings: Names of the settings that the prepared data depends on; None if the task prepares none.
+        threads: Threads torch may use.
+    """
+
+    task: Mapping[str, Any]
+    base: str
+    settings: Mapping[str, Any]
+    budget: Budget
+    checkpoints: str
+    data_settings: tuple[str, ...] | None
+    threads: int = 1
+
+    def load_task(self) -> Task:
+        """Build the task; the user's own modules are looked for beside the study file too."""
+        if self.base not in sys.path:
+            sys.path.insert(0, self.base)
+        return tasks.load(self.task, Path(self.base))
+
+    def params(self, order: ev.Launch) -> dict[str, Any]:
+        """Every setting of an attempt."""
+        return {**self.settings, **order.params}
+
+    def data_key(self, order: ev.Launch) -> tuple[Any, ...] | None:
+        """Equal keys share one copy of the prepared data."""
+        if self.data_settings is None:
+            return None
+        params = self.params(order)
+        return tuple(params.get(name) for name in self.data_settings)
+
+    def folder(self, trial: int) -> Path:
+        """Where a trial's checkpoints live."""
+        return Path(self.checkpoints) / f"trial-{trial:05d}"
+
+
+@dataclass
+class _Control:
+    """What the command thread tells the training thread about one attempt."""
+
+    until: float
+    deadline: float | None = None
+    stop: bool = False
+    save: bool = False
+    changed: threading.Event = field(default_factory=threading.Event)
+
+    def interrupts(self) -> bool:
+        """Whether training should come back now; asked after every step."""
+        return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
+
+
+class Worker:
+    """Trains attempts, one after another.
+
+    Args:
+        config: What is the same for all of them.
+        fetch: Turns what `launch` was given as data into the data.
+    """
+
+    def __init__(self, config: WorkerConfig, fetch: Callable[[Any], Any]) -> None:
+        self._config = config
+        self._fetch = fetch
+        self._task: Task | None = None
+        self._data: dict[Any, Any] = {}
+        self._orders: SimpleQueue[tuple[ev.Launch, Any, _Control]] = SimpleQueue()
+        self._controls: dict[tuple[int, int], _Control] = {}
+        self._events: list[ev.Event] = []
+        self._news = threading.Condition()
+        self._urgent = False
+        threading.Thread(target=self._work, name="trials", daemon=True).start()
+
+    # ------------------------------------------------------------------------------- orders, from another thread
+
+    def launch(self, order: ev.Launch, data: Any) -> None:
+        """Start an attempt as soon as the one before has ended. Repeating it does nothing."""
+        key = (order.trial, order.attempt)
+        if key in self._controls:
+            return
+        control = self._controls[key] = _Control(order.until)
+        self._orders.put((order, data, control))
+
+    def advance(self, order: ev.Advance) -> None:
+        """Let a waiting attempt train on."""
+        control = self._controls.get((order.trial, order.attempt))
+        if control is not None and order.until > control.until:
+            control.until = order.until
+            control.changed.set()
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt after its current step."""
+        control = self._controls.get((order.trial, order.attempt))
+        if control is not None:
+            control.stop, control.save = True, control.save or order.save
+            control.changed.set()
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """Events since the last call; waits for the first one."""
+        with self._news:
+            if self._news.wait_for(lambda: bool(self._events), timeout_s):
+                self._news.wait_for(lambda: self._urgent, GATHER_S)
+            events, self._events, self._urgent = self._events, [], False
+            return events
+
+    # ------------------------------------------------------------------------------------------------- training
+
+    def _work(self) -> None:
+        while True:
+            order, data, control = self._orders.get()
+            try:
+                self._attempt(order, data, control)
+            finally:
+                self._controls.pop((order.trial, order.attempt), None)
+
+    def _attempt(self, order: ev.Launch, data: Any, control: _Control) -> None:
+        """Run one attempt and tell how it ended, whatever it raises."""
+        if order.time_limit_s is not None:
+            control.deadline = time.monotonic() + order.time_limit_s
+        runner: Runner | None = None
+        try:
+            if self._task is None:
+                self._warm_up()
+            assert self._task is not None
+            runner = Runner(self._task, self._prepared(order, data), self._setup(order))
+            ending = self._drive(runner, order, control)
+        except BaseException as error:  # noqa: BLE001 - whatever a training job raises is that trial's failure
+            failure = failure_of(_cause(error))
+            ending = ev.Failed(order.trial, order.attempt, failure.kind, failure.text, details=failure.details)
+        try:
+            if runner is not None:
+                runner.close()
+        finally:
+            del runner
+            if self._config_uses_gpu() or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
+                release_memory()
+            self._emit(ending, urgent=True)
+
+    def _drive(self, runner: Runner, order: ev.Launch, control: _Control) -> ev.Event:
+        """Train to each level that is allowed, wait there for word, and return how the attempt ended."""
+        trial, attempt, total = order.trial, order.attempt, self._config.budget.total
+        checkpoint: str | None = None
+        while True:
+            report: Report | None = None
+            for report in runner.advance(control.until, control.interrupts):
+                checkpoint = str(report.checkpoint) if report.checkpoint is not None else None
+                waits = control.until <= report.resource < total
+                self._emit(_reported(order, report, checkpoint), urgent=waits)
+            if runner.finished is not None:
+                return ev.Finished(trial, attempt, runner.finished)
+            if control.stop:
+                if control.save and report is None:  # past its last report: save this very moment
+                    saved = runner.save()
+                    checkpoint = str(saved) if saved is not None else checkpoint
+                return ev.Stopped(trial, attempt, checkpoint=checkpoint)
+            if control.interrupts():
+                return ev.Failed(trial, attempt, "timeout", f"ran past its time limit of {order.time_limit_s:g} s")
+            if report is not None and report.resource >= total:
+                control.until = float("inf")  # its last report is out: let it come to its own end
+                continue
+            while not (control.stop or report is None or control.until > report.resource):
+                control.changed.wait()
+                control.changed.clear()
+
+    def _warm_up(self) -> None:
+        self._task = self._config.load_task()
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(self._config.threads)
+
+    def _prepared(self, order: ev.Launch, data: Any) -> Any:
+        key = self._config.data_key(order)
+        if key is None:
+            return None
+        if key not in self._data:
+            while len(self._data) >= KEPT_DATA:
+                del self._data[next(iter(self._data))]
+            self._data[key] = self._fetch(data)
+        return self._data[key]
+
+    def _setup(self, order: ev.Launch) -> Setup:
+        return Setup(
+            params=self._config.params(order),
+            seed=order.seed,
+            budget=self._config.budget,
+            folder=self._config.folder(order.trial),
+            resume_from=Path(order.resume_from) if order.resume_from else None,
+            device=self.device,
+        )
+
+    @property
+    def device(self) -> str:
+        """The torch device attempts train on: the GPU that was assigned to this process, or the CPU."""
+        return "cuda:0" if self._config_uses_gpu() else "cpu"
+
+    def _config_uses_gpu(self) -> bool:
+        torch = sys.modules.get("torch")
+        return torch is not None and bool(torch.cuda.is_available())
+
+    def _emit(self, event: ev.Event, *, urgent: bool) -> None:
+        with self._news:
+            self._events.append(event)
+            self._urgent |= urgent
+            self._news.notify_all()
+
+
+def _reported(order: ev.Launch, report: Report, checkpoint: str | None) -> ev.Reported:
+    return ev.Reported(
+        order.trial,
+        order.attempt,
+        report.resource,
+        dict(report.metrics),
+        report.step,
+        report.elapsed,
+        checkpoint,
+    )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What a remote task really raised, out of its wrapping."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, BaseException) else error

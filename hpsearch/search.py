@@ -1,0 +1,177 @@
+"""What to try next and what to do after a report: Optuna's samplers and pruners, and our own rungs, as one answer.
+
+The randomness of a proposal is derived: trial n is drawn by a sampler made for it alone, with a seed that depends on
+the study's seed and n. Together with the history (which the sampler reads through Optuna's storage interface) that
+fixes the proposal, so a study that was killed proposes what it would have proposed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import optuna
+from optuna.pruners import BasePruner, NopPruner
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+
+from hpsearch import methods, space
+from hpsearch.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.lifecycle import State
+from hpsearch.records import History, Report, Trial
+from hpsearch.rungs import Judgement, Rungs, Verdict, score_of
+from hpsearch.spec import Method, StudySpec
+
+FIXED_PARAMS = "fixed_params"
+"""The system attribute under which Optuna keeps parameters that are given, not drawn."""
+
+DESIGNS = {"qmc", "QMCSampler", "grid", "GridSampler"}
+"""Samplers that lay out one design for the whole study: all trials must share its seed."""
+
+STEPPED = {"successive_halving", "SuccessiveHalvingPruner", "hyperband", "HyperbandPruner"}
+"""Pruners that guess their first and last step from finished trials where they are not told."""
+
+
+def derived_seed(*parts: object) -> int:
+    """A seed of 31 bits that depends on all of the parts and nothing else."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Search:
+    """The searcher of one study.
+
+    Args:
+        spec: The study.
+        history: Its live state; proposals are written into its trials.
+        storage: An Optuna storage that reads that history.
+    """
+
+    def __init__(self, spec: StudySpec, history: History, storage: BaseStorage) -> None:
+        self._spec = spec
+        self._history = history
+        self._storage = storage
+        self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
+        self._total = spec.budget.per_trial.total
+        self._pruner: BasePruner = NopPruner()
+        self._rungs: Rungs | None = None
+        if spec.search.pruner.kind == PROMOTION:
+            self._rungs = Rungs(rung_levels(spec), self._total, spec.search.pruner.arguments.get("eta", ETA))
+            self._recall()
+        else:
+            self._pruner = methods.pruner(_with_known_steps(spec))
+
+    # ---------------------------------------------------------------------------------------------- proposing
+
+    def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
+        """Draw the trial's parameters and write them into it.
+
+        Args:
+            trial: A queued trial of the history, with no parameters yet.
+            given: Parameters that are asked for rather than drawn; the rest is drawn.
+        """
+        if given:
+            trial.system_attrs[FIXED_PARAMS] = given
+        method = self._spec.search.sampler
+        number = "design" if method.kind in DESIGNS else trial.number
+        study = self._study(methods.sampler(method, derived_seed(self._spec.seed, number, "sampler")))
+        trial_id = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, trial.number)
+        space.suggest(optuna.trial.Trial(study, trial_id), self._spec.space)
+
+    def _study(self, sampler: BaseSampler | None = None) -> optuna.Study:
+        return optuna.Study(self._history.study.name, self._storage, sampler=sampler, pruner=self._pruner)
+
+    # ------------------------------------------------------------------------------------------------ judging
+
+    def until(self, trial: Trial) -> float:
+        """How far a trial may train before it must wait for a judgement."""
+        if self.exempt(trial):
+            return self._total
+        if self._rungs is not None:
+            passed = -1 if trial.rung is None else trial.rung
+            later = [rung.level for rung in self._rungs.rungs[passed + 1 :] if rung.level > trial.resource]
+            return min(later, default=self._total)
+        if isinstance(self._pruner, NopPruner):
+            return self._total
+        return math.nextafter(trial.resource, math.inf)
+
+    def exempt(self, trial: Trial) -> bool:
+        """Whether a trial is measured in full: the defaults as a yardstick, a confirmation as evidence."""
+        return trial.role in ("default", "confirm")
+
+    def judge(self, trial: Trial, report: Report, previous: float) -> Judgement:
+        """Say what a running trial does after a report, and note the rung it has reached.
+
+        Args:
+            trial: The trial, with the report already in the history.
+            report: Its newest report.
+            previous: The resource of its report before, 0 if there is none.
+        """
+        if self._rungs is not None:
+            return self._judge_at_rungs(trial, report, previous)
+        if self.exempt(trial) or isinstance(self._pruner, NopPruner) or report.resource >= self._total:
+            return Judgement(Verdict.CONTINUE, "not to be judged")
+        study = self._study()
+        trial_id = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, trial.number)
+        if not self._pruner.prune(study, self._storage.get_trial(trial_id)):
+            return Judgement(Verdict.CONTINUE, f"{self._spec.search.pruner.kind} lets it go on")
+        return Judgement(Verdict.STOP, f"{self._spec.search.pruner.kind} stops it at {report.resource:g}")
+
+    def _judge_at_rungs(self, trial: Trial, report: Report, previous: float) -> Judgement:
+        assert self._rungs is not None
+        judgement = Judgement(Verdict.CONTINUE, "between rungs")
+        for index, rung in enumerate(self._rungs.rungs):
+            if not previous < rung.level <= report.resource:
+                continue
+            passed_before = trial.rung is not None and index <= trial.rung
+            judgement = self._rungs.arrive(index, trial.number, score_of(report.value, self._sign))
+            if passed_before or self.exempt(trial):
+                self._rungs.promote(trial.number)
+                judgement = Judgement(Verdict.CONTINUE, "passed this rung before" if passed_before else "goes all the way")
+            trial.rung = index if trial.rung is None else max(index, trial.rung)
+            self._history.touch(trial)
+        return judgement
+
+    # --------------------------------------------------------------------------------------------- promotions
+
+    def promotion(self, *, last_call: bool = False) -> tuple[Trial, Judgement] | None:
+        """The paused trial to continue on a free slot, if one has earned it.
+
+        Args:
+            last_call: No new trial will come, so the share that goes on is rounded up.
+        """
+        if self._rungs is None:
+            return None
+        found = self._rungs.promotion(last_call=last_call)
+        return None if found is None else (self._history.trials[found[0]], found[1])
+
+    def continues(self, trial: Trial) -> None:
+        """A paused trial runs again: it waits at no rung."""
+        if self._rungs is not None:
+            self._rungs.promote(trial.number)
+
+    def _recall(self) -> None:
+        """Rebuild the standings from the history's reports."""
+        assert self._rungs is not None
+        for trial in self._history.trials:
+            previous = 0.0
+            for resource in sorted(trial.reports):
+                for rung in self._rungs.rungs:
+                    if previous < rung.level <= resource:
+                        rung.record(trial.number, score_of(trial.reports[resource].value, self._sign))
+                previous = resource
+            if trial.state is State.PAUSED and trial.rung is not None:
+                self._rungs.rungs[trial.rung].wait(trial.number)
+
+
+def _with_known_steps(spec: StudySpec) -> Method:
+    """The pruner with the steps it would otherwise guess from the first finished trials: here they are known."""
+    method = spec.search.pruner
+    if method.kind not in STEPPED:
+        return method
+    scale, levels = step_scale(spec), trial_budget(spec).report_at
+    known = {"min_resource": round(levels[0] * scale)}
+    if method.kind in ("hyperband", "HyperbandPruner"):
+        known["max_resource"] = round(levels[-1] * scale)
+    return Method(kind=method.kind, arguments={**known, **method.arguments})
