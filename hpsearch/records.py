@@ -182,9 +182,7 @@ class Changes:
     environments: list[Environment] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.study or self.trials or self.attempts or self.reports or self.decisions or self.environments
-        )
+        return bool(self.study or self.trials or self.attempts or self.reports or self.decisions or self.environments)
 
 
 class History:
@@ -202,6 +200,10 @@ class History:
         self._touched_reports: dict[tuple[int, float], None] = {}
         self._decisions: list[Decision] = []
         self._environments: list[Environment] = []
+        self._clock = 0
+        self._changed: dict[int, int] = {}  # trial number -> clock of its last change, latest change last
+        for trial in self.trials:
+            self._mark(trial.number)
 
     def add_trial(self, trial: Trial) -> Trial:
         """Append a trial; its number must be the next one."""
@@ -226,6 +228,7 @@ class History:
         """Record a report; one at the same resource is replaced (an attempt may redo what a lost one did)."""
         self.trials[report.trial].reports[report.resource] = report
         self._touched_reports[(report.trial, report.resource)] = None
+        self._mark(report.trial)
         return report
 
     def add_decision(self, decision: Decision) -> Decision:
@@ -238,8 +241,38 @@ class History:
         self._environments.append(environment)
 
     def touch(self, trial: Trial) -> None:
-        """Mark a trial's row as changed."""
+        """Mark a trial's row as changed; after the change, since readers look when they please."""
         self._touched_trials[trial.number] = None
+        self._mark(trial.number)
+
+    def replace(self, trial: Trial) -> None:
+        """Put a trial as the database has it in the place of its number: nothing of it is to be written."""
+        if trial.number == len(self.trials):
+            self.trials.append(trial)
+        else:
+            self.trials[trial.number] = trial
+        self._mark(trial.number)
+
+    def changed_since(self, clock: int) -> tuple[int, list[int]]:
+        """For readers that keep something made from trials: what to make anew.
+
+        Args:
+            clock: What the last call returned; 0 at first.
+
+        Returns:
+            The clock for the next call, and the numbers of the trials touched since the last, each once.
+        """
+        numbers = []
+        for number, at in reversed(self._changed.items()):
+            if at <= clock:
+                break
+            numbers.append(number)
+        return self._clock, numbers
+
+    def _mark(self, number: int) -> None:
+        self._clock += 1
+        self._changed.pop(number, None)
+        self._changed[number] = self._clock
 
     def touch_attempt(self, attempt: Attempt) -> None:
         """Mark an attempt's row as changed."""

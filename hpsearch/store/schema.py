@@ -27,7 +27,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-VERSION = "hpsearch-0001"
+VERSION = "hpsearch_0001"
 """The schema version that this program reads and writes: the newest migration's revision. All of ours begin so."""
 
 metadata = MetaData(

@@ -1,0 +1,133 @@
+"""One connection to a database, its settings and its transactions.
+
+The connection is in autocommit mode; transactions are begun and ended here in plain SQL, which so chooses their kind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import URL, Connection, create_engine
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.pool import NullPool
+
+from hpsearch.errors import StoreUnreachable
+from hpsearch.store import codec
+from hpsearch.store.url import display, in_memory, is_sqlite
+
+WAIT_S = 30
+"""How long to wait for another writer, in seconds."""
+CONNECT_S = 10
+"""How long to wait for a PostgreSQL server to answer, in seconds."""
+
+_BEGIN = {
+    "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE"},
+    "postgresql": {
+        "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "write": "BEGIN ISOLATION LEVEL READ COMMITTED",
+    },
+}
+
+
+class Database:
+    """A connection that is opened when it is needed, dropped when it breaks, and shared by threads in turns.
+
+    A failure of the database is raised as `StoreUnreachable`; what only a bug of ours can cause passes through.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.dialect = url.get_backend_name()
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """The connection, for a statement that is a transaction of its own."""
+        with self._lock, self._failures():
+            if self._connection is None:
+                self._connection = _connect(self.url)
+            try:
+                yield self._connection
+            except DBAPIError:
+                if self._connection.invalidated:
+                    self.close()
+                raise
+
+    @contextmanager
+    def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
+        """The connection in a transaction, which commits where the block ends and rolls back where it raises.
+
+        A reading one sees one moment of the database throughout. On SQLite, a writing one keeps other writers out
+        from its beginning; on PostgreSQL, from its first UPDATE of the same row.
+        """
+        with self.connected() as connection:
+            try:
+                connection.exec_driver_sql(_BEGIN[self.dialect][kind])
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    def close(self) -> None:
+        """Let go of the connection; the next use opens a new one."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _roll_back(self, connection: Connection) -> None:
+        """Undo what the transaction did. A connection that cannot even do that is of no more use."""
+        if connection.invalidated:
+            return
+        try:
+            connection.exec_driver_sql("ROLLBACK")
+        except DBAPIError:
+            connection.invalidate()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except (IntegrityError, DataError, ProgrammingError):
+            raise
+        except DBAPIError as error:
+            reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+            hint = "check the path, its permissions and the disk" if is_sqlite(self.url) else "check the URL and server"
+            raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", hint) from error
+
+
+def _connect(url: URL) -> Connection:
+    """Open a connection. A file that is missing is made, but nothing is written to it."""
+    if is_sqlite(url):
+        folder = Path(str(url.database)).parent
+        if not in_memory(url) and not folder.is_dir():
+            raise StoreUnreachable(f"{display(url)}: the folder {folder} does not exist", f"mkdir -p {folder}")
+        settings: dict[str, Any] = {"timeout": WAIT_S, "check_same_thread": False}
+        session = [
+            "PRAGMA foreign_keys = ON",
+            "PRAGMA synchronous = FULL",  # a commit survives the power cord
+        ]
+    else:
+        settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
+        session = [  # a driver frozen in the middle of a commit must not keep its successor waiting for ever
+            f"SET lock_timeout = '{WAIT_S}s'",
+            f"SET idle_in_transaction_session_timeout = '{2 * WAIT_S}s'",
+        ]
+    engine = create_engine(
+        url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        json_serializer=codec.encode,
+        json_deserializer=codec.decode,
+        connect_args=settings,
+    )
+    connection = engine.connect()
+    for statement in session:
+        connection.exec_driver_sql(statement)
+    return connection

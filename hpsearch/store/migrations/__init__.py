@@ -1,0 +1,1 @@
+"""Steps from each version of the tables to the next, run by alembic."""

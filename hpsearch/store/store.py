@@ -1,0 +1,356 @@
+"""The store: all that is written to the database, and the loading of studies.
+
+One `Store` holds one connection and may be shared by threads. Every write is one transaction; a write to a study passes
+the fence of `hpsearch.store.leases` first. Readers see each commit whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from hpsearch.errors import StoreUnreachable, StudyExists, StudyNotFound, UserError
+from hpsearch.records import Changes, History, StudyRecord
+from hpsearch.store import contents, leases, rows, version
+from hpsearch.store.database import Database
+from hpsearch.store.leases import Lease
+from hpsearch.store.schema import studies
+from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
+
+
+class Store:
+    """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
+
+    One exception: when the connection breaks in the very moment of a commit, nobody can tell whether it came through.
+    The next call connects anew.
+    """
+
+    # ------------------------------------------------------------------------------------------------- opening
+
+    def __init__(self, database: Database) -> None:
+        """Use `Store.open`; this alone neither connects nor checks anything."""
+        self._database = database
+        self._upserts = contents.upserts(database.dialect)
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True) -> Store:
+        """Open the database at a URL, at the schema version of this program.
+
+        Args:
+            url: `sqlite:///file`, `sqlite://` (in memory) or `postgresql://...`.
+            create: Make the tables, and the file, where there are none.
+
+        Raises:
+            UserError: Not a URL of a supported database.
+            StoreUnreachable: It does not answer, is missing, or belongs to another program.
+            SchemaMismatch: It is of an older or newer version.
+        """
+        store = cls(Database(parse_url(url)))
+        try:
+            store._prepare(create)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _prepare(self, create: bool) -> None:
+        """Make or check the tables."""
+        url = self._database.url
+        is_file = is_sqlite(url) and not in_memory(url)
+        if is_file and not create and not Path(str(url.database)).exists():
+            raise self._missing()
+        with self._database.connected() as connection:
+            found = version.stored_version(connection, url)
+            if found is None and not create:
+                raise self._missing()
+            if found is not None:
+                version.check_version(found, url)
+            if is_file:  # so that readers and the one writer do not block each other; the file keeps it
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        if found is None:
+            with self._database.transaction("write") as connection:
+                version.migrate(connection, url)
+
+    def _missing(self) -> StoreUnreachable:
+        return StoreUnreachable(
+            f"there is no study database at {self.display_url}",
+            "name another with --storage, or start a study: hpsearch run",
+        )
+
+    @property
+    def url(self) -> str:
+        """The URL it was opened with, password and all; a file's path is absolute."""
+        return self._database.url.render_as_string(hide_password=False)
+
+    @property
+    def display_url(self) -> str:
+        """The URL for people and logs: without its password."""
+        return display(self._database.url)
+
+    def close(self) -> None:
+        """Let go of the connection; the next call would open a new one."""
+        self._database.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        assert not in_memory(self._database.url), "a database in memory cannot be reached from elsewhere"
+        return Store.open, (self.url,)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection for queries, which see one moment of the database for as long as the block lasts."""
+        return self._database.transaction("read")
+
+    # ------------------------------------------------------------------------------------------- whole studies
+
+    def create_study(self, record: StudyRecord) -> StudyRecord:
+        """Add a study; its id is filled in, in the record given.
+
+        Raises:
+            StudyExists: The name is taken.
+            UserError: The name cannot be stored.
+        """
+        if "\0" in record.name or not _is_unicode(record.name):
+            raise UserError(f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes")
+        statement = insert(studies).returning(studies.c.id)
+        try:
+            with self._database.transaction("write") as connection:
+                record.id = connection.execute(statement, rows.study_values(record)).scalar_one()
+        except IntegrityError:
+            raise StudyExists(
+                f"a study named {record.name} is already in {self.display_url}",
+                f"go on with it: hpsearch resume {record.name}; or choose another name",
+            ) from None
+        return record
+
+    def studies(self) -> list[StudyRecord]:
+        """All studies, oldest first."""
+        with self.reading() as connection:
+            found = connection.execute(select(*rows.STUDY_COLUMNS).order_by(studies.c.id)).all()
+        return [rows.study_record(row) for row in found]
+
+    def study_names(self) -> list[str]:
+        """The names of all studies, oldest first."""
+        with self.reading() as connection:
+            return list(connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars())
+
+    def find_study(self, name: str) -> StudyRecord:
+        """The study of a name.
+
+        Raises:
+            StudyNotFound: There is none; the error names the nearest.
+        """
+        with self.reading() as connection:
+            row = connection.execute(select(*rows.STUDY_COLUMNS).where(studies.c.name == name)).one_or_none()
+        if row is None:
+            raise self._not_found(name)
+        return rows.study_record(row)
+
+    def delete_study(self, study_id: int) -> None:
+        """Remove a study with all its rows.
+
+        Raises:
+            StudyNotFound: It is gone already.
+        """
+        with self._database.transaction("write") as connection:
+            if not connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount:
+                raise leases.gone(study_id)
+
+    def _not_found(self, name: str) -> StudyNotFound:
+        names = self.study_names()
+        near = get_close_matches(name, names, n=1) or names[-1:]
+        hint = f"did you mean {near[0]}? `hpsearch ls` lists them all" if near else "there are no studies in it yet"
+        return StudyNotFound(f"no study named {name} in {self.display_url}", hint)
+
+    # ------------------------------------------------------------------------------------------------- loading
+
+    def load(self, name: str) -> History:
+        """A study with its trials, their attempts and reports; without decisions and environments.
+
+        Raises:
+            StudyNotFound: There is none of that name.
+        """
+        history = History(self.find_study(name))
+        self.refresh(history, -1)
+        return history
+
+    def refresh(self, history: History, since_revision: int) -> int:
+        """Bring a history up to date with what others have committed: its study, and every trial touched since.
+
+        For readers: what the history itself had changed in those places is lost. Costs one small query where nothing
+        is new.
+
+        Args:
+            since_revision: What the last refresh returned; -1 for all.
+
+        Returns:
+            The revision that the history is at now.
+
+        Raises:
+            StudyNotFound: The study was deleted.
+        """
+        study_id = history.study.id
+        with self._database.connected() as connection:
+            revision = connection.execute(select(studies.c.revision).where(studies.c.id == study_id)).scalar()
+        if revision is not None and revision == since_revision:
+            return since_revision
+        with self.reading() as connection:
+            return contents.read(connection, history, since_revision)
+
+    # ------------------------------------------------------------------------------------------------- leases
+
+    def acquire(self, study_id: int, owner: str, now: float, ttl_s: float) -> Lease:
+        """Take a study over: from now on its last owner can write nothing more.
+
+        Args:
+            owner: Who asks, for people to find it: host and process id, say.
+            now: Seconds since the epoch.
+            ttl_s: For how long, unless it is renewed, in seconds.
+
+        Raises:
+            StudyHeld: The lease of another owner has not expired.
+            StudyNotFound: The study was deleted.
+        """
+        with self._database.transaction("write") as connection:
+            return leases.acquire(connection, study_id, owner, now, ttl_s)
+
+    def renew(self, lease: Lease, now: float, ttl_s: float) -> bool:
+        """Keep a lease for `ttl_s` more seconds. Returns whether a stop has been requested.
+
+        Raises:
+            LeaseLost: Another driver has taken the study over.
+        """
+        with self._database.transaction("write") as connection:
+            return leases.renew(connection, lease, now + ttl_s).stop_requested
+
+    def release(self, lease: Lease, now: float) -> None:
+        """Give a lease back, at once for the next driver; one that was lost already is no matter."""
+        with self._database.transaction("write") as connection:
+            leases.release(connection, lease, now)
+
+    def holder(self, name: str) -> Lease | None:
+        """The lease on a study, live or expired; None where nobody has one: its last driver gave it back.
+
+        Raises:
+            StudyNotFound: There is none of that name.
+        """
+        self.find_study(name)
+        with self.reading() as connection:
+            return leases.holder(connection, name)
+
+    def request_stop(self, name: str) -> None:
+        """Ask the driver of a study to save everything and end; it learns of it with its next commit.
+
+        Raises:
+            StudyNotFound: There is none of that name.
+        """
+        self._set_stop(name, True)
+
+    def clear_stop(self, name: str) -> None:
+        """Forget a request to stop, as a driver does when it begins.
+
+        Raises:
+            StudyNotFound: There is none of that name.
+        """
+        self._set_stop(name, False)
+
+    def _set_stop(self, name: str, stop: bool) -> None:
+        with self._database.transaction("write") as connection:
+            statement = update(studies).where(studies.c.name == name).values(stop_requested=stop)
+            found = connection.execute(statement).rowcount
+        if not found:
+            raise self._not_found(name)
+
+    # ------------------------------------------------------------------------------------------------- writing
+
+    def commit(
+        self,
+        study_id: int,
+        changes: Changes,
+        lease: Lease | None = None,
+        now: float | None = None,
+        ttl_s: float | None = None,
+    ) -> bool:
+        """Write everything that a tick has touched, in one transaction.
+
+        Args:
+            changes: What `History.drain` gave.
+            lease: The caller's; without one, the study must be free of a live lease at `now`.
+            now: Seconds since the epoch; with `ttl_s`, renews the lease.
+            ttl_s: For how long, in seconds.
+
+        Returns:
+            Whether a stop has been requested.
+
+        Raises:
+            LeaseLost: Another driver has taken the study over; nothing was written.
+            StudyHeld: Without a lease: a driver owns the study; nothing was written.
+            StudyNotFound: The study was deleted.
+        """
+        assert lease is None or lease.study_id == study_id
+        with self._database.transaction("write") as connection:
+            if lease is None:
+                entry = leases.enter_free(connection, study_id, now or 0.0)
+            else:
+                expires = None if now is None or ttl_s is None else now + ttl_s
+                entry = leases.enter(connection, lease, expires)
+            contents.write(connection, self._upserts, study_id, changes, entry.revision)
+        return entry.stop_requested
+
+    @contextmanager
+    def editing(self, history: History, since_revision: int, now: float) -> Iterator[int]:
+        """Change a study that no driver owns: the block sees it as it is, keeps other writers out, and is committed.
+
+        What the block touches in the history is written where it ends. Where it raises nothing is written, and the
+        history should be thrown away if the block had changed it.
+
+        Args:
+            since_revision: The revision that the history is at.
+            now: Seconds since the epoch.
+
+        Yields:
+            The revision that the history is at afterwards.
+
+        Raises:
+            StudyHeld: A driver owns the study.
+            StudyNotFound: The study was deleted.
+        """
+        study_id = history.study.id
+        with self._database.transaction("write") as connection:
+            revision = leases.enter_free(connection, study_id, now).revision
+            if revision != since_revision + 1:
+                contents.read(connection, history, since_revision)
+            yield revision
+            contents.write(connection, self._upserts, study_id, history.drain(), revision)
+
+
+def upgrade(url: str) -> str | None:
+    """Bring a database of an older version to the one of this program, in one transaction.
+
+    Returns:
+        The version it was at (the present one where there was nothing to do); None where it was empty.
+
+    Raises:
+        UserError: Not a URL of a supported database.
+        StoreUnreachable: It does not answer, or belongs to another program.
+        SchemaMismatch: It is of a newer version.
+    """
+    database = Database(parse_url(url))
+    try:
+        with database.transaction("write") as connection:
+            return version.migrate(connection, database.url)
+    finally:
+        database.close()
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether it can be written as UTF-8: no half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""Database URLs: which are taken, and how they are shown to people.
+
+Two databases are supported: SQLite, for one machine, and PostgreSQL (through psycopg 3), for several.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from hpsearch.errors import UserError
+
+_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+}
+_SUPPORTED = "use sqlite:///hpsearch.db (a file) or postgresql://user:password@host/database"
+_SECRETS = ("password", "sslpassword")
+
+
+def parse_url(text: str) -> URL:
+    """Read a database URL; a file's path is made absolute.
+
+    Raises:
+        UserError: It is no URL, or of a database that is not supported.
+    """
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated
+        raise UserError("the storage is not given as a database URL", _SUPPORTED) from None
+    if url.drivername not in _DRIVERS:
+        raise UserError(f"databases of the kind {url.drivername} are not supported", _SUPPORTED)
+    url = url.set(drivername=_DRIVERS[url.drivername])
+    if not is_sqlite(url):
+        return url
+    if url.host is not None:
+        raise UserError(f"sqlite://{url.host} names no file", f"three slashes: sqlite:///{url.host}")
+    return url if in_memory(url) else url.set(database=str(Path(str(url.database)).expanduser().absolute()))
+
+
+def is_sqlite(url: URL) -> bool:
+    return url.drivername.startswith("sqlite")
+
+
+def in_memory(url: URL) -> bool:
+    """Whether it is an SQLite database that lives only as long as its connection."""
+    return is_sqlite(url) and url.database in (None, "", ":memory:")
+
+
+def display(url: URL) -> str:
+    """The URL as a person would write it, with its passwords left out."""
+    shown = url.set(drivername=url.get_backend_name())
+    shown = shown.update_query_dict({key: "***" for key in _SECRETS if key in url.query})
+    return shown.render_as_string(hide_password=True)

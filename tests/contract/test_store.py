@@ -1,0 +1,443 @@
+"""What every database must do for a study: keep all of it, whole or not at all, for one driver at a time."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+from collections.abc import Iterator
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError
+
+from hpsearch.errors import LeaseLost, StudyExists, StudyHeld, StudyNotFound, UserError
+from hpsearch.lifecycle import State
+from hpsearch.records import (
+    Attempt,
+    Changes,
+    Decision,
+    Environment,
+    History,
+    Outcome,
+    Report,
+    StudyRecord,
+    StudyState,
+    Trial,
+)
+from hpsearch.store import schema
+from hpsearch.store.store import Store
+
+NASTY = "naïve ☃ 𝄞 NUL:\0 half:\ud800 quote:'\" percent:%s %(x)s \\u0000"
+TTL_S = 60.0
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    opened = Store.open(database_url)
+    yield opened
+    opened.close()
+
+
+def new_study(store: Store, name: str = "a-study") -> History:
+    return History(store.create_study(StudyRecord(id=0, name=name, spec="study: a-study\n", created=1.0)))
+
+
+def save(store: Store, history: History) -> None:
+    store.commit(history.study.id, history.drain())
+
+
+def assert_same(loaded: History, expected: History) -> None:
+    assert loaded.study == expected.study
+    assert loaded.trials == expected.trials
+
+
+def test_everything_about_a_study_comes_back(store: Store) -> None:
+    study = StudyRecord(
+        id=0,
+        name="päper-7",
+        spec="study: päper\n# ☃\n",
+        directions=("minimize", "maximize"),
+        state=StudyState.INTERRUPTED,
+        reason="stopped by hand",
+        created=1753900000.123456,
+        ended=1753900001.5,
+        active_seconds=12.25,
+        user_attrs={"z": 1, "a": [1, {"deep": None}], NASTY: NASTY},
+        system_attrs={"$float": "not a float", "big": 10**40, "inf": -math.inf, "on": True},
+    )
+    history = History(store.create_study(study))
+    trial = Trial(
+        number=0,
+        state=State.PAUSED,
+        params={"zeta": 1e23, "alpha": -0.0, "kind": "adam", "none": None, "flag": False, "n": 2**60, "top": math.inf},
+        seed=2**63 - 1,
+        value=-math.inf,
+        resource=0.1 + 0.2,
+        rung=2,
+        error_kind="error",
+        error_text="Traceback ☃",
+        checkpoint="/checkpoints/0",
+        gpu_seconds=0.1,
+        cost=1e-300,
+        speed=1.7976931348623157e308,
+        created=1.5,
+        started=2.5,
+        ended=3.5,
+        role="confirm",
+        repeats=3,
+        values=[1.0, math.inf],
+        distributions={
+            "zeta": FloatDistribution(1e-5, 1e30, log=True),
+            "n": IntDistribution(0, 2**61, step=2),
+            "kind": CategoricalDistribution(["adam", "sgd", None, 1.5, True]),
+        },
+        user_attrs={"nested": {"$text": ["\0"]}},
+        system_attrs={"half": "\ud800"},
+    )
+    history.add_trial(trial)
+    history.add_attempt(
+        Attempt(
+            trial=0,
+            number=1,
+            worker="w-1",
+            started=2.5,
+            start_resource=1.0,
+            reserved_gpu_seconds=60.0,
+            node="n-1",
+            device="cuda:0",
+            ended=3.5,
+            outcome=Outcome.LOST,
+            gpu_seconds=1.0,
+            note="node died",
+        )
+    )
+    history.add_attempt(Attempt(trial=0, number=2, worker="w-2", started=4.0))
+    history.add_report(
+        Report(trial=0, resource=1 / 3, value=0.5, metrics={"loss": -math.inf}, attempt=1, step=2**40, elapsed=1.5)
+    )
+    history.add_report(Report(trial=0, resource=2.0, value=None, metrics={}, created=9.0))
+    history.touch_study()
+    save(store, history)
+
+    loaded = store.load("päper-7")
+    assert_same(loaded, history)
+    assert list(loaded.trials[0].params) == ["zeta", "alpha", "kind", "none", "flag", "n", "top"]
+    assert math.copysign(1, loaded.trials[0].params["alpha"]) == -1
+    assert isinstance(loaded.trials[0].params["zeta"], float)
+
+
+def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store: Store) -> None:
+    history = new_study(store)
+    history.add_trial(Trial(number=0, state=State.RUNNING, params={}, value=math.nan))
+    history.add_report(Report(trial=0, resource=1.0, value=math.nan, metrics={"loss": math.nan}))
+    save(store, history)
+    (trial,) = store.load("a-study").trials
+    assert trial.value is None
+    assert trial.reports[1.0].value is None
+    assert math.isnan(trial.reports[1.0].metrics["loss"])
+
+
+def test_words_from_anywhere_are_stored_readably(store: Store) -> None:
+    history = new_study(store)
+    history.add_trial(Trial(number=0, state=State.FAILED, params={}, error_text=NASTY, checkpoint=NASTY))
+    history.add_attempt(Attempt(trial=0, number=1, worker=NASTY, started=0.0, note=NASTY))
+    history.add_decision(Decision(trial=0, kind="fail", why=NASTY))
+    save(store, history)
+    (trial,) = store.load("a-study").trials
+    readable = "naïve ☃ 𝄞 NUL:\\x00 half:\\ud800 quote:'\" percent:%s %(x)s \\u0000"
+    assert trial.error_text == trial.checkpoint == trial.attempts[0].note == trial.attempts[0].worker == readable
+
+
+def test_decisions_and_environments_are_written_once_each(store: Store) -> None:
+    history = new_study(store)
+    history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
+    history.add_decision(Decision(trial=0, kind="start", why="its turn", resource=1.0, against=[3, 1], created=5.0))
+    history.add_environment(Environment(created=4.0, revision="abc", packages={"torch": "2"}, device="H200"))
+    save(store, history)
+    save(store, history)
+    with store.reading() as connection:
+        (decision,) = connection.execute(select(schema.decisions)).mappings()
+        (environment,) = connection.execute(select(schema.environments)).mappings()
+    assert (decision["trial"], decision["why"], decision["against"]) == (0, "its turn", [3, 1])
+    assert (environment["revision"], environment["packages"]) == ("abc", {"torch": "2"})
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    new_study(store)
+    with pytest.raises(StudyExists, match="hpsearch resume a-study"):
+        new_study(store)
+    assert store.study_names() == ["a-study"]
+
+
+def test_a_name_that_no_database_takes_is_the_users_mistake(store: Store) -> None:
+    for name in ("a\0b", "a\ud800b"):
+        with pytest.raises(UserError, match="cannot be the name"):
+            new_study(store, name)
+
+
+def test_an_unknown_name_gets_the_nearest_known_one(store: Store) -> None:
+    new_study(store, "banking-intents")
+    new_study(store, "vision")
+    with pytest.raises(StudyNotFound, match="did you mean banking-intents"):
+        store.load("baking-intents")
+
+
+def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(store: Store) -> None:
+    history = new_study(store)
+    history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
+    history.add_attempt(Attempt(trial=0, number=1, worker="w", started=0.0))
+    history.add_report(Report(trial=0, resource=1.0, value=1.0, metrics={}))
+    history.add_decision(Decision(trial=0, kind="start", why="its turn"))
+    history.add_environment(Environment(created=0.0, revision=None, packages={}, device="cpu"))
+    save(store, history)
+    store.delete_study(history.study.id)
+    with store.reading() as connection:
+        for table in schema.metadata.sorted_tables:
+            assert connection.execute(select(table)).all() == []
+    with pytest.raises(StudyNotFound):
+        store.delete_study(history.study.id)
+    with pytest.raises(StudyNotFound):
+        store.refresh(history, 1)
+    with pytest.raises(StudyNotFound):
+        save(store, history)
+    assert new_study(store).study.id > history.study.id
+
+
+# --------------------------------------------------------------------------------------------------- leases
+
+
+def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store: Store) -> None:
+    study_id = new_study(store).study.id
+    store.acquire(study_id, "host-1:17", now=1000.0, ttl_s=TTL_S)
+    with pytest.raises(StudyHeld, match=r"host-1:17 since 1970-01-01 00:16:40 UTC"):
+        store.acquire(study_id, "host-2:18", now=1059.0, ttl_s=TTL_S)
+
+
+def test_an_expired_lease_is_taken_over_with_a_higher_epoch(store: Store) -> None:
+    study_id = new_study(store).study.id
+    first = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
+    second = store.acquire(study_id, "two", now=1060.0, ttl_s=TTL_S)
+    assert second.epoch > first.epoch
+    assert store.holder("a-study") == second
+
+
+def test_a_renewed_lease_lasts_longer(store: Store) -> None:
+    study_id = new_study(store).study.id
+    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
+    assert store.renew(lease, now=1050.0, ttl_s=TTL_S) is False
+    store.commit(study_id, Changes(), lease, now=1100.0, ttl_s=TTL_S)
+    with pytest.raises(StudyHeld):
+        store.acquire(study_id, "two", now=1159.0, ttl_s=TTL_S)
+
+
+def test_a_released_lease_is_free_at_once_and_nobody_holds_it(store: Store) -> None:
+    study_id = new_study(store).study.id
+    assert store.holder("a-study") is None
+    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
+    store.release(lease, now=1001.0)
+    assert store.holder("a-study") is None
+    store.acquire(study_id, "two", now=1001.0, ttl_s=TTL_S)
+    store.release(lease, now=1002.0)
+    held = store.holder("a-study")
+    assert held is not None
+    assert held.owner == "two"
+
+
+@pytest.mark.parametrize("same_name", [False, True])
+def test_a_driver_that_was_taken_over_writes_nothing_more(store: Store, same_name: bool) -> None:
+    history = new_study(store)
+    study_id = history.study.id
+    zombie = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
+    store.acquire(study_id, "one" if same_name else "two", now=2000.0, ttl_s=TTL_S)
+    before = store.load("a-study")
+    history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
+    history.study.reason = "written by a zombie"
+    history.touch_study()
+    with pytest.raises(LeaseLost):
+        store.commit(study_id, history.drain(), zombie, now=2001.0, ttl_s=TTL_S)
+    with pytest.raises(LeaseLost):
+        store.renew(zombie, now=2001.0, ttl_s=TTL_S)
+    assert_same(store.load("a-study"), before)
+
+
+def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) -> None:
+    history = new_study(store)
+    lease = store.acquire(history.study.id, "one", now=1000.0, ttl_s=TTL_S)
+    with pytest.raises(StudyHeld, match="one"):
+        store.commit(history.study.id, Changes(study=history.study), now=1001.0)
+    with pytest.raises(StudyHeld), store.editing(history, 0, now=1001.0):
+        pytest.fail("the block must not be entered")
+    store.commit(history.study.id, Changes(study=history.study), now=lease.expires)
+
+
+def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) -> None:
+    study_id = new_study(store).study.id
+    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
+    assert store.commit(study_id, Changes(), lease, 1001.0, TTL_S) is False
+    store.request_stop("a-study")
+    assert store.commit(study_id, Changes(), lease, 1002.0, TTL_S) is True
+    assert store.renew(lease, 1003.0, TTL_S) is True
+    store.clear_stop("a-study")
+    assert store.renew(lease, 1004.0, TTL_S) is False
+    with pytest.raises(StudyNotFound):
+        store.request_stop("another")
+
+
+# --------------------------------------------------------------------------------------------- transactions
+
+
+def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
+    history = new_study(store)
+    history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
+    save(store, history)
+    before = store.load("a-study")
+    history.trials[0].resource = 7.0
+    history.touch(history.trials[0])
+    changes = history.drain()
+    changes.study = StudyRecord(id=history.study.id, name="a-study", spec="other")
+    changes.reports = [Report(trial=99, resource=1.0, value=None, metrics={})]
+    with pytest.raises(IntegrityError):
+        store.commit(history.study.id, changes)
+    assert_same(store.load("a-study"), before)
+    assert store.refresh(before, 1) == 1
+
+
+def test_a_refresh_brings_only_what_has_changed(store: Store, database_url: str) -> None:
+    history = new_study(store)
+    for number in range(3):
+        history.add_trial(Trial(number=number, state=State.RUNNING, params={"x": number}))
+    save(store, history)
+    reader = Store.open(database_url)
+    seen = History(reader.find_study("a-study"))
+    revision = reader.refresh(seen, -1)
+    assert_same(seen, history)
+    untouched = seen.trials[0]
+    clock, _ = seen.changed_since(0)
+
+    history.add_attempt(Attempt(trial=1, number=1, worker="w", started=0.0))
+    history.add_report(Report(trial=2, resource=1.0, value=0.5, metrics={"loss": 0.5}))
+    history.study.reason = "news"
+    history.touch_study()
+    save(store, history)
+
+    later = reader.refresh(seen, revision)
+    assert_same(seen, history)
+    assert seen.trials[0] is untouched
+    assert sorted(seen.changed_since(clock)[1]) == [1, 2]
+    assert reader.refresh(seen, later) == later
+    assert seen.changed_since(seen.changed_since(0)[0])[1] == []
+    assert not seen.drain()
+    reader.close()
+
+
+def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_url: str) -> None:
+    history = new_study(store)
+    done = threading.Event()
+    torn: list[str] = []
+
+    def read() -> None:
+        reader = Store.open(database_url)
+        while not done.is_set():
+            for trial in reader.load("a-study").trials:
+                if not len(trial.reports) == len(trial.attempts) == trial.resource:
+                    torn.append(f"{trial.resource}: {len(trial.reports)} reports, {len(trial.attempts)} attempts")
+        reader.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for tick in range(1, 31):
+            for number in range(3):
+                if tick == 1:
+                    history.add_trial(Trial(number=number, state=State.RUNNING, params={}))
+                trial = history.trials[number]
+                trial.resource = float(tick)
+                history.touch(trial)
+                history.add_attempt(Attempt(trial=number, number=tick, worker="w", started=0.0))
+                history.add_report(Report(trial=number, resource=float(tick), value=None, metrics={}))
+            save(store, history)
+    finally:
+        done.set()
+        thread.join()
+    assert torn == []
+
+
+def test_editors_of_one_study_take_turns(store: Store, database_url: str) -> None:
+    new_study(store)
+
+    def add_trials() -> None:
+        mine = Store.open(database_url)
+        history, revision = mine.load("a-study"), -1
+        for _ in range(10):
+            with mine.editing(history, revision, now=0.0) as after:
+                history.add_trial(Trial(number=len(history.trials), state=State.QUEUED, params={}))
+            revision = after
+        mine.close()
+
+    threads = [threading.Thread(target=add_trials) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [trial.number for trial in store.load("a-study").trials] == list(range(30))
+
+
+def test_an_edit_that_raises_writes_nothing(store: Store) -> None:
+    history = new_study(store)
+
+    def fail_halfway() -> None:
+        with store.editing(history, 0, now=0.0):
+            history.add_trial(Trial(number=0, state=State.QUEUED, params={}))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_halfway()
+    assert store.load("a-study").trials == []
+
+
+def test_processes_that_open_a_new_database_at_once_agree(database_url: str) -> None:
+    problems: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            mine = Store.open(database_url)
+            new_study(mine, name)
+            mine.close()
+        except BaseException as problem:  # noqa: BLE001 - a thread's error would be lost
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(f"s-{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert sorted(Store.open(database_url).study_names()) == ["s-0", "s-1", "s-2", "s-3"]
+
+
+def test_a_store_travels_to_another_process_by_its_url(store: Store) -> None:
+    new_study(store)
+    assert pickle.loads(pickle.dumps(store)).study_names() == ["a-study"]
+
+
+def test_people_can_query_the_tables_by_hand(store: Store) -> None:
+    history = new_study(store)
+    for number, value in enumerate([0.3, 0.1]):
+        history.add_trial(Trial(number=number, state=State.COMPLETE, params={"lr": value}, value=value))
+    save(store, history)
+    query = text("SELECT number, value, params ->> 'lr' FROM trials ORDER BY value")
+    with store.reading() as connection:
+        assert [(n, v, float(lr)) for n, v, lr in connection.execute(query)] == [(1, 0.1, 0.1), (0, 0.3, 0.3)]
+
+
+def test_a_commit_of_many_rows_at_once(store: Store) -> None:
+    history = new_study(store)
+    for number in range(500):
+        history.add_trial(Trial(number=number, state=State.QUEUED, params={"x": number / 7}))
+    save(store, history)
+    for trial in history.trials:
+        history.add_report(Report(trial=trial.number, resource=1.0, value=0.5, metrics={"loss": 0.5}))
+    save(store, history)
+    assert_same(store.load("a-study"), history)
