@@ -1,0 +1,184 @@
+"""Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
+
+The file is a study file; of it `task`, `settings`, `budget.per_trial` and `seed` are used. Reports go to stdout as JSON
+lines, everything else to stderr. `DIR/best` and `DIR/last` are checkpoints.
+
+Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted with all saved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import yaml
+
+from trials import tasks
+from trials.budgets import budget_from
+from trials.contract import Problem, Report, Setup, TaskError
+from trials.runner import Runner, failure_of
+from trials.settings import nearest
+
+USED = ("task", "settings", "budget", "seed")
+IGNORED = ("study", "space", "objective", "search", "resources")
+BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
+
+
+class Interruption:
+    """Whether SIGINT or SIGTERM has come; the first one asks, the second one ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        self.asked = True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, train, print; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        study = _read(options.file)
+        task = tasks.load(study["task"], options.file.parent)
+        setup = _setup(study, options)
+        data = task.prepare(setup.params)
+    except TaskError as mistake:
+        return _say_mistakes(options.file, mistake)
+    return _train(task, data, setup, options.file)
+
+
+def _train(task: Any, data: Any, setup: Setup, file: Path) -> int:
+    interruption = Interruption()
+    runner = None
+    try:
+        runner = Runner(task, data, setup)
+        for report in runner.advance(setup.budget.total, lambda: interruption.asked):
+            print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+        if interruption.asked and runner.finished is None:
+            saved = runner.save()
+            _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
+            return 130
+    except TaskError as mistake:
+        return _say_mistakes(file, mistake)
+    except Exception as error:  # noqa: BLE001 - a failed training is a result: it is told, not raised
+        failure = failure_of(error)
+        if failure.kind == "error":
+            _say(failure.details.rstrip())
+        _say(f"the training failed: {failure.kind}: {failure.text}")
+        return 1
+    finally:
+        if runner is not None:
+            runner.close()
+    _say(f"done: {runner.finished or 'the last level is reached'}")
+    return 0
+
+
+def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
+    last = options.out / "last"
+    if last.is_symlink() and not options.resume:
+        what = f"{options.out} holds a run already; add --resume to continue it, or name another folder"
+        raise TaskError([Problem("--out", what)])
+    if options.resume and not last.is_symlink():
+        _say(f"nothing to resume in {options.out}; starting afresh")
+    return Setup(
+        params=study.get("settings") or {},
+        seed=study.get("seed", 0),
+        budget=budget_from(study["budget"]["per_trial"]),
+        folder=options.out,
+        resume_from=last if last.is_symlink() else None,
+        device=options.device or _best_device(),
+    )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The study file's parts that are used; its other parts are named on stderr.
+
+    Raises:
+        TaskError: It cannot be read, or a part is missing, unknown or of the wrong shape.
+    """
+    try:
+        study = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise TaskError([Problem("file", f"cannot be read: {error.strerror}; check the path")]) from None
+    except yaml.YAMLError as error:
+        raise TaskError([Problem("file", f"is no YAML: {error}; mend it there")]) from None
+    if not isinstance(study, dict):
+        raise TaskError([Problem("file", "must be a mapping with task, settings, budget and seed")])
+    if problems := _problems_with(study):
+        raise TaskError(problems)
+    if ignored := [key for key in IGNORED if key in study]:
+        _say(f"note: a single training does without {', '.join(ignored)}")
+    return study
+
+
+def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
+    known = (*USED, *IGNORED)
+    problems = [Problem(str(k), f"is no part of a study file; {nearest(k, known)}") for k in study if k not in known]
+    budget = study.get("budget")
+    if not isinstance(study.get("task"), dict):
+        problems.append(Problem("task", "must be a mapping; say what to train"))
+    if not isinstance(study.get("settings") or {}, dict):
+        problems.append(Problem("settings", "must be a mapping of settings to values"))
+    if not isinstance(budget, dict) or not isinstance(budget.get("per_trial"), dict):
+        problems.append(Problem("budget.per_trial", "must say how far to train, such as {epochs: 3}"))
+    else:
+        problems += [
+            Problem(f"budget.{k}", f"is no part of a budget; {nearest(k, BUDGET_KEYS)}")
+            for k in budget
+            if k not in BUDGET_KEYS
+        ]
+    seed = study.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        problems.append(Problem("seed", f"must be a whole number of at least 0, not {seed!r}"))
+    return problems
+
+
+def _as_json(report: Report) -> str:
+    checkpoint = None if report.checkpoint is None else str(report.checkpoint)
+    return json.dumps(
+        {
+            "resource": report.resource,
+            "step": report.step,
+            "elapsed": report.elapsed,
+            "metrics": dict(report.metrics),
+            "checkpoint": checkpoint,
+        }
+    )
+
+
+def _best_device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
+
+
+def _say_mistakes(file: Path, mistake: TaskError) -> int:
+    for problem in mistake.problems:
+        _say(f"{file}: {problem.where}: {problem.what}")
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m trials", description="Train one configuration.")
+    parser.add_argument("file", type=Path, metavar="SETTINGS.yaml", help="a study file; its search is ignored")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for checkpoints")
+    parser.add_argument("--resume", action="store_true", help="continue from DIR/last")
+    parser.add_argument("--device", help="a torch device name (default: cuda where there is a GPU, else cpu)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

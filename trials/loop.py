@@ -1,0 +1,266 @@
+"""The training loop, from top to bottom.
+
+`TrainingRun` is a `contract.Run`: iterated, it trains. Everything it knows about where it is stands in a few counters
+(`step`, `samples`, `seconds`, the last level reported), and everything random derives from the seed and the step; that
+is why a run that continues from a checkpoint goes on bit for bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trials import checkpoint, meters, optimizers
+from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
+from trials.contract import Diverged, Report, Setup, Unit
+from trials.precision import Precision
+from trials.randomness import Use, derive, seed_everything
+from trials.schedules import multiplier
+from trials.settings import Settings
+from trials.stopping import Progress
+from trials.workload import Workload
+
+CHECK_EVERY = 20
+"""Steps between two looks at losses and gradients: each look waits for the device."""
+STATE = "state.pt"
+
+
+class TrainingRun:
+    """One attempt to train one configuration.
+
+    Args:
+        workload: The model and its data.
+        settings: How to train it.
+        setup: Seed, budget, folder, device, and the checkpoint to continue from.
+        clock: Seconds; only differences count.
+    """
+
+    def __init__(
+        self, workload: Workload, settings: Settings, setup: Setup, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._device = torch.device(setup.device)
+        self._workload, self._settings, self._setup, self._clock = workload, settings, setup, clock
+        self._precision = Precision(settings.precision, self._device)
+        self._optimizer = optimizers.build(workload.model, settings, self._device)
+        self._parameters = [p for p in workload.model.parameters() if p.requires_grad]
+        self._progress = Progress(settings.monitor_mode, settings.patience, settings.min_delta)
+        self._meter = meters.Meter(may_skip=self._precision.scales)
+        self._checkpoints = checkpoint.Checkpoints(setup.folder)
+        self._steps_per_epoch = math.ceil(len(workload.lengths) / settings.batch_size)
+        self._epoch: tuple[int, list[Ints]] | None = None
+        self._saved: tuple[int, float, Path] | None = None
+        self._measured: tuple[int, dict[str, float]] | None = None
+        self.step = 0
+        self.samples = 0
+        self.seconds = 0.0
+        self._reported = 0.0
+        self.finished: str | None = None
+        meters.start_memory(self._device)
+        workload.model.train()
+        if setup.resume_from is not None:
+            self._restore(setup.resume_from)
+
+    # ------------------------------------------------------------------------------------------- the loop
+
+    def __iter__(self) -> Iterator[Report | None]:
+        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        while True:
+            while (level := self._level_due()) is not None:
+                yield self._report(level)
+            if self.finished is not None:
+                return
+            self._train_step()
+            yield None
+
+    def _train_step(self) -> None:
+        """The next batch of the epoch, one optimizer step, and on."""
+        began = self._clock()
+        seed_everything(derive(self._setup.seed, Use.STEP, self.step))
+        rows = self._next_rows()
+        rate = self._settings.learning_rate * multiplier(
+            self._settings.schedule, self._progress_at_middle_of(len(rows)), self._settings.warmup
+        )
+        loss, norm = self._optimize(rows, rate)
+        self.step += 1
+        self.samples += len(rows)
+        self._meter.step(self.step, rate, len(rows), loss, norm)
+        if self.step % CHECK_EVERY == 0:
+            self._meter.settle()
+        self.seconds += self._clock() - began
+
+    def _optimize(self, rows: Ints, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """One optimizer step on the samples `rows`; their mean loss and the gradient's norm, left on the device."""
+        scaler = self._precision.scaler
+        self._optimizer.zero_grad(set_to_none=True)
+        loss = torch.zeros((), device=self._device)
+        for part in micro_batches(rows, self._settings.micro_batch):
+            batch = self._workload.batch(part)
+            with self._precision.autocast():
+                # Divided by the whole batch, so that its parts add up to the gradient of its mean.
+                share = self._workload.loss_sum(batch) / len(rows)
+            scaler.scale(share).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            loss += share.detach()
+            self._meter.count(batch.tokens, batch.cells)
+        scaler.unscale_(self._optimizer)
+        norm = self._clip()
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        scaler.step(self._optimizer)  # skips the step where scaling made a gradient infinite
+        scaler.update()
+        return loss, norm
+
+    def _clip(self) -> torch.Tensor:
+        """Scale the gradients down to the greatest norm allowed; their norm before."""
+        limit = self._settings.max_grad_norm
+        if limit is not None:
+            return torch.nn.utils.clip_grad_norm_(self._parameters, limit)
+        return torch.nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
+
+    # ----------------------------------------------------------------------------------------- where it is
+
+    @property
+    def resource(self) -> float:
+        """How far it has trained, in the budget's unit."""
+        return self._in_unit(self.step, self.samples)
+
+    def _in_unit(self, steps: int, samples: int) -> float:
+        match self._setup.budget.unit:
+            case Unit.STEPS:
+                return float(steps)
+            case Unit.EPOCHS:
+                return steps / self._steps_per_epoch
+            case Unit.SAMPLES:
+                return float(samples)
+            case Unit.SECONDS:
+                return self.seconds
+
+    def _progress_at_middle_of(self, rows: int) -> float:
+        """The share of the full budget used halfway through a step of so many rows: neither the first step of a
+        warm-up nor the last of a decay is then taken with a learning rate of zero."""
+        after = self._in_unit(self.step + 1, self.samples + rows)
+        return (self.resource + after) / 2 / self._setup.budget.total
+
+    def _next_rows(self) -> Ints:
+        epoch, index = divmod(self.step, self._steps_per_epoch)
+        if self._epoch is None or self._epoch[0] != epoch:
+            settings = self._settings
+            batches = epoch_batches(
+                self._workload.lengths, settings.batch_size, self._setup.seed, epoch, settings.bucketing
+            )
+            self._epoch = epoch, batches
+        return self._epoch[1][index]
+
+    def _level_due(self) -> float | None:
+        """The lowest level that is reached and not yet reported."""
+        if self.finished is not None:
+            return None
+        reached = self.resource * (1 + 1e-9)  # 3 steps of 10 reach 0.1 * 3, which is a little more than 0.3
+        return next((level for level in self._setup.budget.report_at if self._reported < level <= reached), None)
+
+    # ------------------------------------------------------------------------------------------- reports
+
+    def _report(self, level: float) -> Report:
+        """Evaluate, note the best, decide whether to go on, save."""
+        metrics = self._measure()
+        best = self._progress.note(metrics[self._settings.monitor])
+        self._reported = level
+        self.finished = self._reason_to_stop()
+        return Report(level, metrics, self.step, self.seconds, self._save(best))
+
+    def _measure(self) -> dict[str, float]:
+        """The metrics at this step; measured once where a step reached two levels."""
+        if self._measured is not None and self._measured[0] == self.step:
+            return self._measured[1]
+        began = self._clock()
+        self._meter.settle()
+        self.seconds += self._clock() - began  # the device was still training
+        metrics = self._workload.evaluate(self._precision) | self._meter.read(self.seconds)
+        if not math.isfinite(metrics["loss"]):
+            rate = metrics["learning_rate"]
+            raise Diverged(
+                f"validation loss became {metrics['loss']} at step {self.step} (learning rate {rate:.3g}, "
+                f"last gradient norm {metrics['grad_norm']:.3g}); try a lower learning rate"
+            )
+        metrics["peak_memory_bytes"] = float(meters.peak_memory_bytes(self._device))
+        self._measured = self.step, metrics
+        return metrics
+
+    def _reason_to_stop(self) -> str | None:
+        if self._reported >= self._setup.budget.total:
+            return "budget used"
+        return self._progress.exhausted
+
+    # --------------------------------------------------------------------------------------- checkpoints
+
+    def save(self) -> Path:
+        """Write a checkpoint of this moment; one that is there already is not written again."""
+        if self._saved is not None and self._saved[:2] == (self.step, self._reported):
+            return self._saved[2]
+        self._meter.settle()
+        return self._save(best=False)
+
+    def _save(self, best: bool) -> Path:
+        path = self._checkpoints.save(self.step, self._fill, best)
+        self._saved = self.step, self._reported, path
+        return path
+
+    def _fill(self, folder: Path) -> None:
+        self._workload.write(folder)
+        torch.save(self._state(), folder / STATE)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "samples": self.samples,
+            "seconds": self.seconds,
+            "reported": self._reported,
+            "optimizer": self._optimizer.state_dict(),
+            "scaler": self._precision.scaler.state_dict(),
+            "progress": self._progress.state_dict(),
+            "meter": self._meter.state_dict(),
+        }
+
+    def _restore(self, source: Path) -> None:
+        folder = checkpoint.intact(source)
+        state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+        self._workload.read(folder)
+        self.step, self.samples, self.seconds = state["step"], state["samples"], state["seconds"]
+        self._reported = state["reported"]
+        self._optimizer.load_state_dict(state["optimizer"])
+        if self._precision.scales:
+            self._precision.scaler.load_state_dict(state["scaler"])
+        self._progress.load_state_dict(state["progress"])
+        self._meter.load_state_dict(state["meter"])
+        self.finished = self._reason_to_stop()
+
+    # --------------------------------------------------------------------------------------------- around
+
+    def rehearse(self) -> dict[str, float]:
+        """Train one step and evaluate one batch, each of the longest samples: what a trial costs at worst.
+
+        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`.
+        """
+        rows = longest_batch(self._workload.lengths, self._settings.batch_size)
+        began = self._clock()
+        self._meter.step(1, 0.0, len(rows), *self._optimize(rows, rate=0.0))
+        self._meter.settle()
+        trained = self._clock()
+        self._workload.evaluate_longest(self._precision)
+        return {
+            "step_seconds": trained - began,
+            "evaluation_seconds": self._clock() - trained,
+            "parameters": float(sum(p.numel() for p in self._workload.model.parameters())),
+            "peak_memory_bytes": float(meters.peak_memory_bytes(self._device)),
+        }
+
+    def close(self) -> None:
+        """Release the model, the gradients and the optimizer's state."""
+        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.state.clear()
+        self._parameters.clear()
+        self._epoch = None

@@ -1,0 +1,80 @@
+"""What a worker uses to drive a run: advance it to a level, save it, close it, and say how it failed."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Diverged, Failure, Report, Setup, Task
+
+
+class Runner:
+    """One attempt of a trial, in the hands of a worker.
+
+    Args:
+        task: The training job.
+        data: What `task.prepare` returned for these settings.
+        setup: What the run is given.
+    """
+
+    def __init__(self, task: Task, data: Any, setup: Setup) -> None:
+        self._run = task.start(setup, data)
+        self._iterator = iter(self._run)
+
+    @property
+    def finished(self) -> str | None:
+        """Why the run ended by itself; None while it could go on."""
+        return self._run.finished
+
+    def advance(self, until: float, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Report]:
+        """Train on, and yield the reports.
+
+        Ends after a report at or past `until`, when `should_stop` answers true (asked after every step), or when the
+        run has finished. Whatever the run raises comes through.
+        """
+        for item in self._iterator:
+            if item is not None:
+                yield item
+                if item.resource >= until:
+                    return
+            if should_stop():
+                return
+
+    def save(self) -> Path | None:
+        """Write a checkpoint of this moment; None where the task cannot."""
+        return self._run.save()
+
+    def close(self) -> None:
+        """Release memory, files and threads."""
+        self._run.close()
+
+
+def failure_of(error: BaseException) -> Failure:
+    """How a run failed, from what it raised: diverged, out_of_memory or error."""
+    details = "".join(traceback.format_exception(error))
+    text = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, Diverged):
+        return Failure("diverged", str(error), details)
+    if _is_out_of_memory(error):
+        return Failure("out_of_memory", text.splitlines()[0], details)
+    return Failure("error", text, details)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # By name, so that a trial without torch does not import it only to fail.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    words = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in words or "can't allocate memory" in words)
+
+
+def release_memory() -> None:
+    """Give back what a closed run still holds: reference cycles, and the GPU memory torch keeps for later."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()

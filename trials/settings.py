@@ -1,0 +1,128 @@
+"""The settings of the built-in training loop: one table, and the frozen object parsed from it.
+
+Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning stand together, and nowhere
+else. A setting may be fixed under `settings` or searched under `space` of a study file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trials.contract import Problem, Setting, TaskError
+
+OPTIMIZERS = ("adamw", "adam", "sgd")
+SCHEDULES = ("constant", "linear", "cosine", "one_cycle")
+PRECISIONS = ("auto", "bf16", "fp16", "fp32")
+
+
+def _setting(kind: type, default: Any, about: str, **limits: Any) -> Any:
+    """A dataclass field that carries its own row of the table."""
+    return field(default=default, metadata={"type": kind, "about": about, **limits})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and limits."""
+
+    learning_rate: float = _setting(float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
+    weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
+    batch_size: int = _setting(int, 32, "Samples in one optimizer step (the effective batch).", low=1)
+    micro_batch: int | None = _setting(
+        int,
+        None,
+        "Samples in one forward pass; null is the whole batch. Changes memory, not results.",
+        low=1,
+        nullable=True,
+    )
+    optimizer: str = _setting(str, "adamw", "The optimizer.", choices=OPTIMIZERS)
+    beta1: float = _setting(float, 0.9, "Decay of the gradient's running mean (adam, adamw).", low=0, high=0.9999)
+    beta2: float = _setting(
+        float, 0.999, "Decay of the squared gradient's running mean (adam, adamw).", low=0, high=0.999999
+    )
+    epsilon: float = _setting(float, 1e-8, "Added to the denominator (adam, adamw).", above=0, high=1)
+    momentum: float = _setting(float, 0.9, "Momentum (sgd).", low=0, high=0.9999)
+    schedule: str = _setting(str, "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES)
+    warmup: float = _setting(
+        float, 0.1, "Fraction of the full budget in which the learning rate rises.", low=0, high=0.9
+    )
+    max_grad_norm: float | None = _setting(
+        float, 1.0, "Gradients are scaled down to this norm; null leaves them.", above=0, nullable=True
+    )
+    label_smoothing: float = _setting(float, 0.0, "Share of each label spread over all classes.", low=0, high=0.9)
+    dropout: float | None = _setting(
+        float,
+        None,
+        "Every dropout probability of the model; null keeps the model's own.",
+        low=0,
+        high=0.95,
+        nullable=True,
+    )
+    freeze_layers: int = _setting(
+        int, 0, "Train neither the embeddings nor this many of the lowest layers; 0 trains everything.", low=0
+    )
+    precision: str = _setting(
+        str,
+        "auto",
+        "Arithmetic of the forward pass; auto is bf16 or fp16 on a GPU, fp32 elsewhere.",
+        choices=PRECISIONS,
+    )
+    patience: int | None = _setting(
+        int, None, "Stop after this many reports without improvement; null never stops early.", low=1, nullable=True
+    )
+    min_delta: float = _setting(float, 0.0, "What counts as an improvement must be larger than this.", low=0)
+    monitor: str = _setting(str, "loss", "The metric that decides on the best checkpoint and on stopping early.")
+    max_length: int = _setting(int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536)
+    bucketing: bool = _setting(bool, True, "Batch texts of similar length together: less padding, same samples.")
+    eval_batch_size: int = _setting(int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1)
+    model: str | None = _setting(
+        str, None, "Train this model (hub id or local folder) instead of the task's own.", nullable=True
+    )
+
+    @property
+    def monitor_mode(self) -> str:
+        """`min` if a smaller `monitor` is better, else `max`."""
+        return "min" if self.monitor.endswith("loss") else "max"
+
+    @staticmethod
+    def parse(params: Mapping[str, Any]) -> Settings:
+        """Check `params` against the table and freeze them.
+
+        Raises:
+            TaskError: With every unknown name and every value that does not fit.
+        """
+        problems = problems_with(params)
+        if problems:
+            raise TaskError(problems)
+        numbers = {n: float(v) for n, v in params.items() if TABLE[n].type is float and v is not None}
+        return Settings(**{**params, **numbers})
+
+
+def _row(spec: dataclasses.Field[Any]) -> Setting:
+    return Setting(name=spec.name, default=spec.default, **spec.metadata)
+
+
+TABLE: dict[str, Setting] = {spec.name: _row(spec) for spec in dataclasses.fields(Settings)}
+"""Every setting by name."""
+
+
+def problems_with(params: Mapping[str, Any]) -> list[Problem]:
+    """Every unknown name and every unfit value in `params`; `where` is ``settings.NAME``."""
+    problems = []
+    for name, value in params.items():
+        if name not in TABLE:
+            problems.append(Problem(f"settings.{name}", f"is no setting of this task; {nearest(name, TABLE)}"))
+        elif what := TABLE[name].problem_with(value):
+            problems.append(Problem(f"settings.{name}", what))
+    return problems
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to write instead of an unknown `name`: the nearest known one, or the list of them all."""
+    names = [str(k) for k in known]
+    if match := difflib.get_close_matches(str(name), names, n=1):
+        return f"did you mean {match[0]}?"
+    return f"known are {', '.join(sorted(names))}" if names else "none is known here"

@@ -1,0 +1,111 @@
+"""Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON lines."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow
+
+from trials.contract import Problem, TaskError
+from trials.settings import nearest
+
+
+def read(path: Path, where: str) -> pd.DataFrame:
+    """Read a data file by its suffix.
+
+    Args:
+        path: The file.
+        where: The study file's key that names it.
+
+    Raises:
+        TaskError: There is no such file, or it is not what its suffix says.
+    """
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        what = f"{path} is of an unknown format; use a file that ends in {', '.join(READERS)}"
+        raise TaskError([Problem(where, what)])
+    try:
+        return reader(path)
+    except FileNotFoundError:
+        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
+    except pd.errors.EmptyDataError:
+        raise TaskError([Problem(where, f"{path} is empty; name a file with data")]) from None
+    except UnicodeDecodeError as error:
+        what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
+        raise TaskError([Problem(where, what)]) from None
+    except (ValueError, OSError, pyarrow.ArrowException) as error:
+        what = f"{path} cannot be read as {path.suffix.lstrip('.').upper()}: {str(error).strip()}; mend the file"
+        raise TaskError([Problem(where, what)]) from None
+
+
+def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
+    """The problem of a file without `column`; None where it has it."""
+    columns = [str(name) for name in table.columns]
+    if column in columns:
+        return None
+    close = difflib.get_close_matches(column, columns, n=1)
+    hint = nearest(column, columns) if close else "name one of them"
+    return Problem(where, f"{path} has no column {column!r}, it has {', '.join(columns)}; {hint}")
+
+
+def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
+    """A column as texts, whatever its type: None where it has no value or only white space."""
+    return [_as_text(value) for value in table[column].tolist()]
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or (not isinstance(value, str) and pd.isna(value)):
+        return None
+    # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text if text.strip() else None
+
+
+def _neighbour_of(path: Path) -> str:
+    if not path.parent.is_dir():
+        return "its folder does not exist either; paths are relative to the study file"
+    files = [file.name for file in path.parent.iterdir()]
+    close = difflib.get_close_matches(path.name, files, n=1)
+    return f"did you mean {close[0]}?" if close else "paths are relative to the study file"
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    return _read_separated(path, ",")
+
+
+def _read_tsv(path: Path) -> pd.DataFrame:
+    return _read_separated(path, "\t")
+
+
+def _read_separated(path: Path, separator: str) -> pd.DataFrame:
+    # Only an empty field is missing: "NA" and "null" are texts that people write.
+    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number}: is no object")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".parquet": pd.read_parquet,
+    ".jsonl": _read_json_lines,
+}
+"""How to read a file, by its suffix."""

@@ -1,0 +1,211 @@
+"""The model of a text classification task, and how it trains and evaluates.
+
+Templates (a model on the CPU with its pretrained weights) are kept for the life of the process: a run copies one, so
+that the second run of a warm worker neither reads files nor builds modules.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import safetensors.torch
+import torch
+import transformers
+from torch import nn
+
+from trials import metrics
+from trials.batching import Ints, Sequences
+from trials.contract import Problem, Setup, TaskError
+from trials.precision import Precision
+from trials.randomness import Use, derive, seed_everything
+from trials.settings import Settings
+from trials.tasks.text_classification import Scratch
+from trials.tasks.text_data import TextData
+from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
+from trials.workload import Batch
+
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A model to copy.
+
+    Args:
+        model: On the CPU, never trained.
+        fresh: The names of the modules without pretrained weights, which each trial initialises from its seed.
+    """
+
+    model: transformers.PreTrainedModel
+    fresh: frozenset[str]
+
+
+@functools.lru_cache(maxsize=2)
+def template(model: str | Scratch, labels: tuple[str, ...], vocabulary: int, padding: int) -> Template:
+    """The template of a model: read or built once in a process.
+
+    Args:
+        model: A hub id or local folder, or a shape to build from scratch.
+        labels: The names of the classes.
+        vocabulary: Tokens that a model from scratch embeds.
+        padding: The padding token, for models that have not named one.
+
+    Raises:
+        TaskError: The model cannot be loaded as a classifier.
+    """
+    names = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    if isinstance(model, Scratch):
+        config = transformers.BertConfig(
+            vocab_size=vocabulary,
+            hidden_size=model.width,
+            num_hidden_layers=model.layers,
+            num_attention_heads=model.heads,
+            intermediate_size=model.feed_forward,
+            max_position_embeddings=SCRATCH_POSITIONS,
+            pad_token_id=padding,
+            architectures=["BertForSequenceClassification"],
+            **names,
+        )
+        built = transformers.BertForSequenceClassification(config)
+        return Template(built, frozenset(name for name, _ in built.named_modules()))
+    transformers.utils.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()  # it warns of the new classifier, which is what is asked for
+    try:
+        loaded, info = transformers.AutoModelForSequenceClassification.from_pretrained(
+            model, trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
+            dtype=torch.float32, **names,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise TaskError([not_loadable(model, error)]) from error
+    if loaded.config.pad_token_id is None:
+        loaded.config.pad_token_id = padding
+    loaded.config.architectures = [type(loaded).__name__]
+    new = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
+    return Template(loaded, frozenset(key.rpartition(".")[0] for key in new))
+
+
+def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:
+    """A model to train: a copy of the template, its new parts initialised from the trial's seed."""
+    model = copy.deepcopy(template.model)
+    seed_everything(derive(seed, Use.WEIGHTS))
+    for name, module in model.named_modules():
+        if name in template.fresh:
+            model._init_weights(module)
+    if settings.dropout is not None:
+        _set_dropout(model, settings.dropout)
+    if settings.freeze_layers:
+        _freeze(model, settings.freeze_layers)
+    return model
+
+
+def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
+    """Set every dropout probability: of modules, of attention (a number on its module), and in the configuration."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+        for name in [n for n, value in vars(module).items() if "dropout" in n and isinstance(value, float)]:
+            setattr(module, name, dropout)
+    for name, value in model.config.to_dict().items():
+        if name.endswith(("dropout", "dropout_prob")) and isinstance(value, float):
+            setattr(model.config, name, dropout)
+
+
+def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
+    """Take the embeddings and the `count` lowest layers out of training."""
+    base = model.base_model
+    stacks = [m for m in base.modules() if isinstance(m, nn.ModuleList) and len(m) == model.config.num_hidden_layers]
+    if not stacks or count > len(stacks[0]):
+        layers = len(stacks[0]) if stacks else 0
+        what = f"must be at most {layers}, the layers of this model, not {count}"
+        raise TaskError([Problem("settings.freeze_layers", what)])
+    embeddings = [m for name, m in base.named_modules() if name == "embeddings" or isinstance(m, nn.Embedding)]
+    for module in [*embeddings, *stacks[0][:count]]:
+        module.requires_grad_(False)
+
+
+class TextWorkload:
+    """A text classifier with its data on a device (a `workload.Workload`)."""
+
+    def __init__(self, model: str | Scratch, data: TextData, settings: Settings, setup: Setup) -> None:
+        self._device = torch.device(setup.device)
+        source = template(model, data.labels, data.vocabulary, data.padding)
+        self._model = build(source, settings, setup.seed).to(self._device)
+        self.model: nn.Module = self._model
+        self.lengths: Ints = data.train.lengths
+        self._data = data
+        self._smoothing = settings.label_smoothing
+        self._eval_batch_size = settings.eval_batch_size
+        # Longest first: texts of a batch pad little, and too large a batch fails at once.
+        self._eval_order = np.argsort(data.validation.lengths, kind="stable")[::-1]
+
+    def batch(self, rows: Ints) -> Batch:
+        """The training texts `rows`."""
+        return self._batch(self._data.train, self._data.train_labels, rows)
+
+    def _batch(self, sequences: Sequences, labels: Ints, rows: Ints) -> Batch:
+        tokens, mask = sequences.padded(rows, self._data.padding)
+        inputs = {"input_ids": self._to_device(tokens), "attention_mask": self._to_device(mask)}
+        return Batch(inputs, self._to_device(labels[rows]), tokens=int(mask.sum()), cells=mask.size)
+
+    def _to_device(self, array: Ints) -> torch.Tensor:
+        tensor = torch.from_numpy(array)
+        if self._device.type != "cuda":
+            return tensor
+        return tensor.pin_memory().to(self._device, non_blocking=True)  # does not wait for the steps before
+
+    def loss_sum(self, batch: Batch) -> torch.Tensor:
+        """The sum of the texts' cross-entropies."""
+        logits = self._model(**batch.inputs).logits.float()
+        return nn.functional.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=self._smoothing)
+
+    def evaluate(self, precision: Precision) -> dict[str, float]:
+        """Loss (without smoothing), accuracy, macro F1 and Matthews correlation of the validation texts."""
+        order, size = self._eval_order, self._eval_batch_size
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        with self._evaluating():
+            results = [self._evaluate_batch(part, precision) for part in parts]
+        losses = torch.stack([loss for loss, _ in results]).tolist()
+        predicted = torch.cat([prediction for _, prediction in results]).cpu().numpy()
+        truth = self._data.validation_labels[order]
+        found = metrics.classification(truth, predicted, len(self._data.labels))
+        return {"loss": math.fsum(losses) / len(order) if all(map(math.isfinite, losses)) else math.nan, **found}
+
+    def evaluate_longest(self, precision: Precision) -> None:
+        """Evaluate the batch of the longest validation texts."""
+        with self._evaluating():
+            loss, _ = self._evaluate_batch(self._eval_order[: self._eval_batch_size], precision)
+        loss.item()  # waits for the device
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        self._model.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self._model.train()
+
+    def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
+        """The sum of losses, and the predicted classes, of the validation texts `rows`; both on the device."""
+        batch = self._batch(self._data.validation, self._data.validation_labels, rows)
+        with precision.autocast():
+            logits = self._model(**batch.inputs).logits.float()
+        return nn.functional.cross_entropy(logits, batch.labels, reduction="sum"), logits.argmax(dim=-1)
+
+    def write(self, folder: Path) -> None:
+        """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
+        safetensors.torch.save_model(self._model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        self._model.config.save_pretrained(folder)
+        for name, content in self._data.tokenizer_files.items():
+            (folder / name).write_bytes(content)
+
+    def read(self, folder: Path) -> None:
+        """Load the weights of a checkpoint."""
+        safetensors.torch.load_model(self._model, str(folder / WEIGHTS), device=str(self._device))

@@ -1,0 +1,51 @@
+"""What the training loop trains: the protocol between `trials.loop` and a built-in task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from trials.batching import Ints
+from trials.precision import Precision
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch on the device, with its size: `cells` counts tokens and padding."""
+
+    inputs: Mapping[str, torch.Tensor]
+    labels: torch.Tensor
+    tokens: int
+    cells: int
+
+
+class Workload(Protocol):
+    """A model with its training and validation data."""
+
+    model: nn.Module
+    """On the device it trains on."""
+    lengths: Ints
+    """Tokens of each training sample, shape (n,)."""
+
+    def batch(self, rows: Ints) -> Batch:
+        """The training samples `rows`, padded to the longest of them."""
+
+    def loss_sum(self, batch: Batch) -> torch.Tensor:
+        """The sum (not the mean) of the samples' losses: a scalar with gradients."""
+
+    def evaluate(self, precision: Precision) -> dict[str, float]:
+        """The validation metrics, `loss` among them. Draws nothing random and leaves the model training."""
+
+    def evaluate_longest(self, precision: Precision) -> None:
+        """Evaluate the batch that needs the most memory, for a rehearsal."""
+
+    def write(self, folder: Path) -> None:
+        """Write the model into a checkpoint, so that it can be loaded without this program."""
+
+    def read(self, folder: Path) -> None:
+        """Load the model's weights from a checkpoint."""
