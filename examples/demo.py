@@ -1,0 +1,198 @@
+"""A real study in about two minutes: which library wrote this sentence?
+
+Makes a data set of the docstrings that are installed, searches the settings of a small transformer that is trained on
+it from scratch, and says what the search was worth. Everything lies in ./demo afterwards, an earlier demo under
+./demo/earlier.
+
+    make demo
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import demo_data
+import yaml
+
+from hpsearch.errors import HpsearchError
+from hpsearch.lifecycle import State
+from hpsearch.records import Trial
+from hpsearch.store.store import Store
+from trials import tasks
+
+FOLDER = Path("demo")
+EARLIER = "earlier"
+
+STUDY = """\
+# Which library wrote this sentence? Written by examples/demo.py; change it and run it again under another name.
+study: sentences
+seed: 1
+task:
+  kind: text_classification
+  train: sentences.csv
+  validation: 0.2
+  text: text
+  label: label
+  model: {scratch: {layers: 2, width: 64, heads: 4}}
+settings:
+  schedule: cosine
+  max_length: 48
+space:
+  learning_rate: {type: float, low: 1.0e-4, high: 1.0e-2, log: true}
+  batch_size: {type: categorical, choices: [16, 32, 64, 128]}
+  warmup: {type: float, low: 0.0, high: 0.3}
+  dropout: {type: float, low: 0.0, high: 0.4}
+  weight_decay: {type: float, low: 1.0e-3, high: 0.3, log: true}
+objective: {metric: accuracy, direction: maximize}
+budget:
+  trials: 24
+  per_trial: {epochs: 8}
+search:
+  sampler: tpe
+  pruner: {kind: promotion, eta: 3}
+resources: {workers: auto, cpu: 1}
+"""
+
+
+@dataclass(frozen=True)
+class TrainingTime:
+    """Seconds that trials trained, and what they would have trained at the full budget."""
+
+    spent: float
+    full: float
+    stopped: int
+    """How many trials stopped short of the full budget."""
+
+    @property
+    def saved(self) -> float:
+        """Seconds that pruning saved."""
+        return self.full - self.spent
+
+
+def main() -> int:
+    """Make the data, run the study, tell what came of it."""
+    start_afresh(FOLDER)
+    study, data, database = FOLDER / "study.yaml", FOLDER / "sentences.csv", FOLDER / "hpsearch.db"
+    storage = f"sqlite:///{database}"
+    try:
+        counts = demo_data.build(data)
+    except HpsearchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    study.write_text(STUDY, encoding="utf-8")
+    print(f"{sum(counts.values())} sentences of {len(counts)} libraries: {', '.join(counts)}", flush=True)
+
+    command = ["run", str(study), "--storage", storage, "--checkpoints", str(FOLDER / "checkpoints")]
+    print(f"$ hpsearch {' '.join(command)}", flush=True)
+    if code := hpsearch(*command):
+        return code
+    name = yaml.safe_load(STUDY)["study"]
+    print(f"\n$ hpsearch best {name} --top 5 --storage {storage}", flush=True)
+    if code := hpsearch("best", name, "--top", "5", "--storage", storage):
+        return code
+    store = Store.open(storage, create=False)
+    try:
+        print("\n".join(summary(store.load(name).trials, yaml.safe_load(STUDY), FOLDER)))
+    finally:
+        store.close()
+    print("\n".join(next_commands(name, storage)))
+    return 0
+
+
+def start_afresh(folder: Path) -> None:
+    """Make an empty demo folder; what an earlier demo left moves to a numbered folder under `earlier`."""
+    folder.mkdir(exist_ok=True)
+    left = [path for path in folder.iterdir() if path.name != EARLIER]
+    if not left:
+        return
+    earlier = folder / EARLIER
+    number = 1 + max((int(path.name) for path in earlier.glob("[0-9]*")), default=0)
+    target = earlier / str(number)
+    target.mkdir(parents=True)
+    for path in left:
+        path.rename(target / path.name)
+    print(f"the demo before this one is kept in {target}")
+
+
+def hpsearch(*arguments: str) -> int:
+    """Run the installed command as anybody would; returns its exit code."""
+    return subprocess.run([str(Path(sys.executable).with_name("hpsearch")), *arguments], check=False).returncode
+
+
+def summary(trials: list[Trial], study: dict[str, Any], folder: Path) -> list[str]:
+    """What the search was worth: against the default settings, against guessing, and in time.
+
+    Args:
+        trials: All trials of the study.
+        study: The study file.
+        folder: Where its relative paths start.
+    """
+    total = float(study["budget"]["per_trial"]["epochs"])
+    best = max(t.value for t in trials if t.state is State.COMPLETE and t.value is not None)
+    default = next((t.value for t in trials if t.role == "default" and t.value is not None), None)
+    times = training_time(trials, total)
+    lines = ["", f"accuracy on the same {study['task']['validation']:.0%} of the sentences, held out from training:"]
+    lines.append(f"  {best:6.1%}  the best configuration found")
+    if default is not None:
+        lines.append(f"  {default:6.1%}  the task's default settings (the study's first trial)")
+    lines.append(f"  {majority_share(study['task'], folder):6.1%}  always guessing the most frequent library")
+    lines += [
+        "",
+        f"pruning saved {times.saved:.0f} of {times.full:.0f} seconds of training ({times.saved / times.full:.0%}):",
+        f"  the {len(trials)} trials trained {times.spent:.0f} s; {times.stopped} of them stopped before {total:g} epochs,",
+        "  and at the speed measured in each they would have needed the rest to get there",
+    ]
+    return lines
+
+
+def training_time(trials: Iterable[Trial], total: float) -> TrainingTime:
+    """Training time spent, and the time all trials would have taken at the full budget.
+
+    A trial's speed is its own: the resource of its last report over the seconds it had trained by then, evaluation
+    and start-up not counted. Trials without a report are left out.
+
+    Args:
+        trials: The trials.
+        total: The full trial budget.
+    """
+    spent = full = 0.0
+    stopped = 0
+    for trial in trials:
+        last = max(trial.reports.values(), key=lambda report: report.resource, default=None)
+        if last is None or not last.elapsed:
+            continue
+        spent += last.elapsed
+        full += last.elapsed * max(1.0, total / last.resource)
+        stopped += last.resource < total
+    return TrainingTime(spent, full, stopped)
+
+
+def majority_share(task: dict[str, Any], folder: Path) -> float:
+    """The accuracy of always answering with the validation data's most frequent label."""
+    labels = Counter(tasks.load(task, folder).prepare({}).validation_labels.tolist())
+    return max(labels.values()) / labels.total()
+
+
+def next_commands(name: str, storage: str) -> list[str]:
+    """What to try on the study that is there now."""
+    commands = {
+        f"hpsearch status {name}": "how the study went",
+        f"hpsearch trials {name} --where 'batch_size = 16' --sort 'value desc'": "ask your own questions",
+        f"hpsearch show {name} 0": "one trial: its reports, attempts and decisions",
+        f"hpsearch best {name} --format yaml > {FOLDER}/best.yaml": "the best settings as a file",
+        f"python -m trials {FOLDER}/best.yaml --out {FOLDER}/model": "train it again, without a study",
+        f"hpsearch dashboard {name}": "curves and importances in a browser",
+    }
+    width = max(map(len, commands))
+    lines = [f"  {command:{width}}  # {why}" for command, why in commands.items()]
+    return ["", "to try next:", f"  export HPSEARCH_STORAGE={storage}", *lines]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
