@@ -43,6 +43,7 @@ class StudyHead:
     ended: float | None
     active_seconds: float
     lease_owner: str | None
+    lease_since: float | None
     lease_expires: float | None
     stop_requested: bool
     base: str | None
@@ -51,6 +52,12 @@ class StudyHead:
     def driver(self, now: float) -> str | None:
         """Who drives the study at `now`; None if nobody does."""
         return self.lease_owner if self.lease_expires is not None and self.lease_expires > now else None
+
+    def active(self, now: float) -> float:
+        """Seconds that drivers have worked on it, with what the one at work now has not written down yet."""
+        if self.driver(now) is None or self.lease_since is None:
+            return self.active_seconds
+        return self.active_seconds + max(0.0, now - self.lease_since)
 
     @property
     def direction(self) -> str:
@@ -63,7 +70,7 @@ class StudyHead:
             return self.directions[0]
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(
-            f"study '{self.name}' has {what}, so no trial is the best of it",
+            f"study {self.name} has {what}, so no trial is the best of it",
             "Look at `hpsearch trials`, or at the Pareto front in `hpsearch dashboard`.",
         )
 
@@ -108,7 +115,8 @@ class TrialDetail:
 
 _HEAD = [
     *(studies.c[name] for name in ("id", "name", "spec", "directions", "state", "reason", "created", "ended")),
-    *(studies.c[name] for name in ("active_seconds", "lease_owner", "lease_expires", "stop_requested", "user_attrs")),
+    *(studies.c[name] for name in ("active_seconds", "lease_owner", "lease_since", "lease_expires")),
+    *(studies.c[name] for name in ("stop_requested", "user_attrs")),
 ]
 
 
@@ -135,7 +143,7 @@ def find_study(connection: Connection, name: str) -> StudyHead:
         hint = f"There {'are' if len(names) > 1 else 'is'}: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}."
     else:
         hint = "It has no studies yet; `hpsearch run STUDY.yaml` makes one."
-    raise StudyNotFound(f"no study is named '{name}' in this database", hint)
+    raise StudyNotFound(f"no study is named {name} in this database", hint)
 
 
 def only_study(connection: Connection) -> StudyHead:
@@ -166,6 +174,7 @@ def _head(row: Row[Any]) -> StudyHead:
         ended=row.ended,
         active_seconds=row.active_seconds,
         lease_owner=row.lease_owner,
+        lease_since=row.lease_since,
         lease_expires=row.lease_expires,
         stop_requested=row.stop_requested,
         base=row.user_attrs.get("hpsearch:base"),
@@ -298,7 +307,7 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     if row is None:
         count = connection.scalar(select(func.count()).where(trials.c.study_id == study.id)) or 0
         hint = f"It has trials 0 to {count - 1}." if count else "It has none yet."
-        raise UserError(f"study '{study.name}' has no trial {number}", hint)
+        raise UserError(f"study {study.name} has no trial {number}", hint)
 
     def parts(table: Any, *order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
         of_trial = and_(table.c.study_id == study.id, table.c.trial == number)

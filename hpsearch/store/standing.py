@@ -14,7 +14,7 @@ from hpsearch.errors import UserError
 from hpsearch.lifecycle import State
 from hpsearch.records import StudyState
 from hpsearch.selection import Ranked
-from hpsearch.spec import seconds_of
+from hpsearch.spec_types import seconds_of
 from hpsearch.store.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.schema import attempts, trials
 
@@ -102,10 +102,10 @@ def study_status(connection: Connection, study: StudyHead, now: float) -> StudyS
         )
     )
     ended = sum(n for state, n in summary.trials.items() if state.terminal)
-    hours = study.active_seconds / 3600
+    hours = study.active(now) / 3600
     return StudyStatus(
         summary=summary,
-        budget=_budget(connection, summary),
+        budget=_budget(connection, summary, now),
         reserved_gpu_seconds=reserved or 0.0,
         trials_per_hour=ended / hours if ended and hours > 0 else None,
         running=_running(connection, study),
@@ -135,7 +135,7 @@ def _best(connection: Connection, head: StudyHead) -> Ranked[TrialRow] | None:
         return None
 
 
-def _budget(connection: Connection, summary: StudySummary) -> list[Limit]:
+def _budget(connection: Connection, summary: StudySummary, now: float) -> list[Limit]:
     """What is used of the budget that the study file gives, and GPU time in any case."""
     spec = yaml.safe_load(summary.head.spec) or {}
     budget: dict[str, Any] = spec.get("budget") or {}
@@ -147,9 +147,7 @@ def _budget(connection: Connection, summary: StudySummary) -> list[Limit]:
     limits = [
         Limit("trials", searched or 0, budget.get("trials")),
         Limit("gpu_seconds", summary.gpu_seconds, None if gpu_hours is None else gpu_hours * 3600),
-        Limit(
-            "wall_clock_seconds", summary.head.active_seconds, None if wall_clock is None else seconds_of(wall_clock)
-        ),
+        Limit("wall_clock_seconds", summary.head.active(now), wall_clock_s),
     ]
     if budget.get("cost_per_gpu_hour") is not None:
         spent = connection.scalar(select(func.sum(trials.c.cost)).where(trials.c.study_id == summary.head.id))

@@ -1,0 +1,78 @@
+"""`hpsearch best`: the best configurations, to read or to train again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import Format, emit, emit_yaml, note, room, show
+from hpsearch.errors import UserError
+from hpsearch.selection import Ranked
+from hpsearch.store.queries import StudyHead, TrialRow, best_trials
+from hpsearch.views import tables
+
+_DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
+
+
+def best(name: str | None, top: int, where: str | None, format_: Format, storage: str) -> None:
+    """Print the best trials, best first; as YAML, the settings that train them."""
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        ranked = best_trials(connection, study, top, where=where)
+    if format_ is Format.YAML:
+        emit_yaml(*(settings(study, each.trial) for each in ranked))
+    elif format_ is not Format.TABLE:
+        emit([as_plain(study.name, each) for each in ranked], format_)
+    elif ranked:
+        show(tables.best(ranked, room()))
+    if not ranked:
+        note(f"no trial of {study.name} has a value yet" + (" among those that --where selects" if where else ""))
+
+
+def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
+    """A trial in its place, as plain values."""
+    trial = ranked.trial
+    return {
+        "study": study,
+        "number": trial.number,
+        "state": trial.state.value,
+        "value": ranked.value,
+        "params": dict(trial.params),
+        "resource": trial.resource,
+        "seed": trial.seed,
+        "gpu_seconds": trial.gpu_seconds,
+        "cost": trial.cost,
+        "checkpoint": trial.checkpoint,
+        "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
+        "tied": ranked.tied,
+    }
+
+
+def settings(study: StudyHead, trial: TrialRow) -> dict[str, Any]:
+    """What `python -m trials` needs to train a trial's configuration, from any folder.
+
+    Raises:
+        UserError: The study was not made from a study file.
+    """
+    spec: dict[str, Any] = yaml.safe_load(study.spec) or {}
+    if "task" not in spec:
+        hint = "Print the parameters with --format json."
+        raise UserError(f"study {study.name} was not made from a study file, so it has no task to train", hint)
+    return {
+        "task": {key: _absolute(value, study.base) for key, value in spec["task"].items()},
+        "settings": {**(spec.get("settings") or {}), **trial.params},
+        "budget": {"per_trial": spec["budget"]["per_trial"]},
+        "seed": trial.seed,
+    }
+
+
+def _absolute(value: Any, base: str | None) -> Any:
+    """A task's path made absolute; whatever names no file in the study's folder stays as it is."""
+    if base is None or not isinstance(value, str):
+        return value
+    path = Path(base) / value
+    return str(path) if path.suffix in _DATA_SUFFIXES or path.exists() else value

@@ -1,0 +1,221 @@
+"""The program `hpsearch`: its commands and options, and the one place where errors become messages and exit codes.
+
+Each command imports what it needs when it is called, so that `hpsearch --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hpsearch
+from hpsearch.cli.output import Format, TreeFormat, What, note
+from hpsearch.errors import HpsearchError
+
+app = typer.Typer(
+    help=hpsearch.__doc__,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+db = typer.Typer(help="Look after the database itself.", no_args_is_help=True)
+
+_RUN, _READ, _CHANGE = "Search", "Look", "Look after"
+
+Storage = Annotated[
+    str,
+    typer.Option("--storage", envvar="HPSEARCH_STORAGE", help="The database: sqlite:///FILE or postgresql://…"),
+]
+Address = Annotated[
+    str | None, typer.Option("--address", envvar="RAY_ADDRESS", help="The Ray cluster; without it, this machine.")
+]
+Workers = Annotated[str | None, typer.Option("--workers", metavar="N|auto", help="Trials side by side.")]
+Checkpoints = Annotated[str | None, typer.Option("--checkpoints", help="The folder for checkpoints.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no live progress.")]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="The study; may be left out where there is only one.")]
+TheName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")]
+Where = Annotated[str | None, typer.Option("--where", help="Such as: \"learning_rate < 1e-4 and state = 'complete'\".")]
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print it.")]
+TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="How to print it.")]
+
+DEFAULT_STORAGE = "sqlite:///hpsearch.db"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 done, 1 a bug, 2 the user's mistake, 3 unreachable, 4 held, 130 interrupted."""
+    try:
+        app(arguments, prog_name="hpsearch")
+    except HpsearchError as error:
+        note(f"hpsearch: {error}")
+        sys.exit(error.exit_code)
+
+
+# ------------------------------------------------------------------------------------------------------- search
+
+
+@app.command(rich_help_panel=_RUN)
+def run(
+    study: StudyFile,
+    storage: Storage = DEFAULT_STORAGE,
+    address: Address = None,
+    workers: Workers = None,
+    checkpoints: Checkpoints = None,
+    quiet: Quiet = False,
+) -> None:
+    """Start a study from its file."""
+    from hpsearch.cli import run as command
+
+    command.run(study, storage, address, workers, checkpoints, quiet)
+
+
+@app.command(rich_help_panel=_RUN)
+def resume(
+    name: TheName,
+    storage: Storage = DEFAULT_STORAGE,
+    address: Address = None,
+    workers: Workers = None,
+    checkpoints: Checkpoints = None,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a study that was interrupted."""
+    from hpsearch.cli import run as command
+
+    command.resume(name, storage, address, workers, checkpoints, quiet)
+
+
+# --------------------------------------------------------------------------------------------------------- look
+
+
+@app.command(rich_help_panel=_READ)
+def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
+    """List the studies."""
+    from hpsearch.cli import ls as command
+
+    command.ls(storage, format)
+
+
+@app.command(rich_help_panel=_READ)
+def status(name: Name = None, storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
+    """Tell where a study stands."""
+    from hpsearch.cli import status as command
+
+    command.status(name, storage, format)
+
+
+@app.command(rich_help_panel=_READ)
+def best(
+    name: Name = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many.")] = 1,
+    where: Where = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Show the best configurations; as YAML, for `python -m trials` to train."""
+    from hpsearch.cli import best as command
+
+    command.best(name, top, where, format, storage)
+
+
+@app.command(rich_help_panel=_READ)
+def trials(
+    name: Name = None,
+    where: Where = None,
+    sort: Annotated[str | None, typer.Option("--sort", help='Such as: "value desc, learning_rate".')] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="The so many with the best values.")] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Show a study's trials, chosen and ordered at will."""
+    from hpsearch.cli import trials as command
+
+    command.trials(name, where, sort, limit, top, format, storage)
+
+
+@app.command(rich_help_panel=_READ)
+def show(
+    trial: Annotated[list[str], typer.Argument(metavar="[NAME] NUMBER", help="The study, and the trial's number.")],
+    storage: Storage = DEFAULT_STORAGE,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Show one trial's whole story."""
+    from hpsearch.cli import show as command
+
+    command.show_trial(trial, format, storage)
+
+
+@app.command(rich_help_panel=_READ)
+def export(
+    to: Annotated[Path, typer.Option("--to", help="A .csv or .parquet file.")],
+    name: Name = None,
+    what: Annotated[What, typer.Option("--what", help="A row for each.")] = What.TRIALS,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Write a study to a CSV or Parquet file."""
+    from hpsearch.cli import export as command
+
+    command.export(name, to, what, storage, force=force)
+
+
+@app.command(rich_help_panel=_READ)
+def dashboard(
+    name: Name = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")] = 8080,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Serve Optuna's dashboard on this machine."""
+    from hpsearch.cli import dashboard as command
+
+    command.dashboard(name, port, storage)
+
+
+# --------------------------------------------------------------------------------------------------- look after
+
+
+@app.command(rich_help_panel=_CHANGE)
+def stop(name: TheName, storage: Storage = DEFAULT_STORAGE) -> None:
+    """Ask a study's driver to save everything and end."""
+    from hpsearch.cli import control
+
+    control.stop(name, storage)
+
+
+@app.command(rich_help_panel=_CHANGE)
+def rm(
+    name: TheName,
+    storage: Storage = DEFAULT_STORAGE,
+    yes: Annotated[bool, typer.Option("--yes", help="Really remove it.")] = False,
+) -> None:
+    """Remove a study from the database."""
+    from hpsearch.cli import control
+
+    control.rm(name, storage, yes=yes)
+
+
+app.add_typer(db, name="db", rich_help_panel=_CHANGE)
+
+
+@db.command()
+def upgrade(storage: Storage = DEFAULT_STORAGE) -> None:
+    """Bring the database to this program's schema version."""
+    from hpsearch.cli import db as command
+
+    command.upgrade(storage)
+
+
+@db.command("check")
+def check_database(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One study; all without it.")] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Look for anything in the database that must not be."""
+    from hpsearch.cli import db as command
+
+    command.check(name, storage)

@@ -1,0 +1,48 @@
+"""`hpsearch show`: one trial's whole story."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, room, show
+from hpsearch.cli.trials import as_plain
+from hpsearch.errors import UserError
+from hpsearch.store.queries import TrialDetail, trial_detail
+from hpsearch.views import status as view
+
+
+def show_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
+    """Print a trial's parameters, reports, attempts and decisions.
+
+    Args:
+        words: The trial's number, after the study's name where one is given.
+        format_: How to print it.
+        storage: The database's URL.
+
+    Raises:
+        UserError: `words` are not that, or there is no such trial.
+    """
+    if len(words) > 2 or not words[-1].isdecimal():
+        raise UserError(
+            f"'{' '.join(words)}' is not a study and the number of a trial", "Such as: hpsearch show NAME 7."
+        )
+    with reading(storage) as connection:
+        study = chosen_study(connection, words[0] if len(words) == 2 else None)
+        detail = trial_detail(connection, study, int(words[-1]))
+    if format_ is TreeFormat.TABLE:
+        show(*view.trial(detail, room()))
+    elif format_ is TreeFormat.YAML:
+        emit_yaml(_as_plain(study.name, detail))
+    else:
+        emit_json(_as_plain(study.name, detail))
+
+
+def _as_plain(study: str, detail: TrialDetail) -> dict[str, Any]:
+    return {
+        "study": study,
+        **as_plain(detail.trial),
+        "reports": detail.reports,
+        "attempts": detail.attempts,
+        "decisions": detail.decisions,
+    }

@@ -1,0 +1,148 @@
+"""Tables of studies and trials for a terminal, from what `hpsearch.store` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hpsearch.lifecycle import State
+from hpsearch.selection import Confirmed, Ranked
+from hpsearch.store.queries import TrialRow
+from hpsearch.store.standing import StudySummary
+from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
+
+NUMERIC = "right"
+Head = str | tuple[str, str]
+"""The head of a column; a pair gives the alignment with it."""
+_COLOURS = {
+    State.COMPLETE: "green",
+    State.RUNNING: "cyan",
+    State.PAUSED: "blue",
+    State.FAILED: "red",
+    State.PRUNED: "dim",
+    State.QUEUED: "dim",
+}
+
+
+def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
+    """An empty table: with a rule under its head on a terminal, with plain columns where `width` is None.
+
+    Args:
+        columns: Their heads.
+        width: Columns of the terminal; None where the table goes elsewhere.
+        title: A line above it.
+    """
+    made = Table(
+        box=None if width is None else box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 2, 0, 0) if width is None else (0, 1),
+        title=title,
+        title_justify="left",
+        title_style="bold",
+    )
+    for column in columns:
+        head, justify = column if isinstance(column, tuple) else (column, "left")
+        made.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]  # one of rich's own words
+    return made
+
+
+def state(of: State) -> Text:
+    """A state in its colour."""
+    return Text(of.value, style=_COLOURS[of])
+
+
+def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
+    """Studies, one a line."""
+    made = table(
+        "study", "state", ("trials", NUMERIC), ("best", NUMERIC), ("GPU time", NUMERIC), "created", width=width
+    )
+    for each in summaries:
+        standing = each.state + (f" by {each.driver}" if each.driver else "")
+        best = NOTHING if each.best is None else score(each.best)
+        trials = f"{ended(each.trials)}/{sum(each.trials.values())}"
+        made.add_row(
+            Text(each.head.name), Text(standing), trials, best, duration(each.gpu_seconds), moment(each.head.created)
+        )
+    return made
+
+
+def best(ranked: Sequence[Ranked[TrialRow]], width: int | None) -> Table:
+    """The best trials, best first; `=` marks those that cannot be told from the first."""
+    confirmed = any(r.confirmed for r in ranked)
+    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ""]
+    if confirmed:
+        head.append("confirmed (90%)")
+    head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
+
+    def cells(row: Ranked[TrialRow]) -> list[str | Text]:
+        own: list[str | Text] = [str(row.trial.number), state(row.trial.state), number(row.value)]
+        own.append("=" if row.tied else "")
+        if confirmed:
+            own.append(interval(row.confirmed))
+        return [*own, number(row.trial.resource), duration(row.trial.gpu_seconds)]
+
+    return with_params(ranked, head, cells, lambda r: r.trial.params, width)
+
+
+def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
+    """Trials, one a line."""
+    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ("resource", NUMERIC)]
+    head.append(("GPU time", NUMERIC))
+    errors = any(r.error_kind for r in rows)
+
+    def cells(row: TrialRow) -> list[str | Text]:
+        own: list[str | Text] = [str(row.number), state(row.state), number(row.value), number(row.resource)]
+        return [*own, duration(row.gpu_seconds), *([Text(row.error_kind or "")] if errors else [])]
+
+    return with_params(rows, [*head, *(["error"] if errors else [])], cells, lambda r: r.params, width)
+
+
+def with_params(
+    rows: Sequence[Any],
+    head: Sequence[Head],
+    cells: Callable[[Any], list[str | Text]],
+    params: Callable[[Any], Mapping[str, Any]],
+    width: int | None,
+) -> Table:
+    """A table whose parameters have columns of their own, or share one where the terminal is too narrow."""
+    names = list(dict.fromkeys(name for row in rows for name in params(row)))
+    wide = table(*head, *((name, NUMERIC) for name in names), width=width)
+    for row in rows:
+        wide.add_row(*cells(row), *(_text(params(row), name) for name in names))
+    if width is None or Console(width=10_000).measure(wide).maximum <= width:
+        return wide
+    narrow = table(*head, "parameters", width=width)
+    for row in rows:
+        narrow.add_row(*cells(row), Text(pairs(params(row))))
+    return narrow
+
+
+def score(row: Ranked[TrialRow]) -> str:
+    """The number a trial stands by: the mean of its repeats, or its own value; its state where it is not complete."""
+    if row.confirmed is not None:
+        return interval(row.confirmed)
+    shown = number(row.value)
+    return shown if row.trial.state is State.COMPLETE else f"{shown} ({row.trial.state.value})"
+
+
+def interval(confirmed: Confirmed | None) -> str:
+    """A confirmed mean with half of its interval's width: ``0.8123 ± 0.004 (3 runs)``."""
+    if confirmed is None:
+        return ""
+    if confirmed.low is None or confirmed.high is None:
+        return f"{number(confirmed.mean)} (1 run)"
+    return f"{number(confirmed.mean)} ± {(confirmed.high - confirmed.low) / 2:.2g} ({confirmed.runs} runs)"
+
+
+def ended(counts: Mapping[State, int]) -> int:
+    """How many trials have come to their end."""
+    return sum(n for each, n in counts.items() if each.terminal)
+
+
+def _text(params: Mapping[str, Any], name: str) -> Text:
+    return Text(cell(params[name]) if name in params else NOTHING)
