@@ -145,8 +145,8 @@ def summary(trials: list[Trial], study: dict[str, Any], folder: Path) -> list[st
     lines += [
         "",
         f"pruning saved {times.saved:.0f} of {times.full:.0f} seconds of training ({times.saved / times.full:.0%}):",
-        f"  the {len(trials)} trials trained {times.spent:.0f} s; {times.stopped} of them stopped before {total:g} epochs,",
-        "  and at the speed measured in each they would have needed the rest to get there",
+        f"  {len(trials)} trials trained {times.spent:.0f} s, {times.stopped} of them less than {total:g} epochs;",
+        "  the rest is what those would have needed to get there, at the speed measured in each",
     ]
     return lines
 
