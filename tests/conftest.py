@@ -18,9 +18,14 @@ import pytest
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """The URL of a PostgreSQL server of the tests' own, without durability; skips where PostgreSQL is not installed."""
+    """The URL of a PostgreSQL server of the tests' own, without durability.
+
+    Skips where PostgreSQL is not installed, unless HPSEARCH_TESTS_REQUIRE_POSTGRESQL=1 asks for a failure.
+    """
     binaries = _postgresql_binaries()
     if binaries is None:
+        if os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") == "1":
+            pytest.fail("PostgreSQL's server is not installed, and these tests must not be skipped")
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
     # Not pytest's own folder: that one is closed to the unprivileged user that PostgreSQL insists on.
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
