@@ -21,7 +21,7 @@ import yaml
 
 from trials import tasks
 from trials.budgets import budget_from
-from trials.contract import Problem, Report, Setup, TaskError
+from trials.contract import Problem, Report, Setup, Task, TaskError
 from trials.runner import Runner, failure_of
 from trials.settings import nearest
 
@@ -35,8 +35,14 @@ class Interruption:
 
     def __init__(self) -> None:
         self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
+
+    def __enter__(self) -> Interruption:
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -56,17 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
     return _train(task, data, setup, options.file)
 
 
-def _train(task: Any, data: Any, setup: Setup, file: Path) -> int:
-    interruption = Interruption()
-    runner = None
+def _train(task: Task, data: Any, setup: Setup, file: Path) -> int:
     try:
         runner = Runner(task, data, setup)
-        for report in runner.advance(setup.budget.total, lambda: interruption.asked):
-            print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
-        if interruption.asked and runner.finished is None:
-            saved = runner.save()
-            _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
-            return 130
+        try:
+            with Interruption() as interruption:
+                return _follow(runner, setup.budget.total, interruption)
+        finally:
+            runner.close()
     except TaskError as mistake:
         return _say_mistakes(file, mistake)
     except Exception as error:  # noqa: BLE001 - a failed training is a result: it is told, not raised
@@ -75,10 +78,17 @@ def _train(task: Any, data: Any, setup: Setup, file: Path) -> int:
             _say(failure.details.rstrip())
         _say(f"the training failed: {failure.kind}: {failure.text}")
         return 1
-    finally:
-        if runner is not None:
-            runner.close()
-    _say(f"done: {runner.finished or 'the last level is reached'}")
+
+
+def _follow(runner: Runner, total: float, interruption: Interruption) -> int:
+    """Print the reports of a run until its end, or until it is interrupted; the exit code."""
+    for report in runner.advance(total, lambda: interruption.asked):
+        print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+    if interruption.asked and runner.finished is None:
+        saved = runner.save()
+        _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
+        return 130
+    _say(f"done: {runner.finished}")
     return 0
 
 

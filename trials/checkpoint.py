@@ -18,7 +18,7 @@ import logging
 import os
 import re
 import shutil
-import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,10 +63,10 @@ class Checkpoints:
     def writing(self, number: int, best: bool = False) -> Iterator[Path]:
         """Like `save`: yields the folder to write the files into. An exception leaves everything as it was."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self.folder))
+        temporary = self.folder / f"{_TEMPORARY}{uuid.uuid4().hex}"
+        temporary.mkdir()
         try:
             yield temporary
-            temporary.chmod(0o755)  # mkdtemp makes it private
             _seal(temporary, number)
             final = self._free_name(number)
             temporary.rename(final)
@@ -181,6 +181,8 @@ def _order(path: Path) -> tuple[int, int]:
 def _seal(folder: Path, number: int) -> None:
     """Flush every file to the disk, and write the manifest last."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in files:
+        path.chmod(folder.stat().st_mode & 0o666)  # safetensors makes its files private; others may have to continue
     digests = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
     manifest = folder / MANIFEST
     manifest.write_text(json.dumps({"format": FORMAT, "number": number, "files": digests}, indent=1))

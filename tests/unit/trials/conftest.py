@@ -1,0 +1,99 @@
+"""Tiny data and models, made on the spot."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from trials.budgets import budget_from
+from trials.contract import Report, Setup
+from trials.tasks.text_classification import TextClassification
+
+TOPICS = {
+    "card": ["card", "plastic", "chip", "pin"],
+    "rate": ["exchange", "rate", "euro", "dollar"],
+    "fee": ["fee", "charge", "cost", "price"],
+}
+FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def sentences(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Sentences of different lengths, each with the topic whose word stands in it."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        label = rng.choice(sorted(TOPICS))
+        words = rng.choices(FILLER, k=rng.randint(2, 12)) + [rng.choice(TOPICS[label])]
+        rng.shuffle(words)
+        rows.append((" ".join(words), label))
+    return rows
+
+
+def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
+    """Write texts and labels under the columns text and topic."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "topic"), *rows])
+    return path
+
+
+@dataclasses.dataclass
+class TextLab:
+    """A folder with data, and runs on it."""
+
+    folder: Path
+
+    def part(self, **changes: Any) -> dict[str, Any]:
+        """The `task` part of a study file."""
+        scratch = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}
+        part = {
+            "kind": "text_classification",
+            "train": "train.csv",
+            "validation": 0.25,
+            "text": "text",
+            "label": "topic",
+            "model": {"scratch": scratch},
+        }
+        return {**part, **changes}
+
+    def task(self, **changes: Any) -> TextClassification:
+        """The task of `part`."""
+        return TextClassification(self.part(**changes), self.folder)
+
+    def setup(self, out: str, per_trial: dict[str, Any], resume_from: Path | None = None, **params: Any) -> Setup:
+        """A setup whose checkpoints go to the folder `out`."""
+        return Setup(params, 5, budget_from(per_trial), self.folder / out, resume_from)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> TextLab:
+    """97 sentences: no batch size divides what a validation fraction leaves of them."""
+    write_csv(tmp_path / "train.csv", sentences(97))
+    return TextLab(tmp_path)
+
+
+TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
+
+
+@pytest.fixture
+def without_timings() -> Callable[[list[Report]], list[tuple[float, int | None, dict[str, float]]]]:
+    """Turns reports into what must not differ between two equal runs."""
+
+    def strip(reports: list[Report]) -> list[tuple[float, int | None, dict[str, float]]]:
+        return [
+            (r.resource, r.step, {name: value for name, value in r.metrics.items() if name not in TIMINGS})
+            for r in reports
+        ]
+
+    return strip

@@ -1,0 +1,172 @@
+"""A run that continues from a checkpoint goes on bit for bit as if it had never stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from trials.__main__ import main
+from trials.checkpoint import CheckpointError
+
+HARD = {
+    "dropout": 0.3,
+    "batch_size": 16,
+    "micro_batch": 5,
+    "bucketing": True,
+    "learning_rate": 3e-3,
+    "schedule": "cosine",
+    "label_smoothing": 0.1,
+}
+"""Everything on that could go differently the second time."""
+
+
+def weights(run: Any) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in run._workload.model.state_dict().items()}
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("stop_after", [1, 4, 5, 7])  # five steps make an epoch
+def test_resuming_after_any_step_is_bit_identical(lab, without_timings, stop_after, optimizer):
+    task = lab.task()
+    settings = {**HARD, "optimizer": optimizer}
+    data = task.prepare(settings)
+    budget = {"steps": 12, "report_every": 3}
+    undisturbed = task.start(lab.setup("a", budget, **settings), data)
+    expected = without_timings([item for item in undisturbed if item])
+
+    first = task.start(lab.setup("b", budget, **settings), data)
+    reports, steps = [], 0
+    for item in first:
+        reports += [item] if item else []
+        steps += item is None
+        if steps == stop_after:
+            break
+    checkpoint = first.save()
+    first.close()
+    torch.manual_seed(999)  # whatever happened in between must not matter
+    second = task.start(lab.setup("b", budget, resume_from=checkpoint, **settings), data)
+    assert second.step == stop_after
+    reports += [item for item in second if item]
+
+    assert without_timings(reports) == expected
+    assert equal(weights(second), weights(undisturbed))
+
+
+def test_a_level_reached_but_not_reported_is_reported_after_the_resume(lab, without_timings):
+    task = lab.task()
+    data = task.prepare({})
+    budget = {"steps": 4, "report_every": 2}
+    undisturbed = [item for item in task.start(lab.setup("a", budget), data) if item]
+    first = task.start(lab.setup("b", budget), data)
+    steps = iter(first)
+    assert [next(steps), next(steps)] == [None, None]
+    second = task.start(lab.setup("b", budget, resume_from=first.save()), data)
+    assert without_timings([item for item in second if item]) == without_timings(undisturbed)
+
+
+def test_a_report_carries_the_state_at_exactly_its_point(lab, without_timings):
+    task = lab.task()
+    data = task.prepare(HARD)
+    budget = {"epochs": 3}
+    reports = [item for item in task.start(lab.setup("a", budget, **HARD), data) if item]
+    assert reports[1].checkpoint is not None
+    run = task.start(lab.setup("a", budget, resume_from=reports[1].checkpoint, **HARD), data)
+    assert run.step == reports[1].step
+    assert without_timings([item for item in run if item]) == without_timings(reports[2:])
+
+
+def test_a_checkpoint_of_a_finished_run_has_nothing_left_to_do(lab):
+    task = lab.task()
+    data = task.prepare({})
+    *_, last = task.start(lab.setup("a", {"epochs": 1}), data)
+    run = task.start(lab.setup("a", {"epochs": 1}, resume_from=last.checkpoint), data)
+    assert run.finished == "budget used"
+    assert list(run) == []
+
+
+def test_early_stopping_remembers_its_count(lab):
+    task = lab.task()
+    settings = {"learning_rate": 1e-9, "patience": 3, "min_delta": 1.0, "batch_size": 16}
+    data = task.prepare(settings)
+    first = task.start(lab.setup("a", {"epochs": 10}, **settings), data)
+    reports = [item for item in first if item]
+    assert first.finished == "no improvement for 3 reports"
+    assert len(reports) == 4
+    first = task.start(lab.setup("b", {"epochs": 10}, **settings), data)
+    second_report = [item for item, _ in zip((item for item in first if item), range(2), strict=False)][1]
+    again = task.start(lab.setup("b", {"epochs": 10}, resume_from=second_report.checkpoint, **settings), data)
+    assert [item.resource for item in again if item] == [3.0, 4.0]
+    assert again.finished == "no improvement for 3 reports"
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(lab, without_timings):
+    task = lab.task()
+    data = task.prepare(HARD)
+    budget = {"epochs": 3}
+    reports = [item for item in task.start(lab.setup("a", budget, **HARD), data) if item]
+    damaged = lab.folder / "a" / "last" / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    run = task.start(lab.setup("a", budget, resume_from=lab.folder / "a" / "last", **HARD), data)
+    assert run.step == reports[1].step
+    assert without_timings([item for item in run if item]) == without_timings(reports[2:])
+
+
+def test_with_no_whole_checkpoint_left_the_error_says_so(lab):
+    task = lab.task()
+    data = task.prepare({})
+    *_, last = task.start(lab.setup("a", {"epochs": 1}), data)
+    (last.checkpoint / "state.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"state\.pt is missing; there is none before it"):
+        task.start(lab.setup("a", {"epochs": 1}, resume_from=last.checkpoint), data)
+
+
+def test_a_killed_process_resumes_to_the_same_reports_and_weights(lab, capsys):
+    study = {
+        "task": lab.part(),
+        "settings": HARD,
+        "budget": {"per_trial": {"steps": 200, "report_every": 20}},
+        "seed": 11,
+    }
+    file = lab.folder / "study.yaml"
+    file.write_text(yaml.safe_dump(study))
+    assert main([str(file), "--out", str(lab.folder / "undisturbed"), "--device", "cpu"]) == 0
+    expected = reports_in(capsys.readouterr().out)
+    assert len(expected) == 10
+
+    killed = lab.folder / "killed"
+    command = [sys.executable, "-m", "trials", str(file), "--out", str(killed), "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        printed = process.stdout.readline() + process.stdout.readline()
+        process.kill()
+        printed += process.stdout.read()
+    assert process.returncode == -signal.SIGKILL
+    before = reports_in(printed)
+    assert len(before) < 10
+    assert before.items() <= expected.items()
+
+    assert main([str(file), "--out", str(killed), "--device", "cpu", "--resume"]) == 0
+    after = reports_in(capsys.readouterr().out)
+    assert not before.keys() & after.keys()
+    assert list(after.items()) == list(expected.items())[-len(after) :]
+    a, b = (load_file(lab.folder / out / "last" / "model.safetensors") for out in ("undisturbed", "killed"))
+    assert equal(a, b)
+
+
+def reports_in(text):
+    reports = [json.loads(line) for line in text.splitlines()]
+    timings = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
+    return {r["resource"]: {n: v for n, v in r["metrics"].items() if n not in timings} for r in reports}
