@@ -139,3 +139,15 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
         value = parameter.low + round((value - parameter.low) / parameter.step) * parameter.step
         value = min(value, parameter.high)  # 3 * 0.1 is a hair above 0.3
     return round(value) if isinstance(parameter, IntParameter) else float(value)
+
+
+def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole configuration: the given values, and the lowest value or first choice of what is active without one."""
+    whole: dict[str, Any] = {}
+    for name in ordered(space):
+        if not _is_active(space[name], whole):
+            continue
+        parameter = space[name]
+        lowest = parameter.choices[0] if isinstance(parameter, CategoricalParameter) else parameter.low
+        whole[name] = params.get(name, lowest)
+    return whole

@@ -98,6 +98,17 @@ def parse(text: str, *, base: Path, name: str = "study.yaml", inspect_data: bool
     return StudySpec(**sections, base=base, text=text)
 
 
+def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:
+    """The error for problems that were found after a study file was read.
+
+    Args:
+        text: The file's text, to find lines in.
+        name: What to call the file.
+        problems: What a task said about its part.
+    """
+    return SpecError(_lines(problems, yaml_source.read(text), name))
+
+
 def _sections(value: dict[str, Any], base: Path, *, inspect_data: bool) -> tuple[dict[str, Any], list[Problem]]:
     """The parts of a study file that are right, by key, and the problems of the others."""
     written = {key: part for key, part in value.items() if part is not None}  # `settings:` with nothing in it is absent
