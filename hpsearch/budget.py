@@ -1,4 +1,4 @@
-"""The ledger: what a study may spend, has reserved, and has spent.
+"""The ledger: what a study may spend, has reserved, and has spent; and what the next stretch may cost at most.
 
 Amounts are GPU-seconds: seconds a slot was held times its share of GPUs (a slot without a GPU counts as one, so that
 a budget means something on a laptop too). Nothing starts unless its reservation fits in what is left; an attempt that
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hpsearch.records import Attempt
+from hpsearch.records import Attempt, History, Outcome
+from hpsearch.spec import StudyBudget
+from trials.contract import Unit
 
 Key = tuple[int, int]
 """(trial, attempt)"""
@@ -36,14 +38,12 @@ class Ledger:
     reserved: dict[Key, float] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, attempts: Iterable[Attempt], *, gpu_hours: float | None, cost: float | None, cost_per_gpu_hour: float | None
-    ) -> Ledger:
+    def of(cls, budget: StudyBudget, attempts: Iterable[Attempt]) -> Ledger:
         """The books as the attempts tell them; of two limits, in hours and in money, the lower one holds."""
-        limits = [gpu_hours * 3600.0] if gpu_hours is not None else []
-        price = cost_per_gpu_hour / 3600.0 if cost_per_gpu_hour else None
-        if cost is not None and price:
-            limits.append(cost / price)
+        limits = [budget.gpu_hours * 3600.0] if budget.gpu_hours is not None else []
+        price = budget.cost_per_gpu_hour / 3600.0 if budget.cost_per_gpu_hour else None
+        if budget.cost is not None and price:
+            limits.append(budget.cost / price)
         return cls(min(limits, default=None), price, sum(attempt.gpu_seconds for attempt in attempts))
 
     @property
@@ -71,25 +71,76 @@ class Ledger:
         return None if self.price is None else gpu_seconds * self.price
 
 
-@dataclass
-class Pace:
-    """How fast trials of a study have trained so far, to know what the next stretch may cost at most.
+class Books:
+    """The ledger of a study together with how fast its trials train.
 
-    The worst case of a stretch is the slowest speed seen, with a margin, plus the longest start seen.
+    Before a stretch of training its worst case is reserved: the slowest speed seen, with a margin, within the trial's
+    time limit; a fair share of the budget before anything was seen.
+
+    Args:
+        budget: The study's.
+        history: Its records so far, which the books are rebuilt from.
     """
 
-    margin: float = 1.5
-    slowest: float | None = None
-    """Resource a second."""
-    longest_start: float = 0.0
-    """Seconds from launch to the first report beyond what training at the trial's speed explains."""
+    MARGIN = 1.5
+    """How much slower than the slowest trial so far the next one may be."""
+
+    def __init__(self, budget: StudyBudget, history: History) -> None:
+        self._per_trial = budget.per_trial
+        self._history = history
+        self._slowest: float | None = None
+        attempts = [attempt for trial in history.trials for attempt in trial.attempts]
+        self.ledger = Ledger.of(budget, attempts)
+        for trial in history.trials:
+            self.saw(trial.resource, trial.gpu_seconds)
 
     def saw(self, resource: float, seconds: float) -> None:
         """A trial trained this much in this time."""
         if resource > 0 and seconds > 0:
             speed = resource / seconds
-            self.slowest = speed if self.slowest is None else min(self.slowest, speed)
+            self._slowest = speed if self._slowest is None else min(self._slowest, speed)
 
-    def worst_case_s(self, resource: float) -> float | None:
-        """Seconds that training so much further may take; None before anything was seen."""
-        return None if self.slowest is None else self.longest_start + self.margin * resource / self.slowest
+    def need(self, stretch: float, gpus: float, slots: int) -> float:
+        """GPU-seconds that training so much further may take at most, on one of so many slots."""
+        if self.ledger.limit is None:
+            return 0.0
+        worst = None if self._slowest is None else self.MARGIN * stretch / self._slowest
+        if self._per_trial.unit is Unit.SECONDS:
+            worst = max(worst or 0.0, stretch)
+        if (limit := self._per_trial.time_limit_s) is not None:
+            worst = limit if worst is None else min(worst, limit)
+        if worst is None:
+            return max(0.0, self.ledger.limit - self.ledger.spent) / max(1, slots) * 0.99
+        return worst * gpu_share(gpus)
+
+    def affordable(self, amount: float) -> bool:
+        """Whether something of that cost could start now."""
+        left = self.ledger.left
+        return left is None or 0 < left >= amount
+
+    def reserve(self, attempt: Attempt, amount: float) -> bool:
+        """Set aside (more) GPU-seconds for an attempt; False, and nothing changed, if they are not left."""
+        if not self.ledger.reserve((attempt.trial, attempt.number), amount):
+            return False
+        attempt.reserved_gpu_seconds += amount
+        if attempt.number <= len(self._history.trials[attempt.trial].attempts):  # not one that is only being planned
+            self._history.touch_attempt(attempt)
+        return True
+
+    def outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
+        """Whether an attempt has used up what was reserved for it, and no more could be."""
+        used = (now - attempt.started) * gpu_share(gpus)
+        if self.ledger.limit is None or used < attempt.reserved_gpu_seconds:
+            return False
+        return not self.reserve(attempt, max(1.0, attempt.reserved_gpu_seconds / 4))
+
+    def settle(self, attempt: Attempt, outcome: Outcome, now: float, gpus: float, note: str | None) -> None:
+        """An attempt has ended: charge it and its trial for the time it held its slot."""
+        trial = self._history.trials[attempt.trial]
+        attempt.ended, attempt.outcome, attempt.note = now, outcome, note
+        attempt.gpu_seconds = max(0.0, now - attempt.started) * gpu_share(gpus)
+        self.ledger.settle((attempt.trial, attempt.number), attempt.gpu_seconds)
+        trial.gpu_seconds += attempt.gpu_seconds
+        trial.cost = self.ledger.cost_of(trial.gpu_seconds)
+        self._history.touch_attempt(attempt)
+        self._history.touch(trial)

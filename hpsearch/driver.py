@@ -15,10 +15,11 @@ from typing import Protocol
 from hpsearch import events as ev
 from hpsearch.errors import StoreUnreachable
 from hpsearch.records import Changes
-from hpsearch.store.store import Lease, Store
+from hpsearch.store.leases import Lease
+from hpsearch.store.store import Store
 from hpsearch.study import Study
 
-LEASE_TTL_S = 60.0
+LEASE_TTL_S = 45.0
 """A driver that has not renewed its lease for so long is taken for dead."""
 
 RENEW_S = 5.0
@@ -52,6 +53,10 @@ class Executor(Protocol):
         """Events in the order they happened; waits up to `timeout_s` for the first one."""
 
 
+Watch = Callable[[Study, Changes, float], None]
+"""Called after every tick with what it wrote, for a live view; it must not change anything."""
+
+
 class Driver:
     """Drives one study to its end.
 
@@ -60,7 +65,7 @@ class Driver:
         executor: What runs the attempts.
         store: Where everything is written.
         lease: This driver's claim on the study.
-        watch: Called after every tick, for a live view; it must not change anything.
+        watch: Called after every tick.
         clock: Seconds since the epoch.
     """
 
@@ -70,7 +75,7 @@ class Driver:
         executor: Executor,
         store: Store,
         lease: Lease,
-        watch: Callable[[Study, float], None] = lambda study, now: None,
+        watch: Watch = lambda study, changes, now: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._study = study
@@ -111,8 +116,7 @@ class Driver:
             self._execute(commands)
         now = self._clock()
         study.close(now)
-        self._commit(now)
-        self._watch(study, now)
+        self._watch(study, self._commit(now), now)
 
     def _tick(self, events: list[ev.Event]) -> list[ev.Command]:
         """Decide on what happened and commit it; the commands may go out afterwards."""
@@ -121,15 +125,15 @@ class Driver:
         for event in events:
             commands += self._study.on_event(event, now)
         commands += self._study.on_tick(now)
-        self._commit(now)
-        self._watch(self._study, now)
+        self._watch(self._study, self._commit(now), now)
         return commands
 
-    def _commit(self, now: float) -> None:
+    def _commit(self, now: float) -> Changes:
         changes = self._study.history.drain()
         if changes or now - self._written >= RENEW_S:
             self._stop_requested |= self._write(changes, now)
             self._written = now
+        return changes
 
     def _write(self, changes: Changes, now: float) -> bool:
         """One transaction, tried again while the database does not answer: trials train on meanwhile."""

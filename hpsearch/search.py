@@ -74,8 +74,8 @@ class Search:
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
         method = self._spec.search.sampler
-        number = "design" if method.kind in DESIGNS else trial.number
-        study = self._study(methods.sampler(method, derived_seed(self._spec.seed, number, "sampler")))
+        draw = "design" if method.kind in DESIGNS else trial.number
+        study = self._study(methods.sampler(method, derived_seed(self._spec.seed, draw, "sampler")))
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, trial.number)
         space.suggest(optuna.trial.Trial(study, trial_id), self._spec.space)
 
@@ -95,6 +95,11 @@ class Search:
         if isinstance(self._pruner, NopPruner):
             return self._total
         return math.nextafter(trial.resource, math.inf)
+
+    @property
+    def first_stretch(self) -> float:
+        """How far a new trial trains before it is first judged."""
+        return self.until(Trial(-1, State.QUEUED, {}))
 
     def exempt(self, trial: Trial) -> bool:
         """Whether a trial is measured in full: the defaults as a yardstick, a confirmation as evidence."""
@@ -126,9 +131,10 @@ class Search:
                 continue
             passed_before = trial.rung is not None and index <= trial.rung
             judgement = self._rungs.arrive(index, trial.number, score_of(report.value, self._sign))
-            if passed_before or self.exempt(trial):
+            if passed_before or self.exempt(trial) or report.resource >= self._total:
                 self._rungs.promote(trial.number)
-                judgement = Judgement(Verdict.CONTINUE, "passed this rung before" if passed_before else "goes all the way")
+                why = "passed this rung before" if passed_before else "goes all the way"
+                judgement = Judgement(Verdict.CONTINUE, why)
             trial.rung = index if trial.rung is None else max(index, trial.rung)
             self._history.touch(trial)
         return judgement

@@ -4,9 +4,9 @@ The driver calls it in a loop. `on_event` takes what happened, `on_tick` gives f
 change the records of the `History` and return commands, which the driver carries out once those records are in the
 database. Time is an argument, in seconds since the epoch; randomness is the searcher's and derived.
 
-How a trial lives (the table is in `lifecycle`): `_next` picks what a free slot does - a trial that lost its worker,
-then a promotion, then a new configuration - and `_launch` makes an attempt of it. `_reported` asks the searcher for a
-verdict at every report. An attempt ends in one place, `_end`, where its GPU-seconds are settled.
+How a trial lives (the table is in `lifecycle`): the agenda picks what a free slot does, and `_launch` makes an attempt
+of it. `_reported` asks the searcher for a verdict at every report. An attempt ends in one place, `_end`, where its
+GPU-seconds are settled.
 
 Word from an attempt that is not current is dropped, but for one thing: it frees the slot it comes from.
 """
@@ -14,20 +14,19 @@ Word from an attempt that is not current is dropped, but for one thing: it frees
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hpsearch import events as ev
-from hpsearch.budget import Key, Ledger, Pace, gpu_share
+from hpsearch.agenda import Agenda, Work
+from hpsearch.budget import Books
 from hpsearch.failures import FailureWatch
 from hpsearch.lifecycle import State, move
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
 from hpsearch.rungs import Judgement, Verdict
-from hpsearch.search import Search, derived_seed
+from hpsearch.search import Search
 from hpsearch.spec import StudySpec
-from trials.contract import Unit
 
 GRACE_S = 30.0
 """How much longer than its limits the brain waits for a worker to enforce them itself."""
@@ -41,7 +40,7 @@ class Slot:
     node: str
     device: str
     gpus: float
-    holds: Key | None = None
+    holds: tuple[int, int] | None = None
     """The attempt it works on, current or on its way out."""
 
 
@@ -80,22 +79,12 @@ class Study:
         self.ending: str | None = None
         """Why nothing new starts any more."""
         self.interrupted = False
-        budget = spec.budget
-        self.ledger = Ledger.of(
-            (attempt for trial in history.trials for attempt in trial.attempts),
-            gpu_hours=budget.gpu_hours,
-            cost=budget.cost,
-            cost_per_gpu_hour=budget.cost_per_gpu_hour,
-        )
+        self.books = Books(spec.budget, history)
         self._search = search
-        self._asked_for = [("default", dict(defaults))] if defaults is not None else []
-        self._asked_for += [("enqueued", dict(params)) for params in spec.enqueue]
-        self._queue: deque[int] = deque()
-        self._pace = Pace()
+        self._agenda = Agenda(spec, history, search, defaults)
         self._failures = FailureWatch()
-        self._total = budget.per_trial.total
+        self._total = spec.budget.per_trial.total
         self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
-        self._searched = sum(trial.role != "confirm" for trial in history.trials)
         self._began = 0.0
         self._active_before = 0.0
 
@@ -114,13 +103,13 @@ class Study:
         for trial in self.history.trials:
             for attempt in trial.attempts:
                 if attempt.ended is not None:
-                    self._pace.saw(trial.resource, trial.gpu_seconds)
                     continue
                 ended = max(attempt.started, min(now, last_seen if last_seen is not None else now))
-                self._settle(trial, attempt, Outcome.INTERRUPTED, ended, 1.0, "its driver died")
+                gpus = 0.0 if self.spec.resources.gpu == "auto" else float(self.spec.resources.gpu)
+                self.books.settle(attempt, Outcome.INTERRUPTED, ended, gpus, "its driver died")
                 self._move(trial, State.QUEUED)
             if trial.state is State.QUEUED:
-                self._queue.append(trial.number)
+                self._agenda.put_back(trial)
 
     def interrupt(self, now: float) -> list[ev.Command]:
         """Ask everything that runs to save and stop; the study stays resumable."""
@@ -138,7 +127,7 @@ class Study:
         """Write down where the study stands, once nothing runs any more."""
         assert not self.live, "a study is closed after its attempts have ended"
         study = self.history.study
-        study.active_seconds = self._active(now)
+        study.active_seconds = self.active_s(now)
         study.ended = now
         if self.interrupted:
             study.state, study.reason = StudyState.INTERRUPTED, self.ending
@@ -159,7 +148,8 @@ class Study:
         """Whether nothing runs and nothing more will."""
         return self.ending is not None and not self.live
 
-    def _active(self, now: float) -> float:
+    def active_s(self, now: float) -> float:
+        """Seconds that drivers have worked on the study, over all of them."""
         return self._active_before + max(0.0, now - self._began)
 
     def _wind_down(self, why: str) -> list[ev.Command]:
@@ -251,7 +241,7 @@ class Study:
         trained = event.resource - live.attempt.start_resource
         if trained > 0 and now > live.attempt.started:
             trial.speed = trained / (now - live.attempt.started)
-            self._pace.saw(trained, now - live.attempt.started)
+            self.books.saw(trained, now - live.attempt.started)
         trial.resource = max(trial.resource, event.resource)
         trial.checkpoint = event.checkpoint or trial.checkpoint
         live.resource = max(live.resource, event.resource)
@@ -265,7 +255,7 @@ class Study:
         if trial.resource < live.until or live.stopping is not None:
             return []
         until = self._search.until(trial)
-        if not self._reserve(live.attempt, self._need(until - trial.resource, live.slot.gpus)):
+        if not self.books.reserve(live.attempt, self._need(until - trial.resource, live.slot)):
             live.stopping = "the budget left does not reach to its next rung"
             return [ev.Stop(trial.number, live.attempt.number, save=True)]
         live.until = until
@@ -315,12 +305,12 @@ class Study:
         for slot in free:
             if self.ending is not None:
                 break
-            launch = self._next(slot, now, last_call=idle)
-            if launch is None:
+            work = self._agenda.next(now, lambda stretch, on=slot: self._affordable(stretch, on), last_call=idle)
+            if work is None:
                 break
-            commands.append(launch)
+            commands.append(self._launch(work, slot, now))
         if free and self.ending is None and not self.live:
-            self.ending = self._why_nothing_is_left()
+            self.ending = self._agenda.why_empty()
         return commands
 
     def _watch(self, now: float) -> list[ev.Command]:
@@ -328,7 +318,7 @@ class Study:
         wall_clock = self.spec.budget.wall_clock_s
         if self.ending is not None and not self.interrupted:
             commands += self._wind_down(self.ending)
-        elif wall_clock is not None and self._active(now) >= wall_clock:
+        elif wall_clock is not None and self.active_s(now) >= wall_clock:
             commands += self._wind_down("its wall-clock time is used")
         deadline, limit = self.spec.resources.report_deadline_s, self.spec.budget.per_trial.time_limit_s
         for live in list(self.live.values()):
@@ -338,94 +328,34 @@ class Study:
             elif limit is not None and now - attempt.started > limit + GRACE_S:
                 text = f"still running {now - attempt.started - limit:.0f} s past its time limit of {limit:g} s"
             else:
-                commands += self._watch_reservation(live, now)
+                if live.stopping is None and self.books.outgrown(attempt, now, live.slot.gpus):
+                    live.stopping = "the study's budget is used"
+                    commands.append(ev.Stop(attempt.trial, attempt.number, save=True))
                 continue
             commands += self._failed(live, trial, "timeout", text, now)
             commands.append(ev.Stop(attempt.trial, attempt.number))
         return commands
 
-    def _watch_reservation(self, live: Live, now: float) -> list[ev.Command]:
-        """An attempt that has used up what was reserved for it takes more, or saves and stops."""
-        used = (now - live.attempt.started) * gpu_share(live.slot.gpus)
-        if self.ledger.limit is None or live.stopping is not None or used < live.attempt.reserved_gpu_seconds:
-            return []
-        if self._reserve(live.attempt, max(1.0, live.attempt.reserved_gpu_seconds / 4)):
-            return []
-        live.stopping = "the study's budget is used"
-        return [ev.Stop(live.attempt.trial, live.attempt.number, save=True)]
-
-    def _next(self, slot: Slot, now: float, *, last_call: bool) -> ev.Command | None:
-        """What a free slot does: a trial that lost its worker, a promotion, a new configuration, a confirmation."""
-        if self._queue:
-            trial = self.history.trials[self._queue[0]]
-            command = self._launch(trial, slot, now)
-            if command is not None:
-                self._queue.popleft()
-            return command
-        more = self.spec.budget.trials is None or self._searched < self.spec.budget.trials
-        promotion = self._search.promotion(last_call=last_call and not more)
-        if promotion is not None:
-            trial, judgement = promotion
-            return self._launch(trial, slot, now, judgement)
-        if not more:
-            return self._confirm(slot, now) if last_call else None
-        if not self._affordable(self._search_stretch(), slot.gpus):
-            return None
-        return self._launch(self._new_trial(now), slot, now)
-
-    def _new_trial(self, now: float) -> Trial:
-        number = len(self.history.trials)
-        role, given = self._asked_for[number] if number < len(self._asked_for) else ("search", None)
-        trial = self._add_trial(now, role)
-        self._searched += 1
-        self._search.propose(trial, given)
-        self._decide(trial, "start", "the task's defaults" if role == "default" else role, now)
-        return trial
-
-    def _add_trial(self, now: float, role: str) -> Trial:
-        number = len(self.history.trials)
-        seed = derived_seed(self.spec.seed, number, "trial")
-        return self.history.add_trial(Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role))
-
-    def _confirm(self, slot: Slot, now: float) -> ev.Command | None:
-        """Train one of the leading configurations once more in full, on a fresh seed."""
-        confirm = self.spec.search.confirm
-        if confirm is None or not self._affordable(self._total, slot.gpus):
-            return None
-        complete = [t for t in self.history.trials if t.state is State.COMPLETE and t.role != "confirm"]
-        leaders = sorted(complete, key=lambda t: (self._sign * (t.value or 0.0), t.number))[: confirm.top]
-        repeats = [t.repeats for t in self.history.trials if t.role == "confirm"]
-        for leader in sorted(leaders, key=lambda t: repeats.count(t.number)):
-            if repeats.count(leader.number) >= confirm.seeds:
-                continue
-            trial = self._add_trial(now, "confirm")
-            trial.repeats, trial.params, trial.distributions = leader.number, leader.params, leader.distributions
-            self._decide(trial, "start", f"confirms trial {leader.number}", now, [leader.number])
-            return self._launch(trial, slot, now)
-        return None
-
-    def _launch(self, trial: Trial, slot: Slot, now: float, judgement: Judgement | None = None) -> ev.Command | None:
-        """Start an attempt, if the budget can reserve its worst case; otherwise change nothing but the queue."""
-        until = self._search.until(trial)
-        attempt = Attempt(
-            trial.number,
-            len(trial.attempts) + 1,
-            slot.name,
-            started=now,
-            start_resource=trial.resource if trial.checkpoint else 0.0,
-            node=slot.node,
-            device=slot.device,
+    def _launch(self, work: Work, slot: Slot, now: float) -> ev.Command:
+        """Start an attempt on a slot; its worst case has been found to be affordable."""
+        trial, until = work.trial, self._search.until(work.trial)
+        attempt = self.history.add_attempt(
+            Attempt(
+                trial.number,
+                len(trial.attempts) + 1,
+                slot.name,
+                started=now,
+                start_resource=trial.resource if trial.checkpoint else 0.0,
+                node=slot.node,
+                device=slot.device,
+            )
         )
-        if not self._reserve(attempt, self._need(until - attempt.start_resource, slot.gpus)):
-            if trial.state is State.QUEUED and trial.number not in self._queue:
-                self._queue.append(trial.number)
-            return None
-        if judgement is not None:
-            self._decide(trial, "promote", judgement.why, now, judgement.against)
+        reserved = self.books.reserve(attempt, self._need(until - trial.resource, slot))
+        assert reserved, "the agenda hands out nothing that cannot be afforded"
+        self._decide(trial, work.kind, work.why, now, work.against)
         self._search.continues(trial)
         self._move(trial, State.RUNNING)
         trial.started = trial.started if trial.started is not None else now
-        self.history.add_attempt(attempt)
         slot.holds = (trial.number, attempt.number)
         self.live[trial.number] = Live(attempt, slot, until, attempt.start_resource, heard=now)
         limit = self.spec.budget.per_trial.time_limit_s
@@ -433,71 +363,27 @@ class Study:
             trial.number, attempt.number, slot.name, trial.params, trial.seed, until, trial.checkpoint, limit
         )
 
-    def _why_nothing_is_left(self) -> str:
-        trials = self.spec.budget.trials
-        if self._queue or trials is None or self._searched < trials:
-            return "the budget left is too small for another trial"
-        return f"all {trials} trials have ended"
+    # ------------------------------------------------------------------------------------------------- helpers
 
-    # ----------------------------------------------------------------------------------------------- the books
+    def _need(self, stretch: float, slot: Slot) -> float:
+        return self.books.need(stretch, slot.gpus, len(self.slots))
 
-    def _search_stretch(self) -> float:
-        """How far a new trial trains before it is first judged."""
-        return self._search.until(Trial(-1, State.QUEUED, {}))
-
-    def _need(self, stretch: float, gpus: float) -> float:
-        """GPU-seconds that training so much further may cost at most; before anything was seen, a fair share."""
-        if self.ledger.limit is None:
-            return 0.0
-        worst = self._pace.worst_case_s(stretch)
-        if self.spec.budget.per_trial.unit is Unit.SECONDS:
-            worst = max(worst or 0.0, stretch)
-        limit = self.spec.budget.per_trial.time_limit_s
-        if limit is not None:
-            worst = min(worst, limit) if worst is not None else limit
-        if worst is None:
-            return (self.ledger.limit - self.ledger.spent) / max(1, len(self.slots)) * 0.99
-        return worst * gpu_share(gpus)
-
-    def _affordable(self, stretch: float, gpus: float) -> bool:
-        left = self.ledger.left
-        return left is None or (left > 0 and self._need(stretch, gpus) <= left)
-
-    def _reserve(self, attempt: Attempt, amount: float) -> bool:
-        if not self.ledger.reserve((attempt.trial, attempt.number), amount):
-            return False
-        attempt.reserved_gpu_seconds += amount
-        if attempt.number <= len(self.history.trials[attempt.trial].attempts):
-            self.history.touch_attempt(attempt)
-        return True
+    def _affordable(self, stretch: float, slot: Slot) -> bool:
+        return self.books.affordable(self._need(stretch, slot))
 
     def _end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
         """End an attempt: the one place where its cost is settled."""
-        attempt = live.attempt
-        self._settle(self.history.trials[attempt.trial], attempt, outcome, now, gpu_share(live.slot.gpus), note)
-        del self.live[attempt.trial]
+        self.books.settle(live.attempt, outcome, now, live.slot.gpus, note)
+        del self.live[live.attempt.trial]
 
-    def _settle(
-        self, trial: Trial, attempt: Attempt, outcome: Outcome, now: float, share: float, note: str | None
-    ) -> None:
-        attempt.ended, attempt.outcome, attempt.note = now, outcome, note
-        attempt.gpu_seconds = max(0.0, now - attempt.started) * share
-        self.ledger.settle((attempt.trial, attempt.number), attempt.gpu_seconds)
-        trial.gpu_seconds += attempt.gpu_seconds
-        trial.cost = self.ledger.cost_of(trial.gpu_seconds)
-        self.history.touch_attempt(attempt)
-        self.history.touch(trial)
-
-    # ------------------------------------------------------------------------------------------------- helpers
-
-    def _free(self, key: Key) -> None:
+    def _free(self, key: tuple[int, int]) -> None:
         for slot in self.slots.values():
             if slot.holds == key:
                 slot.holds = None
 
     def _requeue(self, trial: Trial) -> None:
         self._move(trial, State.QUEUED)
-        self._queue.append(trial.number)
+        self._agenda.put_back(trial)
 
     def _move(self, trial: Trial, to: State) -> None:
         trial.state = move(trial.state, to, f"trial {trial.number} at {trial.resource:g}")

@@ -7,6 +7,7 @@ libraries, the task, its prepared data, and the pretrained weights that the task
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -38,7 +39,7 @@ class WorkerConfig:
         settings: Fixed settings, to be merged under each trial's parameters.
         budget: The trial budget with its report grid.
         checkpoints: The study's folder for checkpoints.
-        data_settings: Names of the settings that the prepared data depends on; None if the task prepares none.
+        prepares: Whether the task has data to prepare.
         threads: Threads torch may use.
     """
 
@@ -47,7 +48,7 @@ class WorkerConfig:
     settings: Mapping[str, Any]
     budget: Budget
     checkpoints: str
-    data_settings: tuple[str, ...] | None
+    prepares: bool
     threads: int = 1
 
     def load_task(self) -> Task:
@@ -59,13 +60,6 @@ class WorkerConfig:
     def params(self, order: ev.Launch) -> dict[str, Any]:
         """Every setting of an attempt."""
         return {**self.settings, **order.params}
-
-    def data_key(self, order: ev.Launch) -> tuple[Any, ...] | None:
-        """Equal keys share one copy of the prepared data."""
-        if self.data_settings is None:
-            return None
-        params = self.params(order)
-        return tuple(params.get(name) for name in self.data_settings)
 
     def folder(self, trial: int) -> Path:
         """Where a trial's checkpoints live."""
@@ -93,11 +87,13 @@ class Worker:
     Args:
         config: What is the same for all of them.
         fetch: Turns what `launch` was given as data into the data.
+        device: The torch device attempts train on.
     """
 
-    def __init__(self, config: WorkerConfig, fetch: Callable[[Any], Any]) -> None:
+    def __init__(self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str = "cpu") -> None:
         self._config = config
         self._fetch = fetch
+        self._device = device
         self._task: Task | None = None
         self._data: dict[Any, Any] = {}
         self._orders: SimpleQueue[tuple[ev.Launch, Any, _Control]] = SimpleQueue()
@@ -168,7 +164,7 @@ class Worker:
                 runner.close()
         finally:
             del runner
-            if self._config_uses_gpu() or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
+            if self._device != "cpu" or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
                 release_memory()
             self._emit(ending, urgent=True)
 
@@ -176,7 +172,7 @@ class Worker:
         """Train to each level that is allowed, wait there for word, and return how the attempt ended."""
         trial, attempt, total = order.trial, order.attempt, self._config.budget.total
         checkpoint: str | None = None
-        while True:
+        while not control.interrupts():
             report: Report | None = None
             for report in runner.advance(control.until, control.interrupts):
                 checkpoint = str(report.checkpoint) if report.checkpoint is not None else None
@@ -184,19 +180,18 @@ class Worker:
                 self._emit(_reported(order, report, checkpoint), urgent=waits)
             if runner.finished is not None:
                 return ev.Finished(trial, attempt, runner.finished)
-            if control.stop:
-                if control.save and report is None:  # past its last report: save this very moment
-                    saved = runner.save()
-                    checkpoint = str(saved) if saved is not None else checkpoint
-                return ev.Stopped(trial, attempt, checkpoint=checkpoint)
-            if control.interrupts():
-                return ev.Failed(trial, attempt, "timeout", f"ran past its time limit of {order.time_limit_s:g} s")
-            if report is not None and report.resource >= total:
-                control.until = float("inf")  # its last report is out: let it come to its own end
-                continue
-            while not (control.stop or report is None or control.until > report.resource):
+            if report is None or report.resource < control.until:
+                break  # interrupted between reports
+            if report.resource >= total:
+                control.until = math.inf  # its last report is out: let it come to its own end
+            while control.until <= report.resource and not control.stop:
                 control.changed.wait()
                 control.changed.clear()
+        if not control.stop:
+            return ev.Failed(trial, attempt, "timeout", f"ran past its time limit of {order.time_limit_s:g} s")
+        if control.save and (saved := runner.save()) is not None:
+            checkpoint = str(saved)
+        return ev.Stopped(trial, attempt, checkpoint=checkpoint)
 
     def _warm_up(self) -> None:
         self._task = self._config.load_task()
@@ -204,9 +199,10 @@ class Worker:
             torch.set_num_threads(self._config.threads)
 
     def _prepared(self, order: ev.Launch, data: Any) -> Any:
-        key = self._config.data_key(order)
-        if key is None:
+        if not self._config.prepares:
             return None
+        assert self._task is not None
+        key = self._task.data_key(self._config.params(order))
         if key not in self._data:
             while len(self._data) >= KEPT_DATA:
                 del self._data[next(iter(self._data))]
@@ -220,17 +216,8 @@ class Worker:
             budget=self._config.budget,
             folder=self._config.folder(order.trial),
             resume_from=Path(order.resume_from) if order.resume_from else None,
-            device=self.device,
+            device=self._device,
         )
-
-    @property
-    def device(self) -> str:
-        """The torch device attempts train on: the GPU that was assigned to this process, or the CPU."""
-        return "cuda:0" if self._config_uses_gpu() else "cpu"
-
-    def _config_uses_gpu(self) -> bool:
-        torch = sys.modules.get("torch")
-        return torch is not None and bool(torch.cuda.is_available())
 
     def _emit(self, event: ev.Event, *, urgent: bool) -> None:
         with self._news:

@@ -1,0 +1,122 @@
+"""run and resume: drive a study in this process, watched, until it ends or is interrupted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from hpsearch import wiring
+from hpsearch.cli.output import note
+from hpsearch.driver import Driver
+from hpsearch.errors import Interrupted, StudyExists, UserError
+from hpsearch.records import History, StudyState
+from hpsearch.spec import Resources, StudySpec
+from hpsearch.spec_file import load
+from hpsearch.store.store import Store
+from hpsearch.views.live import LiveView
+
+
+def run(
+    path: Path, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+) -> None:
+    """Create a study from its file and drive it.
+
+    Raises:
+        StudyExists: A study of that name is in the database; it is resumed by name instead.
+        Interrupted: It was stopped by a signal or a request, with everything saved.
+    """
+    spec = load(path)
+    with closing(Store.open(storage)) as store:
+        if spec.study in store.study_names():
+            wiring.refuse_if_held(store, spec.study)
+            raise StudyExists(
+                f"study {spec.study} is already in {store.display_url}",
+                f"continue it with: hpsearch resume {spec.study}{_option(storage)} - or give the new one another name",
+            )
+        history = wiring.create_study(store, spec, checkpoints)
+        _drive(store, history, spec, storage, address, workers, quiet)
+
+
+def resume(
+    name: str, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+) -> None:
+    """Continue an interrupted study from the database alone.
+
+    Raises:
+        StudyNotFound: No study of that name is in the database.
+        StudyHeld: Another driver owns it.
+        Interrupted: It was stopped by a signal or a request, with everything saved.
+    """
+    with closing(Store.open(storage, create=False)) as store:
+        wiring.refuse_if_held(store, name)
+        history = store.load(name)
+        if not history.study.spec:
+            raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
+        if checkpoints is not None:
+            history.study.user_attrs[wiring.CHECKPOINTS] = str(Path(checkpoints).absolute())
+        _drive(store, history, wiring.spec_of(history.study), storage, address, workers, quiet)
+
+
+def _drive(
+    store: Store,
+    history: History,
+    spec: StudySpec,
+    storage: str,
+    address: str | None,
+    workers: int | str | None,
+    quiet: bool,
+) -> None:
+    logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
+    resources = spec.resources if workers is None else _with_workers(spec.resources, workers)
+    name = spec.study
+    note(f"study {name} in {store.display_url}")
+    with LiveView(quiet=quiet) as view, _signals() as on_driver:
+        wiring.drive(store, history, spec, address=address, resources=resources, watch=view.watch, on_driver=on_driver)
+    study = history.study
+    if study.state is StudyState.INTERRUPTED:
+        raise Interrupted(f"interrupted; everything is saved. Go on with: hpsearch resume {name}{_option(storage)}")
+    if study.state is StudyState.FAILED:
+        raise UserError(
+            f"study {name} gave up: {study.reason}", f"see what happened with: hpsearch trials {name}{_option(storage)}"
+        )
+    note(f"study {name} has ended: {study.reason}")
+    note(f"the best configurations: hpsearch best {name}{_option(storage)}")
+
+
+def _with_workers(resources: Resources, workers: int | str) -> Resources:
+    return Resources.model_validate({**resources.model_dump(by_alias=True), "workers": workers})
+
+
+def _option(storage: str) -> str:
+    """The --storage option to repeat in a command that is suggested, where one was given."""
+    return "" if storage == "sqlite:///hpsearch.db" else f" --storage {storage}"
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[Driver], None]]:
+    """Let Ctrl-C (or SIGTERM) stop the driver: the first one saves everything, the second one ends it at once."""
+    driver: list[Driver] = []
+    heard = 0
+
+    def on_signal(number: int, frame: types.FrameType | None) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > 1 or not driver:
+            raise KeyboardInterrupt
+        driver[0].request_stop()
+        os.write(2, b"\nstopping: workers save their state; once more to stop at once\n")
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield driver.append
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; go on with: hpsearch resume") from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

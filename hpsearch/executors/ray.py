@@ -1,0 +1,291 @@
+"""Slots on a Ray cluster: one long-lived actor a slot. The one door to Ray.
+
+Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
+it carries. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
+not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what newer Rays do; silences a warning
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from hpsearch import events as ev
+from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.executors.worker import Worker, WorkerConfig
+from hpsearch.spec import Resources
+
+FOLLOW_S = 2.0
+"""How often the cluster is looked at for nodes that came or went."""
+
+STOP_GRACE_S = 30.0
+"""How long a worker may take to obey a stop before it is killed and replaced."""
+
+SAVE_GRACE_S = 120.0
+"""The same for a stop that asks to save first."""
+
+MOST_FALSE_STARTS = 3
+"""Workers in a row that die before they are ready, after which the cluster counts as unusable."""
+
+POLL_S = 30.0
+"""The longest a worker holds a poll open."""
+
+log = logging.getLogger("hpsearch")
+
+
+def connect(address: str | None, resources: Resources) -> None:
+    """Join the cluster at an address, or start a local one where none is given. Never the one for the other.
+
+    Raises:
+        ClusterUnreachable: Nothing answers at the address.
+    """
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
+    if address is not None:
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+            text = str(error).strip().splitlines()[0]
+            raise ClusterUnreachable(
+                f"no Ray cluster answers at {address}: {text}", "check --address or RAY_ADDRESS, or start Ray there"
+            ) from error
+        return
+    cpus = os.cpu_count() or 1
+    if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
+        cpus = max(cpus, -int(-resources.workers * resources.cpu // 1))
+    ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+
+
+class _Actor:
+    """The shell of a worker inside a Ray actor: polls and commands on a thread each."""
+
+    def __init__(self, config: WorkerConfig, gpus: float) -> None:
+        self._device = "cuda:0" if gpus > 0 else "cpu"
+        self._worker = Worker(config, fetch=lambda box: ray.get(box[0]), device=self._device)
+
+    @ray.method(concurrency_group="command")
+    def hello(self) -> tuple[str, str, int]:
+        """Node address, device name and process id: the worker is ready."""
+        device = self._device
+        if device != "cpu":
+            import torch
+
+            device = torch.cuda.get_device_name(0)
+        return ray.util.get_node_ip_address(), device, os.getpid()
+
+    @ray.method(concurrency_group="poll")
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        return self._worker.poll(timeout_s)
+
+    @ray.method(concurrency_group="command")
+    def launch(self, order: ev.Launch, data: Any) -> None:
+        self._worker.launch(order, data)
+
+    @ray.method(concurrency_group="command")
+    def advance(self, order: ev.Advance) -> None:
+        self._worker.advance(order)
+
+    @ray.method(concurrency_group="command")
+    def stop(self, order: ev.Stop) -> None:
+        self._worker.stop(order)
+
+
+def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
+    return config.load_task().prepare(params)
+
+
+@dataclass
+class _Slot:
+    """An actor as the executor knows it."""
+
+    actor: Any
+    pending: Any
+    """The call that is out: hello first, then one poll after another."""
+    ready: bool = False
+    on: dict[tuple[int, int], float | None] = field(default_factory=dict)
+    """Attempts it was given, with the time by which one that was told to stop must have obeyed."""
+
+
+class RayExecutor:
+    """Runs attempts on the actors of a Ray cluster that `connect` has joined.
+
+    Args:
+        config: What every worker needs to know.
+        resources: What a slot takes, and how many there are to be.
+    """
+
+    def __init__(self, config: WorkerConfig, resources: Resources) -> None:
+        self._config = config
+        self._resources = resources
+        self.gpus = self._gpus_a_slot()
+        self._slots: dict[str, _Slot] = {}
+        self._made = 0
+        self._false_starts = 0
+        self._followed = 0.0
+        self._task = config.load_task() if config.prepares else None
+        self._data: dict[str, Any] = {}
+        self._attempts: dict[tuple[int, int], str] = {}
+        self._actor_class = ray.remote(concurrency_groups={"poll": 1, "command": 1})(_Actor).options(
+            num_cpus=resources.cpu, num_gpus=self.gpus, max_restarts=0
+        )
+        self._prepare = ray.remote(_prepare).options(num_cpus=0)
+        if self._wanted() == 0:
+            raise UserError(
+                f"no node of the cluster has the {resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes",
+                "lower resources.cpu or resources.gpu in the study file",
+            )
+        self._follow_cluster()
+
+    # -------------------------------------------------------------------------------------------------- commands
+
+    def launch(self, order: ev.Launch) -> None:
+        """Start an attempt on its slot."""
+        slot = self._slots.get(order.slot)
+        if slot is None:  # gone meanwhile: SlotDown has been told, and the brain drops what it ordered
+            return
+        key = (order.trial, order.attempt)
+        slot.on[key] = None
+        self._attempts[key] = order.slot
+        slot.actor.launch.remote(order, self._data_for(order))
+
+    def advance(self, order: ev.Advance) -> None:
+        """Let a waiting attempt train on."""
+        slot = self._slot_of(order.trial, order.attempt)
+        if slot is not None:
+            slot.actor.advance.remote(order)
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt; a worker that does not obey in time is killed and replaced."""
+        slot = self._slot_of(order.trial, order.attempt)
+        if slot is not None:
+            slot.on[(order.trial, order.attempt)] = time.monotonic() + (SAVE_GRACE_S if order.save else STOP_GRACE_S)
+            slot.actor.stop.remote(order)
+
+    def _slot_of(self, trial: int, attempt: int) -> _Slot | None:
+        return self._slots.get(self._attempts.get((trial, attempt), ""))
+
+    def _data_for(self, order: ev.Launch) -> Any:
+        """A box with the reference to the prepared data (boxed, so that the call does not wait for it)."""
+        if self._task is None:
+            return None
+        params = self._config.params(order)
+        key = self._task.data_key(params)
+        if key not in self._data:
+            self._data[key] = [self._prepare.remote(self._config, params)]
+        return self._data[key]
+
+    # ---------------------------------------------------------------------------------------------------- events
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """Events of all workers, and of slots that come and go."""
+        events: list[ev.Event] = []
+        if time.monotonic() - self._followed > FOLLOW_S:
+            events += self._kill_the_disobedient()
+            self._follow_cluster()
+        pending = {slot.pending: name for name, slot in self._slots.items()}
+        if not pending:
+            time.sleep(min(timeout_s, 0.2))
+            return events
+        ready, rest = ray.wait(list(pending), num_returns=1, timeout=0 if events else timeout_s)
+        if ready and rest:
+            ready += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
+        for call in ready:
+            events += self._answer(pending[call], call)
+        return events
+
+    def _answer(self, name: str, call: Any) -> list[ev.Event]:
+        slot = self._slots[name]
+        try:
+            answer = ray.get(call)
+        except RayActorError as error:
+            return self._gone(name, _died(error))
+        except RayError as error:
+            return self._gone(name, str(error).strip().splitlines()[-1])
+        slot.pending = slot.actor.poll.remote(POLL_S)
+        if not slot.ready:
+            slot.ready, self._false_starts = True, 0
+            node, device, process = answer
+            log.info("worker %s is ready on %s (%s, process %d)", name, node, device, process)
+            return [ev.SlotUp(name, node, device, self.gpus)]
+        return self._sorted_out(name, slot, answer)
+
+    def _sorted_out(self, name: str, slot: _Slot, events: list[ev.Event]) -> list[ev.Event]:
+        """Forget attempts that ended, and replace a worker after a fault."""
+        faulty: str | None = None
+        for event in events:
+            if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
+                slot.on.pop((event.trial, event.attempt), None)
+                self._attempts.pop((event.trial, event.attempt), None)
+            if isinstance(event, ev.Failed) and event.kind in ("error", "out_of_memory"):
+                faulty = f"replaced after a fault of trial {event.trial}"
+        return events if faulty is None else [*events, *self._replace(name, faulty)]
+
+    def _gone(self, name: str, why: str) -> list[ev.Event]:
+        slot = self._slots.pop(name)
+        for key in slot.on:
+            self._attempts.pop(key, None)
+        self._followed = 0.0  # look for a replacement at once
+        if slot.ready:
+            return [ev.SlotDown(name, why)]
+        self._false_starts += 1
+        log.warning("worker %s did not start: %s", name, why)
+        if self._false_starts >= MOST_FALSE_STARTS:
+            raise ClusterUnreachable(f"{self._false_starts} workers in a row did not start; the last one: {why}")
+        return []
+
+    def _replace(self, name: str, why: str) -> list[ev.Event]:
+        ray.kill(self._slots[name].actor)
+        return self._gone(name, why)
+
+    def _kill_the_disobedient(self) -> list[ev.Event]:
+        now, events = time.monotonic(), list[ev.Event]()
+        for name, slot in list(self._slots.items()):
+            if any(obey_by is not None and now > obey_by for obey_by in slot.on.values()):
+                events += self._replace(name, "it did not stop when told to")
+        return events
+
+    # ----------------------------------------------------------------------------------------------------- slots
+
+    def _follow_cluster(self) -> None:
+        """Start workers up to the number the cluster can hold now."""
+        self._followed = time.monotonic()
+        for _ in range(self._wanted() - len(self._slots)):
+            name = f"w{self._made}"
+            self._made += 1
+            actor = self._actor_class.remote(self._config, self.gpus)
+            self._slots[name] = _Slot(actor, actor.hello.remote())
+
+    def _wanted(self) -> int:
+        if isinstance(self._resources.workers, int):
+            return self._resources.workers
+        return sum(self._fits(node["Resources"]) for node in ray.nodes() if node["Alive"])
+
+    def _fits(self, node: Mapping[str, float]) -> int:
+        slots = node.get("CPU", 0.0) / self._resources.cpu
+        return int(min(slots, node.get("GPU", 0.0) / self.gpus) if self.gpus else slots)
+
+    def _gpus_a_slot(self) -> float:
+        if self._resources.gpu == "auto":
+            return 1.0 if any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]) else 0.0
+        return float(self._resources.gpu)
+
+    def close(self) -> None:
+        """End all workers and leave the cluster (a local one ends with it)."""
+        for slot in self._slots.values():
+            ray.kill(slot.actor)
+        self._slots.clear()
+        ray.shutdown()
+
+
+def _died(error: RayActorError) -> str:
+    text = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    return text if len(text) <= 300 else text[:297] + "..."

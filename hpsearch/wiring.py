@@ -1,0 +1,223 @@
+"""Where concrete parts are chosen and joined: a study file, a database and a cluster become a driver."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from hpsearch import space
+from hpsearch.driver import LEASE_TTL_S, Driver, Watch
+from hpsearch.errors import StudyExists, StudyHeld
+from hpsearch.executors.worker import WorkerConfig
+from hpsearch.levels import step_scale, trial_budget
+from hpsearch.frozen import STEP_SCALE
+from hpsearch.optuna_storage import StudyStorage
+from hpsearch.records import Environment, History, StudyRecord
+from hpsearch.search import Search
+from hpsearch.spec import Resources, StudySpec
+from hpsearch.spec_file import parse
+from hpsearch.store.leases import Lease
+from hpsearch.store.store import Store
+from hpsearch.study import Study
+from trials import tasks
+
+BASE = "hpsearch:base"
+"""Study attribute: the folder that relative paths in the study file start from."""
+
+CHECKPOINTS = "hpsearch:checkpoints"
+"""Study attribute: the folder of the study's checkpoints."""
+
+RECORDED_PACKAGES = ("hpsearch", "torch", "transformers", "optuna", "ray", "numpy", "scikit-learn", "tokenizers")
+
+
+def create_study(store: Store, spec: StudySpec, checkpoints: str | None) -> History:
+    """Write a new study into the database.
+
+    Args:
+        store: The database.
+        spec: The study file.
+        checkpoints: The folder for checkpoints; None for the study file's, or one beside it.
+
+    Raises:
+        StudyExists: The name is taken.
+    """
+    folder = Path(checkpoints or spec.base / (spec.checkpoints or Path("hpsearch-studies") / spec.study))
+    record = StudyRecord(
+        id=0,
+        name=spec.study,
+        spec=spec.text,
+        directions=(spec.objective.direction,),
+        created=time.time(),
+        user_attrs={BASE: str(spec.base.absolute()), CHECKPOINTS: str(folder.absolute())},
+        system_attrs={STEP_SCALE: step_scale(spec)},
+    )
+    try:
+        return History(store.create_study(record))
+    except StudyExists as error:
+        raise StudyExists(
+            f"study {spec.study} is already in {store.display_url}",
+            f"continue it with: hpsearch resume {spec.study} - or give the new one another name",
+        ) from error
+
+
+def spec_of(record: StudyRecord) -> StudySpec:
+    """The study file that a study was created from."""
+    return parse(record.spec, base=Path(record.user_attrs[BASE]), name=f"{record.name} (study file)")
+
+
+@contextmanager
+def owning(store: Store, record: StudyRecord) -> Iterator[tuple[Lease, float | None]]:
+    """Own a study: its lease, and when the driver before was last known to live.
+
+    A holder that is a process of this machine and gone needs no waiting for: its lease is ended.
+
+    Raises:
+        StudyHeld: Another driver owns it.
+    """
+    before = store.holder(record.name)
+    if before is not None and _is_dead(before.owner):
+        store.release(before, time.time())
+    owner = f"{getpass.getuser()}@{socket.gethostname()}:{os.getpid()}"
+    lease = store.acquire(record.id, owner, time.time(), LEASE_TTL_S)
+    store.clear_stop(record.name)
+    try:
+        yield lease, None if before is None else before.expires - LEASE_TTL_S
+    finally:
+        store.release(lease, time.time())
+
+
+def _is_dead(owner: str) -> bool:
+    """Whether an owner was a process of this machine that no longer runs."""
+    host, _, process = owner.rpartition("@")[2].rpartition(":")
+    if host != socket.gethostname() or not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def refuse_if_held(store: Store, name: str) -> None:
+    """Refuse early, before a cluster is started, a study that another driver owns.
+
+    Raises:
+        StudyHeld: Another driver owns it.
+    """
+    holder = store.holder(name)
+    if holder is not None and holder.live(time.time()) and not _is_dead(holder.owner):
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder.since))
+        raise StudyHeld(
+            f"study {name} is driven by {holder.owner} since {since}",
+            f"watch it with: hpsearch status {name} - stop it with: hpsearch stop {name}",
+        )
+
+
+def worker_config(spec: StudySpec, record: StudyRecord) -> WorkerConfig:
+    """What every worker of a study needs to know."""
+    description = tasks.describe(spec.task["kind"])
+    monitor = {"monitor": spec.objective.metric} if "monitor" in (description.settings or {}) else {}
+    return WorkerConfig(
+        task=spec.task,
+        base=str(spec.base.absolute()),
+        settings={**monitor, **spec.settings},
+        budget=trial_budget(spec),
+        checkpoints=record.user_attrs[CHECKPOINTS],
+        prepares=spec.task["kind"] in tasks.BUILT_IN,
+        threads=max(1, int(spec.resources.cpu)),
+    )
+
+
+def build_study(store: Store, history: History, spec: StudySpec) -> Study:
+    """The brain of a study over its history, with Optuna reading that same history."""
+    storage = StudyStorage(store)
+    storage.attach(history)
+    description = tasks.describe(spec.task["kind"])
+    defaults = space.defaults(spec.space, description.settings)
+    return Study(spec, history, Search(spec, history, storage), defaults)
+
+
+def drive(
+    store: Store,
+    history: History,
+    spec: StudySpec,
+    *,
+    address: str | None,
+    resources: Resources,
+    watch: Watch,
+    on_driver: Callable[[Driver], None],
+) -> None:
+    """Drive a study on Ray until it has finished or was interrupted.
+
+    Args:
+        store: The database.
+        history: The study as loaded or just created.
+        spec: Its study file.
+        address: Of a Ray cluster; None for a local one.
+        resources: The study file's, or what the command line made of them.
+        watch: Called after every tick.
+        on_driver: Given the driver before it starts, for signal handlers.
+    """
+    from hpsearch.executors import ray  # imported here: only a driver needs a cluster
+
+    with owning(store, history.study) as (lease, last_seen):
+        ray.connect(address, resources)
+        executor = ray.RayExecutor(worker_config(spec, history.study), resources)
+        try:
+            history.add_environment(environment(spec, f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"))
+            driver = Driver(build_study(store, history, spec), executor, store, lease, watch)
+            on_driver(driver)
+            driver.run(last_seen)
+        finally:
+            executor.close()
+
+
+def environment(spec: StudySpec, device: str) -> Environment:
+    """What this driver's session runs on."""
+    packages = {}
+    for name in RECORDED_PACKAGES:
+        try:
+            packages[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    packages["python"] = platform.python_version()
+    return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
+
+
+def _revision(folder: Path) -> str | None:
+    try:
+        git = subprocess.run(  # noqa: S603 - a fixed command
+            ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return git.stdout.strip() or None
+
+
+def _fingerprint(spec: StudySpec) -> str | None:
+    """SHA-256 over the files that the task names; None if it names none."""
+    digest, found = hashlib.sha256(), False
+    for key, value in sorted(spec.task.items()):
+        path = spec.base / value if isinstance(value, str) and key != "kind" else None
+        if path is None or not path.is_file():
+            continue
+        found = True
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest() if found else None
