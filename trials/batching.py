@@ -43,7 +43,7 @@ def epoch_batches(lengths: Ints, batch_size: int, seed: int, epoch: int, bucketi
 
 def longest_batch(lengths: Ints, batch_size: int) -> Ints:
     """The rows that need the most memory together: the longest ones."""
-    return np.argsort(lengths, kind="stable")[::-1][:batch_size]
+    return np.argsort(-lengths, kind="stable")[:batch_size]
 
 
 def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:

@@ -42,7 +42,7 @@ class Meter:
         self._may_skip = may_skip
         self._pending: list[_Step] = []
         self._skips = 0
-        self._grad_norm = 0.0
+        self._grad_norm: float | None = None
         self._rate = 0.0
         self._restart(0.0)
 
@@ -87,9 +87,10 @@ class Meter:
         self._grad_norm = norm if math.isfinite(norm) else self._grad_norm
 
     def _story(self, what: str, value: float, step: _Step) -> str:
+        before = "none" if self._grad_norm is None else f"{self._grad_norm:.3g}"
         return (
             f"{what} became {value} at step {step.number} "
-            f"(learning rate {step.rate:.3g}, gradient norm before {self._grad_norm:.3g}); try a lower learning rate"
+            f"(learning rate {step.rate:.3g}, last gradient norm {before}); try a lower learning rate"
         )
 
     def read(self, seconds: float) -> dict[str, float]:
@@ -105,7 +106,7 @@ class Meter:
             "samples_per_second": self._samples / passed,
             "tokens_per_second": self._tokens / passed,
             "padding_ratio": 1.0 - self._tokens / max(self._cells, 1),
-            "grad_norm": self._grad_norm,
+            "grad_norm": self._grad_norm or 0.0,
             "learning_rate": self._rate,
         }
         self._restart(seconds)

@@ -143,7 +143,7 @@ class TextWorkload:
         self._smoothing = settings.label_smoothing
         self._eval_batch_size = settings.eval_batch_size
         # Longest first: texts of a batch pad little, and too large a batch fails at once.
-        self._eval_order = np.argsort(data.validation.lengths, kind="stable")[::-1]
+        self._eval_order = np.argsort(-data.validation.lengths, kind="stable")
 
     def batch(self, rows: Ints) -> Batch:
         """The training texts `rows`."""

@@ -1,0 +1,116 @@
+"""Checkpoints are whole or not there."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from trials.checkpoint import CheckpointError, Checkpoints, intact, verify
+
+
+def filled(text):
+    def fill(folder):
+        (folder / "weights").write_text(text)
+        (folder / "more").mkdir()
+        (folder / "more" / "config").write_text("c")
+
+    return fill
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_checkpoint_is_a_folder_with_a_manifest_that_holds(tmp_path):
+    path = Checkpoints(tmp_path / "trial").save(120, filled("a"))
+    assert path == tmp_path / "trial" / "step-00000120"
+    assert names(path) == ["manifest.json", "more", "weights"]
+    verify(path)
+
+
+def test_last_and_best_are_relative_links(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "trial")
+    best = checkpoints.save(1, filled("a"), best=True)
+    last = checkpoints.save(2, filled("b"))
+    (tmp_path / "trial").rename(tmp_path / "moved")
+    assert (tmp_path / "moved" / "best").readlink().name == best.name
+    assert (tmp_path / "moved" / "last" / "weights").read_text() == "b"
+    assert last.name == "step-00000002"
+
+
+def test_the_one_before_and_the_best_are_kept_and_the_others_removed(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in range(1, 7):
+        checkpoints.save(step, filled(str(step)), best=step == 2)
+    assert names(tmp_path) == ["best", "last", "step-00000002", "step-00000005", "step-00000006"]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    first = checkpoints.save(1, filled("a"))
+
+    def fail(folder):
+        (folder / "weights").write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        checkpoints.save(2, fail)
+    assert names(tmp_path) == ["last", "step-00000001"]
+    verify(first)
+
+
+def test_what_a_killed_writer_left_is_cleaned_up(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    with checkpoints.writing(1) as folder:
+        left = folder.with_name(folder.name + "x")
+    left.mkdir()
+    checkpoints.save(2, filled("b"))
+    assert names(tmp_path) == ["last", "step-00000001", "step-00000002"]
+
+
+def test_a_step_saved_twice_gets_a_second_name_and_comes_after_the_first(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    first, second = checkpoints.save(5, filled("a")), checkpoints.save(5, filled("b"))
+    assert [first.name, second.name] == ["step-00000005", "step-00000005-2"]
+    (second / "weights").write_text("damaged")
+    assert intact(tmp_path / "last") == first
+
+
+@pytest.mark.parametrize(
+    ("harm", "complaint"),
+    [
+        (lambda folder: (folder / "weights").write_text("A"), "weights was changed or cut short"),
+        (lambda folder: (folder / "weights").unlink(), "weights is missing"),
+        (lambda folder: (folder / "manifest.json").unlink(), r"is no checkpoint: it has no manifest\.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), r"its manifest\.json cannot be read"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), r"its manifest\.json cannot be read"),
+        (lambda folder: (folder / "manifest.json").write_text('{"files": {}}'), "has format None; this program reads"),
+    ],
+)
+def test_damage_is_recognised_and_the_one_before_is_used(tmp_path, caplog, harm, complaint):
+    checkpoints = Checkpoints(tmp_path)
+    first = checkpoints.save(1, filled("a"))
+    second = checkpoints.save(2, filled("b"))
+    harm(second)
+    with pytest.raises(CheckpointError, match=complaint):
+        verify(second)
+    assert intact(second) == first
+    assert "continuing from step-00000001" in caplog.text
+
+
+def test_a_missing_checkpoint_falls_back_too(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    first = checkpoints.save(1, filled("a"))
+    assert intact(tmp_path / "step-00000009") == first
+    with pytest.raises(CheckpointError, match="start the trial afresh"):
+        intact(tmp_path / "nowhere" / "step-00000001")
+
+
+def test_files_are_as_readable_as_their_folder(tmp_path):
+    def private(folder):
+        (folder / "weights").write_text("a")
+        (folder / "weights").chmod(0o600)
+
+    path = Checkpoints(tmp_path).save(1, private)
+    assert stat.S_IMODE((path / "weights").stat().st_mode) == path.stat().st_mode & 0o666
