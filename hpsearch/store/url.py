@@ -55,5 +55,5 @@ def in_memory(url: URL) -> bool:
 def display(url: URL) -> str:
     """The URL as a person would write it, with its passwords left out."""
     shown = url.set(drivername=url.get_backend_name())
-    shown = shown.update_query_dict({key: "***" for key in _SECRETS if key in url.query})
+    shown = shown.update_query_dict({key: "hidden" for key in _SECRETS if key in url.query})
     return shown.render_as_string(hide_password=True)

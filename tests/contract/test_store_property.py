@@ -1,0 +1,126 @@
+"""Whatever a driver does to a study over any number of ticks, loading gives back what was committed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from hpsearch.lifecycle import State
+from hpsearch.records import Attempt, History, Outcome, Report, StudyRecord, StudyState, Trial
+from hpsearch.store.store import Store
+
+numbers = st.floats(allow_nan=False)
+moments = st.floats(min_value=0, max_value=4e9)
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+names = st.text(st.characters(), min_size=1, max_size=8)
+attributes = st.dictionaries(names, st.none() | st.booleans() | st.integers() | numbers | st.text(st.characters()))
+distributions: st.SearchStrategy[BaseDistribution] = st.sampled_from(
+    [FloatDistribution(0.0, 1.0), IntDistribution(1, 9, log=True), CategoricalDistribution(["a", None, 1.5, False])]
+)
+
+
+def trials(number: int) -> st.SearchStrategy[Trial]:
+    return st.builds(
+        Trial,
+        number=st.just(number),
+        state=st.sampled_from(State),
+        params=attributes,
+        seed=st.integers(0, 2**63 - 1),
+        value=st.none() | numbers,
+        resource=moments,
+        rung=st.none() | st.integers(0, 9),
+        error_text=st.none() | words,
+        gpu_seconds=moments,
+        cost=st.none() | numbers,
+        ended=st.none() | moments,
+        repeats=st.none() | st.integers(0, 99),
+        values=st.none() | st.lists(numbers, min_size=2, max_size=3),
+        distributions=st.dictionaries(names, distributions, max_size=3),
+        user_attrs=attributes,
+        system_attrs=attributes,
+        reports=st.just({}).map(dict),
+        attempts=st.just([]).map(list),
+    )
+
+
+class Ticks:
+    """Draws what happens in a tick and does it to a history."""
+
+    def __init__(self, data: st.DataObject, history: History) -> None:
+        self._data = data
+        self._history = history
+
+    def _draw(self, strategy: st.SearchStrategy[Any]) -> Any:
+        return self._data.draw(strategy)
+
+    def happen(self) -> None:
+        for deed in self._draw(
+            st.lists(st.sampled_from(["add", "change", "report", "attempt", "end", "study"]), max_size=6)
+        ):
+            if deed == "study":
+                self._change_study()
+            elif deed == "add" or not self._history.trials:
+                self._history.add_trial(self._draw(trials(len(self._history.trials))))
+            else:
+                getattr(self, f"_{deed}")(self._draw(st.sampled_from(self._history.trials)))
+
+    def _change_study(self) -> None:
+        study = self._history.study
+        study.state, study.reason = self._draw(st.sampled_from(StudyState)), self._draw(st.none() | words)
+        study.user_attrs = self._draw(attributes)
+        self._history.touch_study()
+
+    def _change(self, trial: Trial) -> None:
+        changed = self._draw(trials(trial.number))
+        for name in ("state", "params", "value", "values", "resource", "error_text", "distributions", "system_attrs"):
+            setattr(trial, name, getattr(changed, name))
+        self._history.touch(trial)
+
+    def _report(self, trial: Trial) -> None:
+        resource = self._draw(st.sampled_from([1.0, 1 / 3, 2.5]) | moments)
+        metrics = self._draw(st.dictionaries(names, numbers, max_size=3))
+        self._history.add_report(Report(trial.number, resource, self._draw(st.none() | numbers), metrics))
+
+    def _attempt(self, trial: Trial) -> None:
+        worker, started = self._draw(words), self._draw(moments)
+        self._history.add_attempt(Attempt(trial.number, len(trial.attempts) + 1, worker, started))
+
+    def _end(self, trial: Trial) -> None:
+        for attempt in trial.attempts[-1:]:
+            attempt.ended, attempt.outcome = self._draw(moments), self._draw(st.sampled_from(Outcome))
+            self._history.touch_attempt(attempt)
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    opened = Store.open(database_url)
+    yield opened
+    opened.close()
+
+
+study_numbers = itertools.count()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_is_loaded_is_what_was_committed(store: Store, data: st.DataObject) -> None:
+    name = f"study-{next(study_numbers)}"
+    history = History(store.create_study(StudyRecord(id=0, name=name, spec="", active_seconds=math.pi)))
+    lease = store.acquire(history.study.id, "driver", now=0.0, ttl_s=60.0)
+    follower, revision = History(store.find_study(name)), -1
+    ticks = Ticks(data, history)
+    for _ in range(data.draw(st.integers(1, 4))):
+        ticks.happen()
+        store.commit(history.study.id, history.drain(), lease)
+        revision = store.refresh(follower, revision)
+        assert follower.trials == history.trials
+    loaded = store.load(name)
+    assert loaded.study == follower.study == history.study
+    assert loaded.trials == history.trials
