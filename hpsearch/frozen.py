@@ -61,12 +61,14 @@ def directions_of(study: StudyRecord) -> list[StudyDirection]:
 
 def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
     """A copy of a trial as it stands, which does not change with it."""
-    state = TO_OPTUNA[trial.state]
+    state, values = TO_OPTUNA[trial.state], _values(trial)
+    if state is TrialState.COMPLETE and values is None:
+        state = TrialState.FAIL  # samplers take no complete trial without a value
     return FrozenTrial(
         number=trial.number,
         state=state,
         value=None,
-        values=_values(trial) if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+        values=values if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
         datetime_start=_datetime(trial.started),
         datetime_complete=_datetime(_ended(trial)) if state.is_finished() else None,
         params=dict(trial.params),

@@ -28,7 +28,7 @@ def postgresql_server() -> Iterator[str]:
             pytest.fail("PostgreSQL's server is not installed, and these tests must not be skipped")
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
     # Not pytest's own folder: that one is closed to the unprivileged user that PostgreSQL insists on.
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
     as_user = _unprivileged(folder)
     data, port = folder / "data", _free_port()
 

@@ -53,10 +53,9 @@ class Database:
                 self._connection = _connect(self.url)
             try:
                 yield self._connection
-            except DBAPIError:
+            finally:
                 if self._connection.invalidated:
                     self.close()
-                raise
 
     @contextmanager
     def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:

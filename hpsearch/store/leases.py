@@ -54,7 +54,13 @@ _RENEW = (
     .returning(*_ENTRY)
 )
 _ENTER = _RENEW.values(revision=studies.c.revision + 1)
-_ENTER_FREE = update(studies).where(_OF_STUDY, _FREE).values(revision=studies.c.revision + 1).returning(*_ENTRY)
+_ENTER_FREE = (
+    update(studies)
+    .where(_OF_STUDY, _FREE)
+    # A driver whose lease has run out must not come back and overwrite this.
+    .values(revision=studies.c.revision + 1, lease_owner=None)
+    .returning(*_ENTRY)
+)
 _ACQUIRE = (
     update(studies)
     .where(_OF_STUDY, _FREE | (studies.c.lease_owner == bindparam("owner")))
@@ -90,7 +96,7 @@ def enter(connection: Connection, lease: Lease, expires: float | None) -> Entry:
 
 
 def enter_free(connection: Connection, study_id: int, now: float) -> Entry:
-    """Pass the fence to write without a lease, to a study that nobody holds at `now`."""
+    """Pass the fence to write without a lease, to a study that nobody holds at `now`; a lease that ran out is void."""
     row = connection.execute(_ENTER_FREE, {"of_study": study_id, "now": now}).one_or_none()
     if row is None:
         raise _held(connection, study_id)
@@ -128,7 +134,7 @@ def _pass(connection: Connection, statement: Update, lease: Lease, expires: floa
         raise gone(lease.study_id)
     name, owner = present["name"], present["lease_owner"]
     raise LeaseLost(
-        f"{lease.owner} does not own the study {name} any more: {f'{owner} took it' if owner else 'it was given back'}",
+        f"{lease.owner} does not own the study {name} any more: {f'{owner} took it' if owner else 'its lease ended'}",
         f"nothing was written; see where it stands: hpsearch status {name}",
     )
 

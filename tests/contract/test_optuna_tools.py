@@ -268,6 +268,17 @@ def test_a_study_that_is_driven_elsewhere_can_be_read_but_not_written(store: Sto
     assert len(study.trials) == 1
 
 
+def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> None:
+    history = driven(store, trials=2)
+    for trial, state in zip(history.trials, (State.COMPLETE, State.FAILED), strict=True):
+        trial.state, trial.ended = state, 3.0
+        trial.value = 0.5 if state is State.FAILED else None
+        history.touch(trial)
+    store.commit(history.study.id, history.drain())
+    study = optuna.load_study(study_name="driven", storage=StudyStorage(store))
+    assert [(trial.state, trial.value) for trial in study.trials] == [(TrialState.FAIL, None)] * 2
+
+
 def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     history = driven(store)
     history.study.system_attrs[STEP_SCALE] = 1000

@@ -272,6 +272,15 @@ def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) 
     store.commit(history.study.id, Changes(study=history.study), now=lease.expires)
 
 
+def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(store: Store) -> None:
+    history = new_study(store)
+    lease = store.acquire(history.study.id, "one", now=1000.0, ttl_s=TTL_S)
+    with store.editing(store.load("a-study"), -1, now=2000.0):
+        pass
+    with pytest.raises(LeaseLost, match="its lease ended"):
+        store.commit(history.study.id, Changes(), lease, now=2001.0, ttl_s=TTL_S)
+
+
 def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) -> None:
     study_id = new_study(store).study.id
     lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
