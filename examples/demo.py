@@ -9,6 +9,8 @@ it from scratch, and says what the search was worth. Everything lies in ./demo a
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -41,18 +43,18 @@ task:
   label: label
   model: {scratch: {layers: 2, width: 64, heads: 4}}
 settings:
-  schedule: cosine
   max_length: 48
 space:
   learning_rate: {type: float, low: 1.0e-4, high: 1.0e-2, log: true}
   batch_size: {type: categorical, choices: [16, 32, 64, 128]}
   warmup: {type: float, low: 0.0, high: 0.3}
-  dropout: {type: float, low: 0.0, high: 0.4}
+  schedule: {type: categorical, choices: [linear, cosine, one_cycle]}
   weight_decay: {type: float, low: 1.0e-3, high: 0.3, log: true}
+  label_smoothing: {type: float, low: 0.0, high: 0.3}
 objective: {metric: accuracy, direction: maximize}
 budget:
   trials: 24
-  per_trial: {epochs: 8}
+  per_trial: {epochs: 6}
 search:
   sampler: tpe
   pruner: {kind: promotion, eta: 3}
@@ -183,14 +185,18 @@ def next_commands(name: str, storage: str) -> list[str]:
     """What to try on the study that is there now."""
     commands = {
         f"hpsearch status {name}": "how the study went",
-        f"hpsearch trials {name} --where 'batch_size = 16' --sort 'value desc'": "ask your own questions",
-        f"hpsearch show {name} 0": "one trial: its reports, attempts and decisions",
-        f"hpsearch best {name} --format yaml > {FOLDER}/best.yaml": "the best settings as a file",
-        f"python -m trials {FOLDER}/best.yaml --out {FOLDER}/model": "train it again, without a study",
+        f"hpsearch trials {name} --where 'batch_size = 16'": "ask your own questions",
+        f"hpsearch show {name} 0": "one trial and what was decided about it",
         f"hpsearch dashboard {name}": "curves and importances in a browser",
+        f"hpsearch best {name} --format yaml > {FOLDER}/best.yaml": "the best settings as a file",
+        f"python -m trials {FOLDER}/best.yaml --out {FOLDER}/model": "train them again",
     }
     width = max(map(len, commands))
     lines = [f"  {command:{width}}  # {why}" for command, why in commands.items()]
+    programs = Path(sys.executable).parent
+    found = shutil.which("hpsearch")
+    if found is None or Path(found).parent != programs:
+        lines.insert(0, f"  source {os.path.relpath(programs)}/activate")
     return ["", "to try next:", f"  export HPSEARCH_STORAGE={storage}", *lines]
 
 

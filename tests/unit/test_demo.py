@@ -11,6 +11,7 @@ import yaml
 from hpsearch import spec_file
 from hpsearch.lifecycle import State
 from hpsearch.records import Report, Trial
+from trials.settings import TABLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -48,6 +49,11 @@ def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promoti
     assert study.budget.trials >= 16
     assert study.search.pruner.kind == "promotion"
     assert study.search.sampler.kind == "tpe"
+
+
+def test_the_task_has_a_default_for_every_parameter_so_that_the_default_settings_are_all_its_own(demo):
+    for name in yaml.safe_load(demo.STUDY)["space"]:
+        assert TABLE[name].default is not None, name
 
 
 def test_a_first_demo_starts_in_an_empty_folder(demo, tmp_path, capsys):
@@ -99,15 +105,15 @@ def test_the_majority_guess_is_scored_on_the_studys_own_validation_split(demo, t
 def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessing(demo, tmp_path):
     write_data(tmp_path, ["a"] * 40 + ["b"] * 40)
     trials = [
-        trial(0, State.COMPLETE, {8.0: 16.0}, value=0.25, role="default"),
-        trial(1, State.COMPLETE, {8.0: 16.0}, value=0.75),
+        trial(0, State.COMPLETE, {6.0: 16.0}, value=0.25, role="default"),
+        trial(1, State.COMPLETE, {6.0: 16.0}, value=0.75),
         trial(2, State.PRUNED, {1.0: 2.0}, value=0.9),  # a trial cut short is no best
     ]
     text = "\n".join(demo.summary(trials, yaml.safe_load(demo.STUDY), tmp_path))
     assert "75.0%  the best configuration" in text
     assert "25.0%  the task's default settings" in text
     assert "50.0%  always guessing" in text
-    assert "pruning saved 14 of 48 seconds" in text
+    assert "pruning saved 10 of 44 seconds" in text
 
 
 def test_the_commands_to_try_next_are_commands_that_there_are(demo):
@@ -117,3 +123,10 @@ def test_the_commands_to_try_next_are_commands_that_there_are(demo):
     registered = {c.name or c.callback.__name__ for c in app.registered_commands}
     assert set(commands) >= {"status", "trials", "show", "best"}
     assert set(commands) <= registered
+
+
+def test_a_program_that_is_not_on_the_path_is_told_how_to_get_there(demo, monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert not any("activate" in line for line in demo.next_commands("s", "sqlite:///x"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert any("activate" in line for line in demo.next_commands("s", "sqlite:///x"))
