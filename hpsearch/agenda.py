@@ -76,7 +76,9 @@ class Agenda:
         promotion = self._search.promotion(last_call=last_call and not more)
         if promotion is not None:
             trial, judgement = promotion
-            return Work(trial, "promote", judgement.why, judgement.against) if self._can_go_on(trial, affordable) else None
+            return (
+                Work(trial, "promote", judgement.why, judgement.against) if self._can_go_on(trial, affordable) else None
+            )
         if more:
             return self._new_trial(now) if affordable(self._search.first_stretch) else None
         self._confirming |= last_call
@@ -99,7 +101,9 @@ class Agenda:
         self._searched += 1
         self._search.propose(trial, given)
         sampler = f"drawn by {self._spec.search.sampler.kind}"
-        return Work(trial, "start", {"default": "the task's default settings", "enqueued": "asked for"}.get(role, sampler))
+        return Work(
+            trial, "start", {"default": "the task's default settings", "enqueued": "asked for"}.get(role, sampler)
+        )
 
     def _confirmation(self, now: float, affordable: Affordable) -> Work | None:
         """One of the leading configurations once more in full, on a fresh seed: the least repeated of them first."""

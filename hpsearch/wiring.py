@@ -18,8 +18,8 @@ from hpsearch import space
 from hpsearch.driver import LEASE_TTL_S, Driver, Watch
 from hpsearch.errors import StudyExists, StudyHeld
 from hpsearch.executors.worker import WorkerConfig
-from hpsearch.levels import step_scale, trial_budget
 from hpsearch.frozen import STEP_SCALE
+from hpsearch.levels import step_scale, trial_budget
 from hpsearch.optuna_storage import StudyStorage
 from hpsearch.records import Environment, History, StudyRecord
 from hpsearch.search import Search

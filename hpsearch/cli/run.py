@@ -23,7 +23,7 @@ from hpsearch.views.live import LiveView
 
 
 def run(
-    path: Path, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+    path: Path, storage: str, address: str | None, workers: str | None, checkpoints: str | None, quiet: bool
 ) -> None:
     """Create a study from its file and drive it.
 
@@ -32,6 +32,7 @@ def run(
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path)
+    resources = _resources(spec, workers)
     with closing(Store.open(storage)) as store:
         if spec.study in store.study_names():
             wiring.refuse_if_held(store, spec.study)
@@ -40,11 +41,11 @@ def run(
                 f"continue it with: hpsearch resume {spec.study}{_option(storage)} - or give the new one another name",
             )
         history = wiring.create_study(store, spec, checkpoints)
-        _drive(store, history, spec, storage, address, workers, quiet)
+        _drive(store, history, spec, storage, address, resources, quiet)
 
 
 def resume(
-    name: str, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+    name: str, storage: str, address: str | None, workers: str | None, checkpoints: str | None, quiet: bool
 ) -> None:
     """Continue an interrupted study from the database alone.
 
@@ -60,7 +61,8 @@ def resume(
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
         if checkpoints is not None:
             history.study.user_attrs[wiring.CHECKPOINTS] = str(Path(checkpoints).absolute())
-        _drive(store, history, wiring.spec_of(history.study), storage, address, workers, quiet)
+        spec = wiring.spec_of(history.study)
+        _drive(store, history, spec, storage, address, _resources(spec, workers), quiet)
 
 
 def _drive(
@@ -69,11 +71,10 @@ def _drive(
     spec: StudySpec,
     storage: str,
     address: str | None,
-    workers: int | str | None,
+    resources: Resources,
     quiet: bool,
 ) -> None:
     logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
-    resources = spec.resources if workers is None else _with_workers(spec.resources, workers)
     name = spec.study
     note(f"study {name} in {store.display_url}")
     with LiveView(quiet=quiet) as view, _signals() as on_driver:
@@ -89,8 +90,17 @@ def _drive(
     note(f"the best configurations: hpsearch best {name}{_option(storage)}")
 
 
-def _with_workers(resources: Resources, workers: int | str) -> Resources:
-    return Resources.model_validate({**resources.model_dump(by_alias=True), "workers": workers})
+def _resources(spec: StudySpec, workers: str | None) -> Resources:
+    """The study file's resources, with what --workers says about how many.
+
+    Raises:
+        UserError: It says neither a number nor auto.
+    """
+    if workers is None:
+        return spec.resources
+    if workers != "auto" and not (workers.isdecimal() and int(workers) > 0):
+        raise UserError(f"--workers is {workers!r}", "give a whole number of at least 1, or auto")
+    return spec.resources.model_copy(update={"workers": workers if workers == "auto" else int(workers)})
 
 
 def _option(storage: str) -> str:

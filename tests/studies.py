@@ -1,0 +1,113 @@
+"""Small studies for tests: a brain over a history, with no database, no cluster and no clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from hpsearch.executors.simulated import SimulatedExecutor
+from hpsearch.frozen import STEP_SCALE
+from hpsearch.levels import step_scale, trial_budget
+from hpsearch.optuna_storage import StudyStorage
+from hpsearch.records import Changes, History, StudyRecord
+from hpsearch.search import Search
+from hpsearch.spec import StudySpec
+from hpsearch.spec_file import parse
+from hpsearch.store.store import Store
+from hpsearch.study import Study
+from trials.contract import Diverged
+
+PLAIN: dict[str, Any] = {
+    "study": "plain",
+    "seed": 1,
+    "task": {"kind": "tests_own.module:train"},
+    "space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "budget": {"trials": 9, "per_trial": {"epochs": 9}},
+    "search": {"sampler": "random"},
+}
+
+
+def spec_with(**changes: Any) -> StudySpec:
+    """The plain study with some sections replaced."""
+    return parse(yaml.safe_dump({**PLAIN, **changes}), base=Path("/nowhere"))
+
+
+def history_for(spec: StudySpec) -> History:
+    record = StudyRecord(
+        id=1,
+        name=spec.study,
+        spec=spec.text,
+        directions=(spec.objective.direction,),
+        system_attrs={STEP_SCALE: step_scale(spec)},
+    )
+    return History(record)
+
+
+def brain(spec: StudySpec, history: History | None = None, defaults: Mapping[str, Any] | None = None) -> Study:
+    """A brain with its searcher; the storage is never given a database, so touching one would fail."""
+    history = history or history_for(spec)
+    storage = StudyStorage(cast(Store, None))
+    storage.attach(history)
+    return Study(spec, history, Search(spec, history, storage), defaults)
+
+
+@dataclass
+class Bowl:
+    """Loss curves that fall towards (x - 0.3)^2, at a speed of `seconds_per_unit`; x above `diverges` diverges."""
+
+    seconds_per_unit: float = 10.0
+    diverges: float = math.inf
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        if params["x"] > self.diverges:
+            raise Diverged(f"the loss is not finite at {resource:g}")
+        return {"loss": (params["x"] - 0.3) ** 2 + 1 / (1 + resource)}
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        return resource * self.seconds_per_unit * (0.5 + params["x"])
+
+
+class Simulation:
+    """A brain and a simulated executor, driven like the driver does, with what would be written kept in a list."""
+
+    def __init__(
+        self,
+        spec: StudySpec,
+        history: History | None = None,
+        *,
+        curves: Bowl | None = None,
+        workers: int = 2,
+        defaults: Mapping[str, Any] | None = None,
+        losses: tuple[float, ...] = (),
+        start: float = 0.0,
+    ) -> None:
+        self.study = brain(spec, history, defaults)
+        self.history = self.study.history
+        self.executor = SimulatedExecutor(curves or Bowl(), trial_budget(spec), workers, losses=losses)
+        self.executor.now = start
+        self.written: list[Changes] = []
+        self.study.begin(start)
+
+    def tick(self) -> None:
+        commands = []
+        for event in self.executor.poll(1e6):
+            commands += self.study.on_event(event, self.executor.now)
+        commands += self.study.on_tick(self.executor.now)
+        self.written.append(self.history.drain())
+        for command in commands:
+            getattr(self.executor, type(command).__name__.lower())(command)
+
+    def run(self, most_ticks: int = 100_000) -> Simulation:
+        for _ in range(most_ticks):
+            if self.study.finished:
+                self.study.close(self.executor.now)
+                self.written.append(self.history.drain())
+                return self
+            self.tick()
+        raise AssertionError(f"not finished after {most_ticks} ticks")

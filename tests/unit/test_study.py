@@ -1,0 +1,361 @@
+"""The brain, told what happens and asked what to do: no cluster, no database, no clock."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from studies import Bowl, Simulation, brain, history_for, spec_with
+
+from hpsearch import events as ev
+from hpsearch.lifecycle import State
+from hpsearch.records import Outcome, StudyState
+from hpsearch.study import Study
+
+NO_PRUNING: dict[str, Any] = {"search": {"sampler": "random", "pruner": "none"}}
+
+
+def begun(study: Study, slots: int = 1) -> list[ev.Command]:
+    """Begin at time 0 with some slots, and return what is ordered."""
+    study.begin(0.0)
+    for n in range(slots):
+        study.on_event(ev.SlotUp(f"s{n}", "node", "cpu", 1.0), 0.0)
+    return study.on_tick(0.0)
+
+
+def report(command: ev.Command, resource: float, loss: float = 0.5, **more: Any) -> ev.Reported:
+    return ev.Reported(command.trial, command.attempt, resource, {"loss": loss}, checkpoint=f"at-{resource:g}", **more)
+
+
+def test_a_free_slot_is_given_a_new_trial_up_to_its_first_rung() -> None:
+    (launch,) = begun(brain(spec_with()))
+    assert isinstance(launch, ev.Launch)
+    assert (launch.trial, launch.attempt, launch.slot, launch.until) == (0, 1, "s0", 1.0)
+    assert 0 <= launch.params["x"] <= 1
+
+
+def test_two_slots_get_two_different_trials() -> None:
+    first, second = begun(brain(spec_with()), slots=2)
+    assert (first.trial, second.trial) == (0, 1)
+    assert first.params != second.params
+
+
+def test_a_trial_pauses_at_a_rung_and_its_slot_takes_the_next_one() -> None:
+    study = brain(spec_with())
+    (launch,) = begun(study)
+    assert study.on_event(report(launch, 1.0), 5.0) == [ev.Stop(0, 1)]
+    trial = study.history.trials[0]
+    assert (trial.state, trial.rung, trial.checkpoint, trial.value) == (State.PAUSED, 0, "at-1", 0.5)
+    assert trial.attempts[0].outcome is Outcome.PAUSED
+    (following,) = study.on_tick(5.0)
+    assert isinstance(following, ev.Launch)
+    assert following.trial == 1
+
+
+def test_a_promoted_trial_continues_from_its_checkpoint_as_a_new_attempt() -> None:
+    study = brain(spec_with())
+    commands = begun(study)
+    for loss in (0.1, 0.5, 0.6):
+        study.on_event(report(commands[0], 1.0, loss), 1.0)
+        commands = study.on_tick(1.0)
+    (promoted,) = commands
+    assert isinstance(promoted, ev.Launch)
+    assert (promoted.trial, promoted.attempt, promoted.resume_from, promoted.until) == (0, 2, "at-1", 3.0)
+
+
+def test_a_trial_among_the_best_at_a_rung_goes_on_at_once() -> None:
+    study = brain(spec_with())
+    commands = begun(study)
+    for loss in (0.5, 0.6):
+        study.on_event(report(commands[0], 1.0, loss), 1.0)
+        commands = study.on_tick(1.0)
+    assert study.on_event(report(commands[0], 1.0, 0.1), 2.0) == [ev.Advance(2, 1, 3.0)]
+
+
+def test_word_from_an_attempt_that_is_not_current_is_dropped() -> None:
+    study = brain(spec_with())
+    (launch,) = begun(study)
+    study.on_event(ev.Lost(0, 1, "its node died"), 1.0)
+    (again,) = study.on_tick(1.0)
+    assert (again.trial, again.attempt) == (0, 2)
+    study.history.drain()
+    assert study.on_event(report(launch, 1.0), 2.0) == []
+    assert study.on_event(ev.Finished(0, 1), 2.0) == []
+    assert not study.history.drain()
+
+
+def test_a_lost_worker_costs_one_attempt_and_the_trial_is_the_next_to_run() -> None:
+    study = brain(spec_with(**NO_PRUNING))
+    (launch,) = begun(study)
+    study.on_event(report(launch, 1.0), 1.0)
+    study.on_event(ev.SlotDown("s0", "its node died"), 2.0)
+    assert study.history.trials[0].state is State.QUEUED
+    study.on_event(ev.SlotUp("s1", "node", "cpu", 1.0), 3.0)
+    (again,) = study.on_tick(3.0)
+    assert isinstance(again, ev.Launch)
+    assert (again.trial, again.attempt, again.slot, again.resume_from) == (0, 2, "s1", "at-1")
+
+
+def test_a_trial_that_loses_too_many_workers_fails_as_lost() -> None:
+    study = brain(spec_with(resources={"retries": 1}))
+    commands = begun(study)
+    for attempt in (1, 2):
+        study.on_event(ev.Lost(0, attempt, "killed by the memory monitor"), 1.0)
+        commands = study.on_tick(1.0)
+    trial = study.history.trials[0]
+    assert (trial.state, trial.error_kind) == (State.FAILED, "lost")
+    assert "killed by the memory monitor" in (trial.error_text or "")
+    assert commands[0].trial == 1
+
+
+@pytest.mark.parametrize("kind", ["diverged", "out_of_memory", "timeout", "error"])
+def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind: str) -> None:
+    study = brain(spec_with())
+    begun(study)
+    study.on_event(ev.Failed(0, 1, kind, "what happened"), 1.0)
+    trial = study.history.trials[0]
+    assert (trial.state, trial.error_kind, trial.error_text) == (State.FAILED, kind, "what happened")
+    assert study.on_tick(1.0)[0].trial == 1
+
+
+def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so() -> None:
+    study = brain(spec_with())
+    begun(study)
+    for number in range(3):
+        study.on_event(ev.Failed(number, 1, "error", f"FileNotFoundError: no such file at line {number}"), 1.0)
+        study.on_tick(1.0)
+    assert study.finished
+    study.close(2.0)
+    assert study.history.study.state is StudyState.FAILED
+    assert "3 trials failed the same way (error): FileNotFoundError" in (study.history.study.reason or "")
+    assert len(study.history.trials) == 3
+
+
+def test_failures_after_a_success_do_not_stop_the_study() -> None:
+    study = brain(spec_with())
+    (launch,) = begun(study)
+    study.on_event(report(launch, 1.0), 1.0)
+    study.on_tick(1.0)
+    for number in range(1, 5):
+        study.on_event(ev.Failed(number, 1, "error", "same"), 1.0)
+        study.on_tick(1.0)
+    assert not study.finished
+
+
+def test_a_report_without_the_objective_fails_the_trial_and_names_what_it_has() -> None:
+    study = brain(spec_with())
+    begun(study)
+    commands = study.on_event(ev.Reported(0, 1, 1.0, {"accuracy": 0.5, "f1": 0.4}), 1.0)
+    assert commands == [ev.Stop(0, 1)]
+    assert study.history.trials[0].error_text == "the report at 1 has no loss; it has accuracy, f1"
+
+
+def test_a_value_that_is_not_finite_is_reported_as_none_and_ends_as_diverged() -> None:
+    study = brain(spec_with(**NO_PRUNING))
+    (launch,) = begun(study)
+    study.on_event(report(launch, 9.0, math.nan), 1.0)
+    study.on_event(ev.Finished(0, 1), 1.0)
+    trial = study.history.trials[0]
+    assert trial.reports[9.0].value is None
+    assert (trial.state, trial.error_kind) == (State.FAILED, "diverged")
+
+
+def test_a_hung_trial_is_failed_at_its_deadline_and_told_to_stop() -> None:
+    study = brain(spec_with(resources={"report_deadline": "60s"}))
+    begun(study)
+    assert study.on_tick(59.0) == []
+    commands = study.on_tick(61.0)
+    assert commands[0] == ev.Stop(0, 1)
+    assert study.history.trials[0].error_kind == "timeout"
+    assert "report_deadline is 60 s" in (study.history.trials[0].error_text or "")
+
+
+def test_the_slot_of_a_hung_trial_stays_taken_until_its_worker_answers_or_is_gone() -> None:
+    study = brain(spec_with(resources={"report_deadline": "60s"}))
+    begun(study)
+    assert len(study.on_tick(61.0)) == 1
+    study.on_event(ev.Stopped(0, 1), 70.0)
+    assert study.on_tick(70.0)[0].trial == 1
+
+
+def test_the_defaults_are_tried_first_and_in_full() -> None:
+    study = brain(spec_with(), defaults={"x": 0.25})
+    (launch,) = begun(study)
+    assert launch.params == {"x": 0.25}
+    assert launch.until == 9.0
+    assert study.history.trials[0].role == "default"
+
+
+def test_what_is_enqueued_comes_before_what_is_drawn() -> None:
+    study = brain(spec_with(enqueue=[{"x": 0.125}, {"x": 0.5}]))
+    first, second = begun(study, slots=2)
+    assert (first.params, second.params) == ({"x": 0.125}, {"x": 0.5})
+
+
+def test_the_target_ends_the_study() -> None:
+    study = brain(spec_with(budget={"trials": 50, "target": 0.2, "per_trial": {"epochs": 9}}))
+    first, _ = begun(study, slots=2)
+    study.on_event(report(first, 1.0, 0.15), 1.0)
+    assert study.on_tick(1.0) == [ev.Stop(1, 1, save=True)]
+    study.on_event(ev.Stopped(1, 1), 2.0)
+    assert study.finished
+    assert study.ending == "trial 0 reached the target with 0.15"
+
+
+def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again() -> None:
+    spec = spec_with(**NO_PRUNING)
+    study = brain(spec)
+    begun(study, slots=2)
+    assert study.interrupt(5.0) == [ev.Stop(0, 1, save=True), ev.Stop(1, 1, save=True)]
+    study.on_event(ev.Stopped(0, 1, 0.5, "mid"), 6.0)
+    assert not study.finished
+    study.abandon(7.0)
+    study.close(7.0)
+    assert study.history.study.state is StudyState.INTERRUPTED
+    assert [t.state for t in study.history.trials] == [State.QUEUED, State.QUEUED]
+    again = brain(spec, study.history)
+    again.begin(100.0)
+    again.on_event(ev.SlotUp("w", "node", "cpu", 1.0), 100.0)
+    (launch,) = again.on_tick(100.0)
+    assert isinstance(launch, ev.Launch)
+    assert (launch.trial, launch.attempt, launch.resume_from) == (0, 2, "mid")
+
+
+def test_what_a_dead_driver_left_running_is_charged_until_it_was_last_seen() -> None:
+    spec = spec_with()
+    study = brain(spec)
+    begun(study)
+    again = brain(spec, study.history)
+    again.begin(1000.0, last_seen=40.0)
+    attempt = study.history.trials[0].attempts[0]
+    assert (attempt.outcome, attempt.gpu_seconds, attempt.note) == (Outcome.INTERRUPTED, 40.0, "its driver died")
+    assert study.history.trials[0].state is State.QUEUED
+
+
+def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers() -> None:
+    spec = spec_with(budget={"wall_clock": "100s", "per_trial": {"epochs": 9}})
+    history = history_for(spec)
+    history.study.active_seconds = 70.0
+    study = brain(spec, history)
+    begun(study)
+    assert study.on_tick(29.0) == []
+    assert study.on_tick(31.0) == [ev.Stop(0, 1, save=True)]
+    study.on_event(ev.Stopped(0, 1), 32.0)
+    assert study.finished
+
+
+def test_the_best_of_each_rung_ends_in_full_even_in_a_small_study() -> None:
+    for trials in (1, 2, 4):
+        done = Simulation(spec_with(budget={"trials": trials, "per_trial": {"epochs": 9}})).run()
+        assert any(t.state is State.COMPLETE for t in done.history.trials), trials
+
+
+def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
+    budget = {"trials": 20, "per_trial": {"epochs": 9}}
+    spec = spec_with(budget=budget, search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
+    done = Simulation(spec).run()
+    repeats = [t for t in done.history.trials if t.role == "confirm"]
+    assert len(repeats) == 6
+    for repeat in repeats:
+        assert repeat.repeats is not None
+        original = done.history.trials[repeat.repeats]
+        assert repeat.params == original.params
+        assert repeat.state is State.COMPLETE
+    assert len({t.seed for t in done.history.trials}) == len(done.history.trials)
+
+
+def test_a_study_never_spends_more_than_its_gpu_hours() -> None:
+    hours = 0.5
+    spec = spec_with(budget={"gpu_hours": hours, "per_trial": {"epochs": 9}})
+    done = Simulation(spec, workers=3, losses=(20.0, 255.0)).run()
+    spent = sum(a.gpu_seconds for t in done.history.trials for a in t.attempts)
+    assert 0.8 * hours * 3600 < spent <= hours * 3600
+    assert done.history.study.state is StudyState.FINISHED
+
+
+# ------------------------------------------------------------------------------------------------- properties
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[tuple[str, int, int, float]]:
+    """Arbitrary events: also late, repeated, contradictory and impossible ones."""
+    kinds = ["report", "finish", "stop", "fail", "lose", "slot up", "slot down", "tick", "interrupt"]
+    event = st.tuples(
+        st.sampled_from(kinds), st.integers(0, 6), st.integers(1, 3), st.floats(0.1, 9.0) | st.sampled_from([1.0, 3.0])
+    )
+    return draw(st.lists(event, max_size=60))
+
+
+def told(study: Study, kind: str, trial: int, attempt: int, amount: float, now: float) -> None:
+    """Tell the brain one event of a story, of a trial that exists."""
+    events: dict[str, ev.Event] = {
+        "report": ev.Reported(trial, attempt, amount, {"loss": amount}, checkpoint="c"),
+        "finish": ev.Finished(trial, attempt),
+        "stop": ev.Stopped(trial, attempt, amount, "c"),
+        "fail": ev.Failed(trial, attempt, "diverged", "not finite"),
+        "lose": ev.Lost(trial, attempt, "gone"),
+        "slot up": ev.SlotUp(f"s{trial}", "node", "cpu", 1.0),
+        "slot down": ev.SlotDown(f"s{trial}", "gone"),
+    }
+    if kind in events:
+        study.on_event(events[kind], now)
+    elif kind == "interrupt":
+        study.interrupt(now)
+    study.on_tick(now)
+
+
+@given(stories(), st.sampled_from(["promotion", "none", "median"]))
+@settings(max_examples=150, deadline=None)
+def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
+    story: list[tuple[str, int, int, float]], pruner: str
+) -> None:
+    study = brain(spec_with(search={"sampler": "random", "pruner": pruner}))
+    begun(study)
+    before: dict[int, State] = {}
+    for now, (kind, trial, attempt, amount) in enumerate(story, start=1):
+        told(study, kind, trial, attempt, amount, float(now))
+        for t in study.history.trials:
+            old = before.get(t.number, State.QUEUED)
+            if old.terminal:
+                assert t.state is old
+            before[t.number] = t.state
+            assert (t.state is State.RUNNING) == (t.number in study.live)
+            assert sum(a.ended is None for a in t.attempts) == (t.state is State.RUNNING)
+            assert math.isclose(t.gpu_seconds, sum(a.gpu_seconds for a in t.attempts))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.lists(st.floats(1, 400), max_size=4))
+@settings(max_examples=25, deadline=None)
+def test_every_simulated_study_ends_with_all_its_trials_at_rest(seed: int, workers: int, losses: list[float]) -> None:
+    spec = spec_with(seed=seed)
+    done = Simulation(spec, workers=workers, losses=tuple(sorted(losses)), curves=Bowl(diverges=0.8)).run()
+    assert len(done.history.trials) == 9
+    assert all(t.state.terminal for t in done.history.trials)
+    assert done.history.study.state is StudyState.FINISHED
+
+
+def test_the_same_study_simulated_twice_makes_the_same_decisions() -> None:
+    spec = spec_with(search={"sampler": "tpe"}, budget={"trials": 30, "per_trial": {"epochs": 9}})
+    first, second = (Simulation(spec, workers=4).run() for _ in range(2))
+    decisions = [[d for c in run.written for d in c.decisions] for run in (first, second)]
+    assert decisions[0] == decisions[1]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "gp", "nsgaii"])
+@pytest.mark.parametrize("cut", [7, 25])
+def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(sampler: str, cut: int) -> None:
+    pytest.importorskip("torch") if sampler == "gp" else None
+    spec = spec_with(search={"sampler": sampler}, budget={"trials": 20, "per_trial": {"epochs": 9}})
+    whole = Simulation(spec, workers=1).run()
+    broken = Simulation(spec, workers=1)
+    for _ in range(cut):
+        broken.tick()
+    resumed = Simulation(spec, broken.history, workers=1, start=broken.executor.now).run()
+    assert [t.params for t in resumed.history.trials] == [t.params for t in whole.history.trials]
+    assert [t.state for t in resumed.history.trials] == [t.state for t in whole.history.trials]
+    assert [t.value for t in resumed.history.trials] == [t.value for t in whole.history.trials]
+    extra = sum(len(t.attempts) for t in resumed.history.trials) - sum(len(t.attempts) for t in whole.history.trials)
+    assert extra == 1
