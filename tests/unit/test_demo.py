@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -17,16 +21,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
-def demo():
+def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
-    try:
-        import demo as module
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    return module
+    yield importlib.import_module("demo")
+    sys.path.remove(str(EXAMPLES))
 
 
-def trial(number: int, state: State, reached: dict[float, float], **fields: object) -> Trial:
+def trial(number: int, state: State, reached: dict[float, float], **fields: Any) -> Trial:
     """A trial that had trained so many seconds at each resource it reached."""
     reports = {
         resource: Report(number, resource, 0.5, {"accuracy": 0.5}, elapsed=elapsed)
@@ -40,7 +41,9 @@ def write_data(folder: Path, labels: list[str]) -> None:
     (folder / "sentences.csv").write_text("\n".join(["text,label", *rows]) + "\n")
 
 
-def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promotion(demo, tmp_path):
+def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promotion(
+    demo: ModuleType, tmp_path: Path
+) -> None:
     write_data(tmp_path, ["a"] * 10 + ["b"] * 10)
     study = spec_file.parse(demo.STUDY, base=tmp_path, inspect_data=True)
     assert study.task["kind"] == "text_classification"
@@ -51,18 +54,24 @@ def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promoti
     assert study.search.sampler.kind == "tpe"
 
 
-def test_the_task_has_a_default_for_every_parameter_so_that_the_default_settings_are_all_its_own(demo):
+def test_the_task_has_a_default_for_every_parameter_so_that_the_default_settings_are_all_its_own(
+    demo: ModuleType,
+) -> None:
     for name in yaml.safe_load(demo.STUDY)["space"]:
         assert TABLE[name].default is not None, name
 
 
-def test_a_first_demo_starts_in_an_empty_folder(demo, tmp_path, capsys):
+def test_a_first_demo_starts_in_an_empty_folder(
+    demo: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     demo.start_afresh(tmp_path / "demo")
     assert list((tmp_path / "demo").iterdir()) == []
     assert capsys.readouterr().out == ""
 
 
-def test_every_later_demo_keeps_the_one_before_it(demo, tmp_path, capsys):
+def test_every_later_demo_keeps_the_one_before_it(
+    demo: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "demo"
     demo.start_afresh(folder)
     for content in ("first", "second"):
@@ -74,7 +83,7 @@ def test_every_later_demo_keeps_the_one_before_it(demo, tmp_path, capsys):
     assert str(folder / "earlier" / "2") in capsys.readouterr().out
 
 
-def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(demo):
+def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(demo: ModuleType) -> None:
     times = demo.training_time(
         [
             trial(0, State.COMPLETE, {1.0: 2.0, 9.0: 18.0}),
@@ -90,19 +99,21 @@ def test_pruning_saves_what_stopped_trials_would_have_needed_at_their_own_speed(
     assert times.stopped == 2
 
 
-def test_nothing_is_saved_where_every_trial_went_all_the_way(demo):
+def test_nothing_is_saved_where_every_trial_went_all_the_way(demo: ModuleType) -> None:
     times = demo.training_time([trial(0, State.COMPLETE, {9.0: 18.0})], total=9.0)
     assert times.saved == 0
     assert times.stopped == 0
 
 
-def test_the_majority_guess_is_scored_on_the_studys_own_validation_split(demo, tmp_path):
+def test_the_majority_guess_is_scored_on_the_studys_own_validation_split(demo: ModuleType, tmp_path: Path) -> None:
     write_data(tmp_path, ["frequent"] * 60 + ["rare"] * 20 + ["rarer"] * 20)
     task = {**yaml.safe_load(demo.STUDY)["task"], "validation": 0.5}
     assert demo.majority_share(task, tmp_path) == pytest.approx(0.6)
 
 
-def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessing(demo, tmp_path):
+def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessing(
+    demo: ModuleType, tmp_path: Path
+) -> None:
     write_data(tmp_path, ["a"] * 40 + ["b"] * 40)
     trials = [
         trial(0, State.COMPLETE, {6.0: 16.0}, value=0.25, role="default"),
@@ -116,16 +127,18 @@ def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessi
     assert "pruning saved 10 of 44 seconds" in text
 
 
-def test_the_commands_to_try_next_are_commands_that_there_are(demo):
+def test_the_commands_to_try_next_are_commands_that_there_are(demo: ModuleType) -> None:
     from hpsearch.cli.main import app
 
     commands = [line.split()[1] for line in demo.next_commands("s", "sqlite:///x") if line.startswith("  hpsearch ")]
-    registered = {c.name or c.callback.__name__ for c in app.registered_commands}
+    registered = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
     assert set(commands) >= {"status", "trials", "show", "best"}
     assert set(commands) <= registered
 
 
-def test_a_program_that_is_not_on_the_path_is_told_how_to_get_there(demo, monkeypatch):
+def test_a_program_that_is_not_on_the_path_is_told_how_to_get_there(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert not any("activate" in line for line in demo.next_commands("s", "sqlite:///x"))
     monkeypatch.setenv("PATH", "/nowhere")

@@ -79,7 +79,7 @@ def variables_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("document", [COMPOSE, CUDA], ids=["compose.yaml", "compose.cuda.yaml"])
-def test_the_compose_files_use_known_keys_with_the_right_types(document):
+def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[str, Any]) -> None:
     for key, value in document.items():
         assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
     for name, service in document["services"].items():
@@ -93,7 +93,7 @@ def test_the_compose_files_use_known_keys_with_the_right_types(document):
         )
 
 
-def test_every_service_has_an_image_or_a_build_and_a_health_check():
+def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
     assert set(SERVICES) == {"database", "ray-head", "ray-worker", "driver"}
     for name, service in SERVICES.items():
         assert "image" in service, name
@@ -104,14 +104,14 @@ def test_every_service_has_an_image_or_a_build_and_a_health_check():
         assert isinstance(check["retries"], int), name
 
 
-def test_services_wait_for_services_that_are_there_and_can_become_healthy():
+def test_services_wait_for_services_that_are_there_and_can_become_healthy() -> None:
     for name, service in SERVICES.items():
         for other, wait in service.get("depends_on", {}).items():
             assert other in SERVICES, f"{name} waits for {other}"
             assert wait["condition"] in CONDITIONS, f"{name} waits for {other}"
 
 
-def test_nothing_is_published_beyond_loopback():
+def test_nothing_is_published_beyond_loopback() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published, "the database answers on this machine"
     for port in published:
@@ -123,7 +123,7 @@ def test_nothing_is_published_beyond_loopback():
     assert "EXPOSE" not in {name for name, _ in instructions()}
 
 
-def test_named_volumes_are_declared_and_the_study_folder_is_read_only():
+def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
     for name, service in SERVICES.items():
         for volume in service.get("volumes", []):
             source, target, *mode = resolved(volume, {"STUDY_DIR": "/srv/study"}).split(":")
@@ -134,20 +134,20 @@ def test_named_volumes_are_declared_and_the_study_folder_is_read_only():
                 assert source in COMPOSE["volumes"], f"{name}: {source} is not declared"
 
 
-def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume():
+def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume() -> None:
     checkpoints = [name for name, service in SERVICES.items() if "checkpoints:/checkpoints" in service["volumes"]]
     assert {"driver", "ray-worker"} <= set(checkpoints)
     assert "/checkpoints" in SERVICES["driver"]["entrypoint"][2]
     assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
 
 
-def test_workers_can_be_scaled():
+def test_workers_can_be_scaled() -> None:
     worker = SERVICES["ray-worker"]
     assert "container_name" not in worker
     assert "ports" not in worker
 
 
-def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it():
+def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it() -> None:
     text = (DOCKER / "compose.yaml").read_text()
     holders = {name for name, service in SERVICES.items() if "POSTGRES_PASSWORD" in str(service)}
     assert holders == {"database", "driver"}
@@ -158,14 +158,14 @@ def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs
     assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
 
 
-def test_every_part_of_the_cluster_asks_for_the_token():
+def test_every_part_of_the_cluster_asks_for_the_token() -> None:
     for name in ("ray-head", "ray-worker", "driver"):
         environment = SERVICES[name]["environment"]
         assert environment["RAY_AUTH_MODE"] == "token", name
         assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
 
 
-def test_the_example_environment_names_every_variable_and_no_other():
+def test_the_example_environment_names_every_variable_and_no_other() -> None:
     used = variables_in((DOCKER / "compose.yaml").read_text()) | variables_in(
         (DOCKER / "compose.cuda.yaml").read_text()
     )
@@ -173,7 +173,7 @@ def test_the_example_environment_names_every_variable_and_no_other():
     assert used == example
 
 
-def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(tmp_path):
+def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(tmp_path: Path) -> None:
     shell, flag, script, name = SERVICES["driver"]["entrypoint"]
     assert (shell, flag) == ("sh", "-c")
     for program in ("ray", "hpsearch"):
@@ -198,7 +198,7 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
 # ---------------------------------------------------------------------------------------------- Dockerfile
 
 
-def test_images_are_pinned_to_a_version():
+def test_images_are_pinned_to_a_version() -> None:
     arguments = dict(value.split("=", 1) for name, value in instructions() if name == "ARG")
     bases = [value.split()[0] for name, value in instructions() if name == "FROM"]
     images = [arguments[re.sub(r"[${}]", "", base)] if base.startswith("$") else base for base in bases]
@@ -209,7 +209,7 @@ def test_images_are_pinned_to_a_version():
         assert re.match(r"\d+\.\d+", tag), f"{image} names no version"
 
 
-def test_the_image_runs_as_an_unprivileged_user():
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     users = [value for name, value in instructions() if name == "USER"]
     assert users == ["hpsearch"]
     assert "--uid 10001" in DOCKERFILE
@@ -222,7 +222,7 @@ def test_the_image_runs_as_an_unprivileged_user():
             assert "no-new-privileges:true" in service["security_opt"], name
 
 
-def test_every_copied_file_is_there_and_in_the_build_context():
+def test_every_copied_file_is_there_and_in_the_build_context() -> None:
     allowed = {line[1:] for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"}
     assert copied()
     for source in copied():
@@ -230,7 +230,7 @@ def test_every_copied_file_is_there_and_in_the_build_context():
     assert set(copied()) == allowed
 
 
-def test_the_variant_reaches_the_install_script():
+def test_the_variant_reaches_the_install_script() -> None:
     assert SERVICES["driver"]["build"]["args"]["VARIANT"] == "${VARIANT:-cpu}"
     assert (ROOT / "docker" / SERVICES["driver"]["build"]["context"]).resolve() == ROOT
     assert (ROOT / SERVICES["driver"]["build"]["dockerfile"]).exists()
@@ -242,7 +242,7 @@ def test_the_variant_reaches_the_install_script():
 
 
 @pytest.mark.parametrize("script", ["install.sh", "check.sh"])
-def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script):
+def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) -> None:
     path = DOCKER / script
     text = path.read_text()
     assert text.startswith("#!/bin/sh\n")
@@ -264,20 +264,20 @@ def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_install_script_wants_one_folder():
+def test_the_install_script_wants_one_folder() -> None:
     done = install()
     assert done.returncode == 2
     assert "usage: docker/install.sh PREFIX" in done.stderr
 
 
-def test_the_install_script_knows_two_variants(tmp_path):
+def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
     done = install(str(tmp_path / "prefix"), VARIANT="tpu")
     assert done.returncode == 2
     assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
     assert not (tmp_path / "prefix").exists()
 
 
-def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path):
+def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
     done = install(str(tmp_path))
     assert done.returncode == 2
@@ -286,7 +286,7 @@ def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path)
 
 
 @pytest.fixture
-def fake_python(tmp_path):
+def fake_python(tmp_path: Path) -> str:
     """An interpreter whose `-m venv` makes an environment of programs that write down what they are asked."""
     interpreter = tmp_path / "python"
     interpreter.write_text(
@@ -300,7 +300,9 @@ def fake_python(tmp_path):
     return str(interpreter)
 
 
-def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(tmp_path, fake_python):
+def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(
+    tmp_path: Path, fake_python: str
+) -> None:
     log = tmp_path / "log"
     environment = {"PYTHON": fake_python, "LOG": str(log), "BUILT_FOR": "cpu", "TORCH_INDEX": "file:///wheels"}
     done = install(str(tmp_path / "prefix"), **environment)
@@ -313,21 +315,21 @@ def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_
         assert "--extra-index-url file:///wheels" in line
 
 
-def test_a_cuda_image_without_cuda_is_an_error(tmp_path, fake_python):
+def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str) -> None:
     environment = {"PYTHON": fake_python, "LOG": str(tmp_path / "log"), "BUILT_FOR": "cpu", "VARIANT": "cuda"}
     done = install(str(tmp_path / "prefix"), **environment)
     assert done.returncode == 1
     assert "a PyTorch without CUDA" in done.stderr
 
 
-def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(tmp_path, fake_python):
+def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(tmp_path: Path, fake_python: str) -> None:
     environment = {"PYTHON": fake_python, "LOG": str(tmp_path / "log"), "BUILT_FOR": "cuda", "VARIANT": "cpu"}
     done = install(str(tmp_path / "prefix"), **environment)
     assert done.returncode == 0
     assert "set TORCH_INDEX for a CPU build" in done.stdout
 
 
-def test_the_full_check_copies_exactly_what_the_dockerfile_copies():
+def test_the_full_check_copies_exactly_what_the_dockerfile_copies() -> None:
     line = next(line for line in (DOCKER / "check.sh").read_text().splitlines() if line.startswith("sed -n"))
     sed = line.split("|")[0].replace("$root", str(ROOT))
     listed = subprocess.run(["sh", "-c", sed], capture_output=True, text=True, check=True).stdout.split()

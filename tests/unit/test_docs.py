@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from hpsearch import methods, spec, spec_file
 from trials import tasks
@@ -35,7 +36,7 @@ def written(value: object) -> str:
     return re.sub(r"^(\d+)e-0?(\d+)$", r"\1.0e-\2", text)
 
 
-def test_the_settings_table_is_the_one_the_program_has():
+def test_the_settings_table_is_the_one_the_program_has() -> None:
     documented = re.search(r"\| setting \|.*\n\|---.*\n((?:\|.*\n)*)", STUDY_FILE)
     assert documented
     expected = "".join(f"{row(setting)}\n" for setting in TABLE.values())
@@ -43,17 +44,17 @@ def test_the_settings_table_is_the_one_the_program_has():
 
 
 @pytest.mark.parametrize("name", tasks.describe("text_classification").fields)
-def test_every_field_of_text_classification_is_documented(name):
+def test_every_field_of_text_classification_is_documented(name: str) -> None:
     assert f"`{name}`" in STUDY_FILE
 
 
 @pytest.mark.parametrize("name", sorted(tasks.describe("text_classification").metrics or ()))
-def test_every_metric_of_text_classification_is_documented(name):
+def test_every_metric_of_text_classification_is_documented(name: str) -> None:
     assert f"`{name}`" in STUDY_FILE
 
 
 @pytest.mark.parametrize("name", [*methods.SAMPLERS, *methods.PRUNERS, "promotion"])
-def test_every_sampler_and_pruner_is_documented(name):
+def test_every_sampler_and_pruner_is_documented(name: str) -> None:
     assert f"`{name}`" in STUDY_FILE
 
 
@@ -71,14 +72,14 @@ def test_every_sampler_and_pruner_is_documented(name):
         spec.CategoricalParameter,
     ],
 )
-def test_every_key_of_the_study_file_is_documented(model):
+def test_every_key_of_the_study_file_is_documented(model: type[BaseModel]) -> None:
     for name, field in model.model_fields.items():
         key = field.alias or name
         if key not in ("base", "text"):  # not in the file
             assert re.search(rf"\b{key}\b", STUDY_FILE), f"{model.__name__}: {key}"
 
 
-def test_every_attribute_of_a_trial_handle_is_documented():
+def test_every_attribute_of_a_trial_handle_is_documented() -> None:
     handle = set(re.findall(r"^        (\w+):", str(Trial.__doc__), flags=re.MULTILINE))
     handle |= {name for name in vars(Trial) if not name.startswith("_")}
     assert {"seed", "report", "save"} <= handle
@@ -87,11 +88,11 @@ def test_every_attribute_of_a_trial_handle_is_documented():
 
 
 @pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", STUDY_FILE + OWN_CODE, flags=re.DOTALL))
-def test_the_study_files_shown_are_right(text):
+def test_the_study_files_shown_are_right(text: str) -> None:
     assert spec_file.parse(text, base=DOCS, inspect_data=False).study == yaml.safe_load(text)["study"]
 
 
-def test_links_between_the_pages_lead_somewhere():
+def test_links_between_the_pages_lead_somewhere() -> None:
     for page in DOCS.rglob("*.md"):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
