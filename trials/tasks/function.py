@@ -277,8 +277,9 @@ def _mistake(what: str) -> TaskError:
 
 def _number(name: object, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        # A tensor's own way: float() warns of one that carries gradients.
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"trial.report: metric {name!r} must be a number, not {value!r}") from None
 
 

@@ -35,7 +35,7 @@ def sentences(count: int, seed: int = 0) -> list[tuple[str, str]]:
     rows = []
     for _ in range(count):
         label = rng.choice(sorted(TOPICS))
-        words = rng.choices(FILLER, k=rng.randint(2, 12)) + [rng.choice(TOPICS[label])]
+        words = [*rng.choices(FILLER, k=rng.randint(2, 12)), rng.choice(TOPICS[label])]
         rng.shuffle(words)
         rows.append((" ".join(words), label))
     return rows

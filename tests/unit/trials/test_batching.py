@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_epochs_and_seeds_differ_in_order_and_in_who_shares_a_batch():
     for bucketing in (True, False):
         orders = [epoch_batches(lengths, 16, seed, epoch, bucketing) for seed, epoch in ((1, 0), (1, 1), (2, 0))]
         companies = [{frozenset(batch.tolist()) for batch in order} for order in orders]
-        assert all(len(a & b) < 5 for a, b in zip(companies, companies[1:], strict=False))
+        assert all(len(a & b) < 5 for a, b in itertools.pairwise(companies))
 
 
 def test_bucketing_keeps_most_padding_away():

@@ -1,0 +1,355 @@
+"""Training functions of the user's own: how they are found, driven, stopped and continued."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trials import tasks
+from trials.checkpoint import Checkpoints
+from trials.contract import Budget, Setup, TrialStopped, Unit
+from trials.runner import Runner
+from trials.tasks.function import FunctionRun
+
+
+def setup_in(tmp_path, total=3.0, **changes):
+    levels = (*map(float, range(1, int(total))), total)
+    budget = Budget(Unit.EPOCHS, total, levels)
+    return Setup(**{"params": {}, "seed": 1, "budget": budget, "folder": tmp_path / "trial", **changes})
+
+
+def run_of(function, tmp_path, grace_s=5.0, **changes):
+    return FunctionRun(function, {}, setup_in(tmp_path, **changes), grace_s)
+
+
+def reports_of(run):
+    return [item for item in run if item is not None]
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module into the study file's folder; gone with its name after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(text, name="their_training"):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return tmp_path
+
+    yield write
+    sys.modules.pop("their_training", None)
+
+
+def problem_of(kind, base):
+    (problem,) = tasks.inspect({"kind": kind}, base)
+    assert problem.where == "task.kind"
+    return problem.what
+
+
+# --------------------------------------------------------------------------------------------------- driving
+
+
+def test_reports_come_out_in_order_and_the_run_finishes_at_its_budget(tmp_path):
+    def train(params, trial):
+        for epoch in range(trial.budget):
+            trial.report(epoch + 1, {"a": np.float32(0.5), "b": torch.tensor(2.0), "c": 1})
+
+    run = run_of(train, tmp_path)
+    reports = reports_of(run)
+    assert [r.resource for r in reports] == [1.0, 2.0, 3.0]
+    assert reports[0].metrics == {"a": 0.5, "b": 2.0, "c": 1.0}
+    assert run.finished == "budget used"
+    run.close()
+
+
+def test_a_function_that_returns_early_has_finished(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {"a": 1}), tmp_path)
+    assert len(reports_of(run)) == 1
+    assert run.finished == "the function returned"
+
+
+def test_the_handle_tells_what_the_trial_is_given(tmp_path):
+    seen = {}
+
+    def train(params, trial):
+        seen.update(params=params, **{name: getattr(trial, name) for name in ("seed", "budget", "device", "folder")})
+
+    list(run_of(train, tmp_path, total=2.5))
+    assert seen == {"params": {}, "seed": 1, "budget": 2.5, "device": "cpu", "folder": tmp_path / "trial"}
+
+
+def test_the_function_trains_on_only_when_it_is_asked_to(tmp_path):
+    steps = []
+
+    def train(params, trial):
+        for epoch in range(1, 4):
+            steps.append(epoch)
+            trial.report(epoch, {})
+
+    run = iter(run_of(train, tmp_path))
+    assert steps == []
+    next(run)
+    assert steps == [1]
+    next(run)
+    assert steps == [1, 2]
+
+
+def test_control_comes_back_while_the_function_takes_its_time(tmp_path):
+    go = threading.Event()
+
+    def train(params, trial):
+        go.wait()
+        trial.report(1, {})
+
+    run = run_of(train, tmp_path)
+    items = iter(run)
+    assert next(items) is None
+    go.set()
+    assert next(item for item in items if item is not None).resource == 1.0
+    run.close()
+
+
+def test_an_exception_comes_out_with_its_traceback(tmp_path):
+    def train(params, trial):
+        trial.report(1, {})
+        raise KeyError("their own mistake")
+
+    run = run_of(train, tmp_path)
+    items = iter(run)
+    next(items)
+    with pytest.raises(KeyError, match="their own mistake") as caught:
+        next(items)
+    assert caught.traceback[-1].name == "train"
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([(2, {}), (2, {})], r"trial\.report\(2\) after 2: the resource must rise"),
+        ([(2, {}), (1, {})], r"trial\.report\(1\) after 2: the resource must rise"),
+        ([(float("nan"), {})], "the resource must rise"),
+        ([(1, {"a": "high"})], "metric 'a' must be a number, not 'high'"),
+    ],
+)
+def test_a_wrong_report_says_what_is_wrong(tmp_path, calls, said):
+    def train(params, trial):
+        for resource, metrics in calls:
+            trial.report(resource, metrics)
+
+    with pytest.raises(ValueError, match=said):
+        list(run_of(train, tmp_path))
+
+
+def test_sys_exit_is_an_error_unless_all_is_well(tmp_path):
+    with pytest.raises(RuntimeError, match=r"called sys\.exit\(3\)"):
+        list(run_of(lambda params, trial: sys.exit(3), tmp_path))
+    run = run_of(lambda params, trial: sys.exit(), tmp_path)
+    assert list(run) == []
+    assert run.finished == "the function returned"
+
+
+# -------------------------------------------------------------------------------------------------- stopping
+
+
+def test_a_closed_run_raises_trial_stopped_and_finally_blocks_run(tmp_path):
+    seen = []
+
+    def train(params, trial):
+        try:
+            trial.report(1, {})
+        except Exception:  # noqa: BLE001 - what careless training code does
+            seen.append("caught")
+        finally:
+            seen.append("cleaned up")
+
+    run = run_of(train, tmp_path)
+    next(iter(run))
+    run.close()
+    assert seen == ["cleaned up"]
+
+
+def test_a_closed_run_is_not_iterated_further(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
+    items = iter(run)
+    next(items)
+    run.close()
+    run.close()
+    assert list(items) == []
+    assert list(run) == []
+
+
+def test_a_run_that_never_began_closes(tmp_path):
+    run = run_of(lambda params, trial: pytest.fail("was called"), tmp_path)
+    run.close()
+    assert list(run) == []
+
+
+def test_closing_does_not_hang_on_a_function_that_never_reports_again(tmp_path, caplog):
+    end, stopped = threading.Event(), threading.Event()
+
+    def train(params, trial):
+        trial.report(1, {})
+        end.wait()
+        try:
+            trial.report(2, {})
+        except TrialStopped:
+            stopped.set()
+            raise
+
+    run = run_of(train, tmp_path, grace_s=0.01)
+    items = iter(run)
+    next(items)
+    next(items)
+    run.close()
+    assert "goes on in the background until its next trial.report" in caplog.text
+    end.set()
+    assert stopped.wait(10)
+
+
+def test_closing_does_not_hang_on_a_function_that_will_not_stop(tmp_path, caplog):
+    end = threading.Event()
+
+    def train(params, trial):
+        try:
+            trial.report(1, {})
+        except TrialStopped:
+            end.wait()
+
+    run = run_of(train, tmp_path, grace_s=0.01)
+    next(iter(run))
+    run.close()
+    assert "goes on in the background" in caplog.text
+    end.set()
+
+
+def test_threads_are_used_again(tmp_path):
+    def train(params, trial):
+        trial.report(1, {})
+        trial.report(3, {})
+
+    names = set()
+    for _ in range(20):
+        run = run_of(train, tmp_path)
+        reports_of(run)
+        run.close()
+        names = {t.ident for t in threading.enumerate() if t.name == "training-function"}
+    before = set(names)
+    for _ in range(20):
+        run = run_of(train, tmp_path)
+        reports_of(run)
+        run.close()
+    assert {t.ident for t in threading.enumerate() if t.name == "training-function"} == before
+
+
+# ------------------------------------------------------------------------------------------------ continuing
+
+
+def counting(params, trial):
+    done = int((trial.checkpoint / "done").read_text()) if trial.checkpoint else 0
+    for epoch in range(done + 1, trial.budget + 1):
+        with trial.save() as folder:
+            (folder / "done").write_text(str(epoch))
+        trial.report(epoch, {"epoch": epoch})
+
+
+def test_a_saved_checkpoint_belongs_to_the_report_that_follows_and_is_continued_from(tmp_path):
+    first = run_of(counting, tmp_path, total=4.0)
+    items = iter(first)
+    reports = [next(items), next(items)]
+    saved = first.save()
+    assert saved == reports[1].checkpoint
+    assert (saved / "done").read_text() == "2"
+    first.close()
+    second = run_of(counting, tmp_path, total=4.0, resume_from=saved)
+    rest = reports_of(second)
+    assert [r.resource for r in rest] == [3.0, 4.0]
+    assert rest[0].elapsed > reports[1].elapsed
+    second.close()
+
+
+def test_a_damaged_checkpoint_gives_the_one_before(tmp_path):
+    reports = reports_of(run_of(counting, tmp_path))
+    (reports[-1].checkpoint / "done").write_text("7")
+    again = run_of(counting, tmp_path, resume_from=tmp_path / "trial" / "last")
+    assert [r.resource for r in reports_of(again)] == [3.0]
+
+
+def test_nothing_is_saved_for_a_report_without_a_checkpoint(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
+    report = next(iter(run))
+    assert report.checkpoint is None
+    assert run.save() is None
+    run.close()
+
+
+def test_a_save_that_fails_leaves_the_one_before(tmp_path):
+    def train(params, trial):
+        with trial.save() as folder:
+            (folder / "state").write_text("good")
+        with trial.save() as folder:
+            (folder / "state").write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        list(run_of(train, tmp_path))
+    assert (Checkpoints(tmp_path / "trial").last / "state").read_text() == "good"
+
+
+# --------------------------------------------------------------------------------------------------- finding
+
+
+def test_a_function_is_found_in_the_study_files_folder_and_given_its_args(tmp_path, module):
+    base = module("def train(params, trial):\n    trial.report(1, params)\n")
+    task = tasks.load({"kind": "their_training:train", "args": {"a": 1, "b": 2}}, base)
+    run = task.start(setup_in(tmp_path, params={"b": 3}), task.prepare({}))
+    assert reports_of(run)[0].metrics == {"a": 1.0, "b": 3.0}
+    assert pickle.loads(pickle.dumps(task)).start(setup_in(tmp_path), None).finished is None
+
+
+def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
+    assert problem_of("nowhere.at_all:train", tmp_path) == (
+        f"no module named 'nowhere'; it must stand in {tmp_path} or be installed"
+    )
+    base = module("def train(params, trial): ...\nclass Train: ...\ndef bare(): ...\n")
+    assert problem_of("their_training:trian", base) == "their_training has no function 'trian'; did you mean train?"
+    assert "is no function; write def Train(params, trial)" in problem_of("their_training:Train", base)
+    assert "bare() cannot be called with (params, trial)" in problem_of("their_training:bare", base)
+
+
+def test_a_module_that_fails_on_import_is_told(tmp_path, module):
+    base = module("import not_installed_anywhere\n")
+    assert "failed: No module named 'not_installed_anywhere'" in problem_of("their_training:train", base)
+    base = module("1 / 0\n")
+    assert "importing their_training failed: ZeroDivisionError" in problem_of("their_training:train", base)
+
+
+def test_an_unknown_key_of_a_function_task_is_told(tmp_path):
+    (problem,) = tasks.inspect({"kind": "their_training:train", "arg": {}}, tmp_path)
+    assert problem.where == "task.arg"
+    assert "did you mean args?" in problem.what
+
+
+# --------------------------------------------------------------------------------------------------- examples
+
+
+def test_the_digits_example_learns_and_continues(tmp_path):
+    examples = Path(__file__).parents[3] / "examples"
+    task = tasks.load({"kind": "digits:train"}, examples)
+    params = {"width": 64, "dropout": 0.1, "learning_rate": 1e-2, "batch_size": 64}
+    first = Runner(task, None, setup_in(tmp_path, total=4.0, params=params))
+    reports = list(first.advance(until=2.0))
+    saved = first.save()
+    first.close()
+    assert [r.resource for r in reports] == [1.0, 2.0]
+    second = Runner(task, None, setup_in(tmp_path, total=4.0, params=params, resume_from=saved))
+    reports = list(second.advance(until=4.0))
+    assert [r.resource for r in reports] == [3.0, 4.0]
+    assert reports[-1].metrics["accuracy"] > 0.9
+    second.close()

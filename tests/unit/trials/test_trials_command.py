@@ -1,0 +1,142 @@
+"""``python -m trials``, and what importing the package costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from trials.__main__ import main
+
+
+@pytest.fixture
+def command(lab, capsys):
+    """Runs the command on a study file with changes; the exit code, stdout and stderr."""
+
+    def run(*options, **changes):
+        study = {
+            "task": lab.part(),
+            "settings": {"learning_rate": 5e-3},
+            "budget": {"per_trial": {"epochs": 2}},
+            "seed": 3,
+            **changes,
+        }
+        file = lab.folder / "study.yaml"
+        file.write_text(yaml.safe_dump({key: value for key, value in study.items() if value is not None}))
+        code = main([str(file), "--out", str(lab.folder / "out"), "--device", "cpu", *options])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_reports_are_json_lines_and_best_and_last_are_checkpoints(lab, command):
+    code, out, err = command()
+    assert code == 0
+    reports = [json.loads(line) for line in out.splitlines()]
+    assert [r["resource"] for r in reports] == [1.0, 2.0]
+    assert reports[0].keys() == {"resource", "step", "elapsed", "metrics", "checkpoint"}
+    assert err == "done: budget used\n"
+    for link in ("best", "last"):
+        assert (lab.folder / "out" / link / "model.safetensors").is_file()
+
+
+def test_the_searchs_own_parts_are_ignored_with_a_note(command):
+    budget = {"trials": 40, "gpu_hours": 1.5, "wall_clock": "2h", "per_trial": {"epochs": 1}}
+    code, _, err = command(study="x", space={}, objective={}, search={}, resources={}, budget=budget)
+    assert code == 0
+    assert "note: a single training does without study, space, objective, search, resources" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sead": 3}, "sead: is no part of a study file; did you mean seed?"),
+        ({"task": None}, "task: must be a mapping; say what to train"),
+        ({"budget": None}, "budget.per_trial: must say how far to train, such as {epochs: 3}"),
+        ({"budget": {"per_trial": {"epochs": 1}, "trails": 3}}, "budget.trails: is no part of a budget; did you mean"),
+        ({"seed": -1}, "seed: must be a whole number of at least 0, not -1"),
+        ({"settings": {"learning_rat": 1}}, "settings.learning_rat: is no setting of this task; did you mean"),
+        ({"settings": [1]}, "settings: must be a mapping of settings to values"),
+        ({"settings": {"monitor": "acc"}}, "settings.monitor: 'acc' is no metric of this task"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_without_a_traceback(lab, command, changes, said):
+    code, out, err = command(**changes)
+    assert (code, out) == (2, "")
+    assert f"{lab.folder}/study.yaml: {said}" in err
+    assert "Traceback" not in err
+
+
+def test_a_file_that_is_not_there_or_no_yaml_is_told(lab, capsys):
+    assert main([str(lab.folder / "no.yaml"), "--out", "x"]) == 2
+    assert "cannot be read: No such file or directory" in capsys.readouterr().err
+    (lab.folder / "bad.yaml").write_text("a: [")
+    assert main([str(lab.folder / "bad.yaml"), "--out", "x"]) == 2
+    assert "is no YAML" in capsys.readouterr().err
+
+
+def test_a_folder_with_a_run_in_it_is_not_trained_over(lab, command):
+    assert command()[0] == 0
+    code, out, err = command()
+    assert (code, out) == (2, "")
+    assert "holds a run already; add --resume to continue it, or name another folder" in err
+    assert command("--resume")[0] == 0
+
+
+def test_resuming_nothing_starts_afresh_and_says_so(command):
+    code, out, err = command("--resume")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "starting afresh" in err
+
+
+@pytest.mark.parametrize(
+    ("raising", "said", "traceback"),
+    [
+        ("Diverged('loss became nan at step 3')", "diverged: loss became nan at step 3", False),
+        ("MemoryError('too much')", "out_of_memory: MemoryError: too much", False),
+        ("KeyError('a slip')", "error: KeyError: 'a slip'", True),
+    ],
+)
+def test_a_failed_training_is_told_in_a_line(lab, command, monkeypatch, raising, said, traceback):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "failing", raising=False)
+    text = f"from trials.contract import Diverged\ndef train(params, trial):\n    raise {raising}\n"
+    (lab.folder / "failing.py").write_text(text)
+    code, out, err = command(task={"kind": "failing:train"})
+    assert (code, out) == (1, "")
+    assert err.endswith(f"the training failed: {said}\n")
+    assert ("Traceback" in err) is traceback
+    sys.modules.pop("failing")
+
+
+def test_an_interrupted_training_saves_and_continues(lab, command):
+    study = {
+        "task": lab.part(),
+        "budget": {"per_trial": {"steps": 100_000, "report_every": 20}},
+    }
+    file = lab.folder / "long.yaml"
+    file.write_text(yaml.safe_dump(study))
+    words = [sys.executable, "-m", "trials", str(file), "--out", str(lab.folder / "long"), "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert f"interrupted; --resume continues from {lab.folder}/long/step-" in err
+
+
+def test_importing_the_package_and_describing_a_task_is_cheap():
+    program = (
+        "import sys, trials, trials.contract, trials.settings, trials.tasks, trials.budgets, trials.runner\n"
+        "trials.tasks.describe('text_classification'); trials.tasks.describe('a.b:c')\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'ray', 'hpsearch'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
