@@ -84,7 +84,7 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
         places = complete
     score = _scores(places, confirmed, sign)
     if complete:
-        places.sort(key=lambda t: (score(t), t.number not in confirmed, t.number))
+        places.sort(key=lambda t: (score(t), t.number not in confirmed, sign * (t.value or 0.0), t.number))
     else:
         places.sort(key=lambda t: (-t.resource, score(t), t.number))
     return _mark_ties(places, confirmed)

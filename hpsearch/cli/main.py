@@ -14,7 +14,7 @@ import typer
 
 import hpsearch
 from hpsearch.cli.output import Format, TreeFormat, What, note
-from hpsearch.errors import HpsearchError
+from hpsearch.errors import HpsearchError, UserError
 
 app = typer.Typer(
     help=hpsearch.__doc__,
@@ -60,6 +60,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @app.command(rich_help_panel=_RUN)
+def init(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file, or its folder.")] = Path("study.yaml"),
+    kind: Annotated[str, typer.Option("--kind", help="text_classification or function.")] = "text_classification",
+    train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Its column with the texts; else guessed.")] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Its column with the classes; else guessed.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+) -> None:
+    """Write a commented study file to start from."""
+    from hpsearch.cli import init as command
+
+    command.init(path, kind, train, text, label, force=force)
+
+
+@app.command(rich_help_panel=_RUN)
+def check(study: StudyFile, storage: Storage = DEFAULT_STORAGE, address: Address = None) -> None:
+    """Find every mistake before anything is paid for, and say what a study would do."""
+    from hpsearch.cli import check as command
+
+    command.check(study, storage, address)
+
+
+@app.command(rich_help_panel=_RUN)
 def run(
     study: StudyFile,
     storage: Storage = DEFAULT_STORAGE,
@@ -71,7 +94,7 @@ def run(
     """Start a study from its file."""
     from hpsearch.cli import run as command
 
-    command.run(study, storage, address, workers, checkpoints, quiet)
+    command.run(study, storage, address, _count(workers), checkpoints, quiet)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -86,7 +109,7 @@ def resume(
     """Go on with a study that was interrupted."""
     from hpsearch.cli import run as command
 
-    command.resume(name, storage, address, workers, checkpoints, quiet)
+    command.resume(name, storage, address, _count(workers), checkpoints, quiet)
 
 
 # --------------------------------------------------------------------------------------------------------- look
@@ -219,3 +242,16 @@ def check_database(
     from hpsearch.cli import db as command
 
     command.check(name, storage)
+
+
+def _count(workers: str | None) -> int | str | None:
+    """How many workers, or ``auto``.
+
+    Raises:
+        UserError: It is neither.
+    """
+    if workers is None or workers == "auto":
+        return workers
+    if workers.isdecimal() and int(workers) > 0:
+        return int(workers)
+    raise UserError(f"--workers {workers}: must be a whole number from 1, or auto")

@@ -285,7 +285,7 @@ class _Parser:
 
     def _number(self, token: _Token) -> float | int:
         """The number; whole ones that a database column can hold stay whole."""
-        if re.fullmatch(r"[+-]?[0-9]{1,18}", token.text):
+        if re.fullmatch(r"[+-]?[0-9]{1,19}", token.text) and -(2**63) <= int(token.text) < 2**63:
             return int(token.text)
         try:
             return float(token.text)

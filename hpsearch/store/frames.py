@@ -28,16 +28,16 @@ def trials_frame(
     return frame_of(trial_rows(connection, study, where=where, sort=sort, limit=limit))
 
 
-def frame_of(rows: Sequence[TrialRow]) -> pd.DataFrame:
-    """A row for each trial: its columns, its parameters, and the metrics of its latest report.
+def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
+    """A row for each trial: its columns, those of `more`, its parameters, and the metrics of its latest report.
 
     A parameter or metric that has the name of a column before it goes by ``params.NAME`` or ``metrics.NAME``.
     """
-    taken = set(_TRIAL_COLUMNS)
+    taken = {*_TRIAL_COLUMNS, *(more or {})}
     parameters = _columns((row.params for row in rows), taken, PARAMETER_PREFIX)
     metrics = _columns((row.metrics for row in rows), taken, METRIC_PREFIX)
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in _TRIAL_COLUMNS}
-    columns["state"] = [row.state.value for row in rows]
+    columns |= {"state": [row.state.value for row in rows], **(more or {})}
     columns |= {column: [row.params.get(name) for row in rows] for name, column in parameters.items()}
     columns |= {column: [row.metrics.get(name) for row in rows] for name, column in metrics.items()}
     return pd.DataFrame(columns)

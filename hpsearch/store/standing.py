@@ -176,11 +176,6 @@ def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     for number, kind in rows:
         counts[kind or "error"] += 1
         latest[kind or "error"] = number
-    text_of = dict(
-        connection.execute(
-            select(trials.c.number, trials.c.error_text).where(*failed, trials.c.number.in_(latest.values()))
-        )
-        .tuples()
-        .all()
-    )
+    examples = select(trials.c.number, trials.c.error_text).where(*failed, trials.c.number.in_(latest.values()))
+    text_of = {row.number: row.error_text for row in connection.execute(examples)}
     return [Failures(kind, n, latest[kind], text_of[latest[kind]]) for kind, n in counts.most_common()]

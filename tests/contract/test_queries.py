@@ -1,0 +1,461 @@
+"""What people read of a database is what is in it: the same on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from operator import ge, gt, le, lt
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpsearch.errors import FilterError, StudyNotFound, UserError
+from hpsearch.lifecycle import State
+from hpsearch.records import Attempt, Changes, Decision, Outcome, Report, StudyRecord, StudyState, Trial
+from hpsearch.store.filters import Absent, Among, Condition, Joined, Name, Not, Order, Ordered, parse_sort, parse_where
+from hpsearch.store.frames import attempts_frame, reports_frame, trials_frame
+from hpsearch.store.invariants import violations
+from hpsearch.store.queries import TrialRow, best_trials, find_study, only_study, trial_detail, trial_rows
+from hpsearch.store.standing import list_studies, study_status
+from hpsearch.store.store import Store
+
+SPEC = """
+study: s
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 10, gpu_hours: 0.5, wall_clock: 1h30m, cost: 5, cost_per_gpu_hour: 2, per_trial: {epochs: 3}}
+"""
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with closing(Store.open(database_url)) as opened:
+        yield opened
+
+
+def save(store: Store, trials: list[Trial], name: str = "s", **study: Any) -> StudyRecord:
+    """Write a study with these trials, their attempts and reports."""
+    record = store.create_study(StudyRecord(0, name, SPEC, ("maximize",), **study))
+    attempts = [attempt for trial in trials for attempt in trial.attempts]
+    reports = [report for trial in trials for report in trial.reports.values()]
+    store.commit(record.id, Changes(trials=trials, attempts=attempts, reports=reports))
+    return record
+
+
+def trial(number: int, state: State = State.COMPLETE, *, params: dict[str, Any] | None = None, **more: Any) -> Trial:
+    return Trial(number, state, params or {}, resource=more.pop("resource", 3.0), **more)
+
+
+def numbers(store: Store, **choice: Any) -> list[int]:
+    with store.reading() as connection:
+        return [row.number for row in trial_rows(connection, only_study(connection), **choice)]
+
+
+# --------------------------------------------------------------------------------------- where and sort by example
+
+
+def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
+    trials = [trial(n, params={"lr": 10.0**-n, "opt": "adamw" if n % 2 else "lion"}, value=n / 10) for n in range(5)]
+    for each in trials:
+        each.reports[1.0] = Report(each.number, 1.0, 0.0, {"loss": 9.0})
+        each.reports[2.0] = Report(each.number, 2.0, 0.0, {"loss": float(each.number)})
+    save(store, trials)
+    assert numbers(store, where="lr < 1e-2") == [3, 4]
+    assert numbers(store, where="opt = 'adamw' or value >= 0.4") == [1, 3, 4]
+    assert numbers(store, where="loss in (1, 2, 9)") == [1, 2]
+    assert numbers(store, where="number >= 1", sort="opt, loss desc", limit=3) == [3, 1, 4]
+
+
+def test_columns_win_over_parameters_and_parameters_over_metrics(store: Store) -> None:
+    one = trial(0, params={"value": 1.0, "loss": 2.0}, value=5.0)
+    one.reports[1.0] = Report(0, 1.0, 5.0, {"loss": 3.0, "value": 4.0})
+    save(store, [one])
+    for name, value in [("value", 5), ("params.value", 1), ("metrics.value", 4), ("loss", 2), ("metrics.loss", 3)]:
+        assert numbers(store, where=f"{name} = {value}") == [0]
+
+
+def test_times_compare_with_dates(store: Store) -> None:
+    save(store, [trial(0, created=1_750_000_000.0), trial(1, created=1_780_000_000.0)])
+    assert numbers(store, where="created >= '2026-01-01'") == [1]
+    assert numbers(store, where="created < '2025-06-15T17:06:41+02:00'") == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("learning_rat = 1", "Did you mean 'learning_rate'?"),
+        ("zzz = 1", "Known here: number, state"),
+        ("state = 'completed'", "Did you mean 'complete'?"),
+        ("value = 'high'", "'value' is a number"),
+        ("state = 3", "'state' is text"),
+        ("created > 'yesterday'", "'2026-01-31'"),
+        ("learning_rate < true", "no order"),
+    ],
+)
+def test_a_mistake_in_a_filter_names_the_remedy(store: Store, text: str, told: str) -> None:
+    save(store, [trial(0, params={"learning_rate": 0.1})])
+    with pytest.raises(FilterError) as caught:
+        numbers(store, where=text)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["x = ''' OR 1=1 --'", "`x'); DROP TABLE trials; --` = 1", "x in ('%s', ':a', '{}')"])
+def test_nothing_typed_is_run_as_sql(store: Store, text: str) -> None:
+    save(store, [trial(0, params={"x": "y", "x'); DROP TABLE trials; --": 2})])
+    assert numbers(store, where=text) == []
+    assert numbers(store) == [0]
+
+
+# --------------------------------------------------------------------------- where and sort against a plain reading
+
+MIXED = st.sampled_from(
+    [-1, 0, 1, 2.5, 1e-4, 10**15, True, False, None, "a", "B", "é", "1", math.inf, -math.inf, math.nan]
+)
+ODD = "odd 'name\"é"
+NUMBERS = st.sampled_from(["-1", "0", "1", "2.5", "1e-4", "inf", "-inf", "1e15", "99999999999999999999", "1.5"])
+TEXTS = st.sampled_from(["'a'", "'B'", '"é"', "'1'", "''", "'b'"])
+ORDERS = st.sampled_from(["<", "<=", ">", ">="])
+FREE = ["lr", "mixed", f"`{ODD}`", "metrics.mixed", "acc"]
+NUMERIC = ["value", "number", "seed", "resource", "rung"]
+
+
+@st.composite
+def some_trials(draw: st.DrawFn) -> list[Trial]:
+    """Trials of which the first has every parameter and metric, so that each name is known."""
+    trials = []
+    for number in range(draw(st.integers(1, 6))):
+        params = {name: draw(MIXED) for name in ("lr", "mixed", ODD) if number == 0 or draw(st.booleans())}
+        one = trial(
+            number,
+            draw(st.sampled_from(State)),
+            params=params,
+            value=draw(st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])),
+            seed=draw(st.sampled_from([0, 1, 2**62 + 1])),
+            rung=draw(st.sampled_from([None, 0, 1])),
+            error_kind=draw(st.sampled_from([None, "a", "B"])),
+        )
+        for resource in range(draw(st.integers(number == 0, 2))):
+            metrics: dict[str, Any] = {"acc": draw(MIXED.filter(lambda v: isinstance(v, float))), "mixed": draw(MIXED)}
+            one.reports[float(resource)] = Report(number, float(resource), 0.0, metrics)
+        trials.append(one)
+    return trials
+
+
+def comparisons() -> st.SearchStrategy[str]:
+    free, numeric, textual = st.sampled_from(FREE), st.sampled_from(NUMERIC), st.just("error_kind")
+    equal = st.sampled_from(["=", "!=", "<>", "=="])
+    anything = st.one_of(NUMBERS, TEXTS, st.sampled_from(["true", "false"]))
+
+    def among(names: st.SearchStrategy[str], values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        listed = st.lists(values, min_size=1, max_size=3).map(lambda v: f"({', '.join(v)})")
+        return st.tuples(names, st.sampled_from(["in", "not in"]), listed).map(" ".join)
+
+    return st.one_of(
+        st.tuples(free, equal, anything).map(" ".join),
+        st.tuples(free, ORDERS, st.one_of(NUMBERS, TEXTS)).map(" ".join),
+        st.tuples(numeric, st.one_of(equal, ORDERS), NUMBERS).map(" ".join),
+        st.tuples(textual, st.one_of(equal, ORDERS), TEXTS).map(" ".join),
+        st.tuples(st.one_of(free, numeric, textual), st.sampled_from(["is null", "is not null"])).map(" ".join),
+        among(free, anything),
+        among(numeric, NUMBERS),
+    )
+
+
+def conditions() -> st.SearchStrategy[str]:
+    def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        both = st.tuples(inner, st.sampled_from([" and ", " or "]), inner).map(lambda p: f"({''.join(p)})")
+        return st.one_of(both, inner.map(lambda c: f"not ({c})"))
+
+    return st.recursive(comparisons(), joined, max_leaves=5)
+
+
+names_taken = itertools.count()
+on_real_databases = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@on_real_databases
+@given(trials=some_trials(), texts=st.lists(conditions(), min_size=1, max_size=6))
+def test_where_selects_what_a_plain_reading_of_it_selects(store: Store, trials: list[Trial], texts: list[str]) -> None:
+    name = f"where-{next(names_taken)}"
+    save(store, trials, name)
+    with store.reading() as connection:
+        study = find_study(connection, name)
+        rows = trial_rows(connection, study)
+        for text in texts:
+            found = [row.number for row in trial_rows(connection, study, where=text)]
+            assert found == [row.number for row in rows if holds(parse_where(text), row)], text
+
+
+@on_real_databases
+@given(
+    trials=some_trials(),
+    keys=st.lists(
+        st.tuples(st.sampled_from([*FREE, *NUMERIC, "error_kind"]), st.sampled_from(["", " asc", " desc"])),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_sort_orders_as_a_plain_sort_does(store: Store, trials: list[Trial], keys: list[tuple[str, str]]) -> None:
+    name, text = f"sort-{next(names_taken)}", ", ".join(map("".join, keys))
+    save(store, trials, name)
+    with store.reading() as connection:
+        study = find_study(connection, name)
+        expected = trial_rows(connection, study)
+        for key in reversed(parse_sort(text)):
+            for kind in ("truth", "text", "number"):
+                expected = _sorted(expected, key.name, kind, descending=key.descending)
+        assert [r.number for r in trial_rows(connection, study, sort=text)] == [r.number for r in expected], text
+
+
+ORDER = {Order.BELOW: lt, Order.AT_MOST: le, Order.ABOVE: gt, Order.AT_LEAST: ge}
+
+
+def holds(tree: Condition, row: TrialRow) -> bool:
+    """The meaning of a condition, in plain Python."""
+    match tree:
+        case Joined("and", parts):
+            return all(holds(part, row) for part in parts)
+        case Joined(_, parts):
+            return any(holds(part, row) for part in parts)
+        case Not(of):
+            return not holds(of, row)
+        case Absent(name):
+            return _kind(_value(name, row)) is None
+        case Among(name, values):
+            own = _value(name, row)
+            return any(_kind(own) == _kind(v.value) and own == v.value for v in values)
+        case Ordered(name, order, given):
+            own = _value(name, row)
+            if _kind(own) != _kind(given.value):
+                return False
+            return bool(ORDER[order](own, given.value))
+
+
+def _value(name: Name, row: TrialRow) -> Any:
+    if name.text.startswith("metrics."):
+        return row.metrics.get(name.text.removeprefix("metrics."))
+    if name.text in ("lr", "mixed", ODD):
+        return row.params.get(name.text)
+    return row.metrics.get("acc") if name.text == "acc" else getattr(row, name.text)
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int | float):
+        return None if math.isnan(value) else "number"
+    return "text" if isinstance(value, str) else None
+
+
+def _sorted(rows: list[TrialRow], name: Name, kind: str, *, descending: bool) -> list[TrialRow]:
+    there = [row for row in rows if _kind(_value(name, row)) == kind]
+    absent = [row for row in rows if _kind(_value(name, row)) != kind]
+    return sorted(there, key=lambda row: _value(name, row), reverse=descending) + absent
+
+
+# ----------------------------------------------------------------------------------------------- best and standing
+
+
+def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> None:
+    save(store, [trial(0, params={"x": 1})])
+    assert numbers(store, where=" or ".join(["x = 2"] * 440) + " or x = 1") == [0]
+    assert numbers(store, where=f"x in ({', '.join(['2'] * 1200)}, 1)") == [0]
+
+
+def test_best_ranks_by_the_mean_of_repeats_wherever_they_stand(store: Store) -> None:
+    trials = [trial(n, value=0.5 + n / 100) for n in range(20)]
+    trials += [trial(20 + n, value=v, role="confirm", repeats=19) for n, v in enumerate((0.60, 0.62))]
+    trials += [trial(22 + n, value=v, role="confirm", repeats=18) for n, v in enumerate((0.66, 0.67))]
+    trials.append(trial(24, State.FAILED, value=0.99))
+    save(store, trials)
+    with store.reading() as connection:
+        ranked = best_trials(connection, only_study(connection), 3)
+    assert [r.trial.number for r in ranked] == [18, 19, 17]
+    assert ranked[0].confirmed is not None
+    assert ranked[0].confirmed.mean == pytest.approx(0.665)
+
+
+def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store: Store) -> None:
+    save(store, [trial(0, value=0.5), trial(1, value=0.5)])
+    with store.reading() as connection:
+        (first,) = best_trials(connection, only_study(connection), 1)
+    assert first.tied
+
+
+def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:
+    save(store, [trial(n, value=n / 10, params={"opt": "adamw" if n % 2 else "lion"}) for n in range(6)])
+    with store.reading() as connection:
+        ranked = best_trials(connection, only_study(connection), 2, where="opt = 'lion'")
+    assert [r.trial.number for r in ranked] == [4, 2]
+
+
+def test_before_any_trial_is_complete_the_furthest_are_best_and_say_so(store: Store) -> None:
+    pruned = [trial(n, State.PRUNED, value=1.0 - n / 10, resource=1.0) for n in range(3)]
+    save(store, [*pruned, trial(3, State.PAUSED, value=0.1, resource=2.0)])
+    with store.reading() as connection:
+        ranked = best_trials(connection, only_study(connection), 2)
+    assert [(r.trial.number, r.trial.state) for r in ranked] == [(3, State.PAUSED), (0, State.PRUNED)]
+
+
+def test_several_objectives_have_no_best(store: Store) -> None:
+    store.create_study(StudyRecord(0, "two", "", ("maximize", "minimize")))
+    with store.reading() as connection:
+        with pytest.raises(UserError, match="several objectives"):
+            best_trials(connection, only_study(connection))
+        assert list_studies(connection, 0.0)[0].best is None
+
+
+def worked(number: int, state: State, outcome: Outcome | None, seconds: float = 10.0, **more: Any) -> Trial:
+    """A trial with one attempt that ended in a way that suits its state."""
+    ended = None if outcome is None else 100.0 + seconds
+    attempt = Attempt(number, 1, "w-0", 100.0, 0.0, 20.0, "node", "cpu", ended, outcome, seconds if ended else 0.0)
+    return trial(number, state, attempts=[attempt], gpu_seconds=attempt.gpu_seconds, **more)
+
+
+def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: Store) -> None:
+    trials = [
+        worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8),
+        worked(1, State.FAILED, Outcome.FAILED, error_kind="diverged", error_text="first"),
+        worked(2, State.FAILED, Outcome.FAILED, error_kind="diverged", error_text="second"),
+        worked(3, State.RUNNING, None, value=0.1, resource=1.0),
+        worked(4, State.COMPLETE, Outcome.COMPLETE, value=0.7, role="confirm", repeats=0),
+    ]
+    record = save(store, trials, active_seconds=3600.0)
+    store.acquire(record.id, "me", 1000.0, 60.0)
+    with store.reading() as connection:
+        status = study_status(connection, only_study(connection), 1030.0)
+        later = study_status(connection, only_study(connection), 2000.0)
+    assert status.summary.state == "running"
+    assert status.summary.driver == "me"
+    assert status.summary.trials == {State.COMPLETE: 2, State.FAILED: 2, State.RUNNING: 1}
+    assert {(b.name, b.used, b.most) for b in status.budget} == {
+        ("trials", 4, 10),
+        ("gpu_seconds", 40.0, 1800.0),
+        ("wall_clock_seconds", 3630.0, 5400.0),
+        ("cost", 0.0, 5),
+    }
+    assert status.reserved_gpu_seconds == 20.0
+    assert status.trials_per_hour == pytest.approx(4 / (3630 / 3600))
+    assert [(r.trial, r.worker, r.node, r.resource) for r in status.running] == [(3, "w-0", "node", 1.0)]
+    assert [(f.kind, f.count, f.trial, f.text) for f in status.failures] == [("diverged", 2, 2, "second")]
+    assert later.summary.state == "abandoned"
+    assert later.summary.driver is None
+
+
+def test_studies_are_listed_newest_first_with_their_best(store: Store) -> None:
+    save(store, [trial(0, value=0.5), trial(1, State.QUEUED)], "old", created=1.0, state=StudyState.FINISHED)
+    save(store, [], "new", created=2.0, state=StudyState.INTERRUPTED)
+    with store.reading() as connection:
+        new, old = list_studies(connection, 0.0)
+    assert (new.head.name, new.state, new.best) == ("new", "interrupted", None)
+    assert old.best is not None
+    assert old.best.value == 0.5
+
+
+def test_an_unknown_study_names_the_nearest(store: Store) -> None:
+    save(store, [], "banking-intents")
+    with store.reading() as connection, pytest.raises(StudyNotFound) as caught:
+        find_study(connection, "banking-intent")
+    assert "Did you mean 'banking-intents'?" in str(caught.value)
+
+
+def test_one_trial_with_everything_known_of_it(store: Store) -> None:
+    one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)
+    for resource in (2.0, 1.0):
+        one.reports[resource] = Report(0, resource, 0.8, {"accuracy": 0.8, "loss": math.inf})
+    record = save(store, [one])
+    store.commit(record.id, Changes(decisions=[Decision(0, "prune", "behind", 1.0, [3, 4])]))
+    with store.reading() as connection:
+        detail = trial_detail(connection, only_study(connection), 0)
+        with pytest.raises(UserError, match="has no trial 1"):
+            trial_detail(connection, only_study(connection), 1)
+    assert [r["resource"] for r in detail.reports] == [1.0, 2.0]
+    assert detail.reports[0]["metrics"] == {"accuracy": 0.8, "loss": math.inf}
+    assert detail.attempts[0]["outcome"] == "complete"
+    assert detail.decisions[0]["against"] == [3, 4]
+
+
+# -------------------------------------------------------------------------------------------------------- frames
+
+
+def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> None:
+    one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8, params={"lr": 0.1, "value": "x", "acc": 7})
+    one.reports[1.0] = Report(0, 1.0, 0.8, {"acc": 0.8})
+    save(store, [one, trial(1, State.QUEUED, params={"lr": 0.2})])
+    with store.reading() as connection:
+        study = only_study(connection)
+        trials, reports, attempts = (make(connection, study) for make in (trials_frame, reports_frame, attempts_frame))
+    assert list(trials["lr"]) == [0.1, 0.2]
+    assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [0.8, "x", 7, 0.8]
+    assert reports[["trial", "resource", "acc"]].to_numpy().tolist() == [[0, 1.0, 0.8]]
+    assert attempts[["trial", "number", "worker"]].to_numpy().tolist() == [[0, 1, "w-0"]]
+
+
+# ---------------------------------------------------------------------------------------------------- invariants
+
+
+def test_a_study_as_a_driver_leaves_it_has_no_violations(store: Store) -> None:
+    trials = [
+        worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8),
+        worked(1, State.FAILED, Outcome.LOST, error_kind="lost"),
+        worked(2, State.RUNNING, None),
+        worked(3, State.PRUNED, Outcome.PAUSED),
+        worked(4, State.QUEUED, Outcome.INTERRUPTED),
+        worked(5, State.COMPLETE, Outcome.COMPLETE, value=0.7, role="confirm", repeats=0),
+        trial(6, State.QUEUED, resource=0.0),
+    ]
+    trials[0].reports[3.0] = Report(0, 3.0, 0.8, {})
+    save(store, trials)
+    with store.reading() as connection:
+        assert violations(connection) == []
+
+
+def _second_life(one: Trial) -> None:
+    one.attempts.append(Attempt(one.number, 2, "w-1", 100.0))
+
+
+def _gap(one: Trial) -> None:
+    one.attempts[0].number = 2
+
+
+def _early_report(one: Trial) -> None:
+    one.reports[4.0] = Report(one.number, 4.0, 0.0, {})
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (_second_life, "it is complete and has 1 live attempts"),
+        (_gap, "1 attempts have numbers from 2 to 2"),
+        (_early_report, "it has a report at 4, but trained to 3 only"),
+        (lambda one: setattr(one, "gpu_seconds", 11.0), "it is charged 11 GPU-seconds, its attempts took 10"),
+        (lambda one: setattr(one, "state", State.RUNNING), "it is running and has 0 live attempts"),
+        (lambda one: setattr(one, "state", State.PAUSED), "it is paused, but its last attempt ended complete"),
+        (lambda one: setattr(one, "value", None), "it is complete, but has no value"),
+        (lambda one: setattr(one, "repeats", 0), "it repeats trial 0, which is not another trial"),
+        (lambda one: setattr(one.attempts[0], "ended", 1.0), "the times of attempt 1 do not agree"),
+    ],
+)
+def test_harm_to_a_trial_is_found(store: Store, harm: Callable[[Trial], None], told: str) -> None:
+    one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)
+    harm(one)
+    save(store, [one, worked(1, State.COMPLETE, Outcome.COMPLETE, value=0.8)])
+    save(store, [worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)], "unharmed")
+    with store.reading() as connection:
+        found = violations(connection)
+        assert violations(connection, find_study(connection, "unharmed")) == []
+    assert any(told in v.what for v in found)
+    assert {(v.study, v.trial) for v in found} == {("s", 0)}
+
+
+def test_a_missing_trial_number_is_found(store: Store) -> None:
+    record = save(store, [trial(0, value=1.0)])
+    store.commit(record.id, Changes(trials=[trial(2, value=1.0)]))
+    with store.reading() as connection:
+        (found,) = violations(connection)
+    assert str(found) == "s: 2 trials have numbers from 0 to 2: some are missing"

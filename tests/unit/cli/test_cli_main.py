@@ -1,0 +1,149 @@
+"""The program as a whole: exit codes, errors, and a start that loads nothing heavy."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpsearch.store.store import Store
+
+Run = Callable[..., Any]
+
+HEAVY = ["torch", "ray", "optuna", "pandas", "sqlalchemy", "transformers", "scipy", "numpy", "yaml", "pydantic"]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import json, sys\nfrom hpsearch.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        f"print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Hyperparameter search" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+COMMANDS = [
+    *("init", "check", "run", "resume", "stop", "ls", "status", "best", "trials", "show", "export", "dashboard", "rm"),
+    *("db upgrade", "db check"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(run: Run, command: str) -> None:
+    said = run(*command.split(), "--help")
+    assert said.code == 0
+    assert "Usage: hpsearch" in said.out
+
+
+def test_an_unknown_option_is_the_users_mistake(run: Run) -> None:
+    assert run("best", "--tops", "3").code == 2
+
+
+def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_url: str) -> None:
+    said = run("ls")
+    assert said.code == 3
+    assert said.out == ""
+    assert "--storage" in said.err
+    assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
+
+
+def test_an_unknown_study_is_the_users_mistake(run: Run, flowers: str) -> None:
+    said = run("best", "flower")
+    assert said.code == 2
+    assert "Did you mean 'flowers'?" in said.err
+
+
+def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) -> None:
+    said = run("trials", flowers, "--where", "lr <")
+    assert said.code == 2
+    assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
+
+
+def test_a_bug_keeps_its_traceback(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hpsearch.cli.best.best_trials", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run("best", flowers)
+
+
+def test_an_interruption_ends_with_130(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpsearch.cli.best.best_trials", interrupted)
+    assert run("best", flowers).code == 130
+
+
+def test_the_number_of_workers_is_checked_before_anything_starts(run: Run) -> None:
+    said = run("run", "study.yaml", "--workers", "many")
+    assert said.code == 2
+    assert "--workers many" in said.err
+
+
+def test_stop_says_when_nobody_drives_the_study(run: Run, flowers: str) -> None:
+    said = run("stop", flowers)
+    assert said.code == 0
+    assert "nothing to stop" in said.err
+
+
+def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        lease = store.acquire(store.find_study(flowers).id, "host:123", time.time(), 3600.0)
+        said = run("stop", flowers)
+        assert "host:123" in said.err
+        assert store.renew(lease, time.time(), 3600.0), "the driver learns of it"
+
+
+def test_rm_asks_for_yes(run: Run, flowers: str) -> None:
+    said = run("rm", flowers)
+    assert said.code == 2
+    assert f"hpsearch rm {flowers} --yes" in said.err
+    assert run("status", flowers).code == 0
+
+
+def test_rm_removes_a_study(run: Run, flowers: str) -> None:
+    assert run("rm", flowers, "--yes").code == 0
+    assert run("status", flowers).code == 2
+    assert json.loads(run("ls", "--format", "json").out) == []
+
+
+def test_rm_leaves_a_study_that_is_driven(run: Run, flowers: str, sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.acquire(store.find_study(flowers).id, "host:123", time.time(), 3600.0)
+    said = run("rm", flowers, "--yes")
+    assert said.code == 4
+    assert "host:123" in said.err
+    assert run("status", flowers).code == 0
+
+
+def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str) -> None:
+    assert run("db", "check").code == 0
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("UPDATE trials SET gpu_seconds = 31 WHERE number = 2")
+    said = run("db", "check", flowers)
+    assert said.code == 2
+    assert "flowers, trial 2: it is charged 31 GPU-seconds" in said.err
+
+
+def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:
+    assert run("db", "upgrade").code == 0
+    assert json.loads(run("ls", "--format", "json").out) == []
+    assert "already" in run("db", "upgrade").err
+
+
+def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
+    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
+    said = run("dashboard")
+    assert said.code == 2
+    assert "pip install 'hpsearch[dashboard]'" in said.err

@@ -1,0 +1,197 @@
+"""The commands that read a database: results on stdout alone, in the format asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from hpsearch.lifecycle import State
+from hpsearch.records import Trial
+
+Run = Callable[..., Any]
+Save = Callable[..., None]
+
+
+BEST_KEYS = [
+    *("study", "number", "state", "value", "params", "resource", "seed", "gpu_seconds", "cost", "checkpoint"),
+    *("confirmed", "tied"),
+]
+
+
+def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run: Run, flowers: str) -> None:
+    said = run("best", flowers, "--top", "2", "--format", "json")
+    first, second = json.loads(said.out)
+    assert list(first) == BEST_KEYS
+    assert (first["study"], first["number"], first["state"], first["value"]) == ("flowers", 2, "complete", 0.9)
+    assert first["params"] == {"lr": 0.01, "opt": "lion"}
+    assert (first["seed"], first["gpu_seconds"], first["checkpoint"], first["cost"]) == (
+        102,
+        30.0,
+        "/checkpoints/2",
+        None,
+    )
+    assert list(first["confirmed"]) == ["mean", "low", "high", "runs"]
+    assert first["confirmed"]["mean"] == pytest.approx(0.87)
+    assert first["confirmed"]["runs"] == 2
+    assert second["confirmed"] is None
+    assert said.code == 0
+    assert said.err == ""
+
+
+def test_best_as_yaml_is_what_trains_the_configuration_again(run: Run, flowers: str) -> None:
+    assert yaml.safe_load(run("best", flowers, "--format", "yaml").out) == {
+        "task": {
+            "kind": "text_classification",
+            "train": "/studies/data/train.csv",
+            "test": "/studies/test.csv",
+            "text": "text",
+            "label": "label",
+            "model": "tiny",
+        },
+        "settings": {"schedule": "cosine", "batch_size": 8, "lr": 0.01, "opt": "lion"},
+        "budget": {"per_trial": {"epochs": 3}},
+        "seed": 102,
+    }
+
+
+def test_several_best_as_yaml_are_a_stream_of_documents(run: Run, flowers: str) -> None:
+    documents = list(yaml.safe_load_all(run("best", flowers, "--top", "2", "--format", "yaml").out))
+    assert [d["settings"]["lr"] for d in documents] == [0.01, 0.1]
+
+
+def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(run: Run, save: Save, flowers: str) -> None:
+    save("asked", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)], spec="")
+    said = run("best", "asked", "--format", "yaml")
+    assert said.code == 2
+    assert "--format json" in said.err
+
+
+def test_best_as_a_table_names_the_parameters_and_the_interval(run: Run, flowers: str) -> None:
+    head, first, *_ = run("best", flowers, "--top", "2").out.splitlines()
+    assert head.split()[-2:] == ["lr", "opt"]
+    assert "0.87 ± " in first
+    assert "(2 runs)" in first
+
+
+def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run: Run, flowers: str) -> None:
+    said = run("best", "--format", "json")
+    assert json.loads(said.out)[0]["study"] == flowers
+    assert said.err == "study flowers\n"
+
+
+def test_without_a_name_one_of_several_studies_must_be_named(run: Run, flowers: str, save: Save) -> None:
+    save("trees", [])
+    said = run("status")
+    assert said.code == 2
+    assert "flowers" in said.err
+    assert "trees" in said.err
+
+
+def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
+    said = run("trials", flowers, "--where", "lr < 0.5 and role = 'search'", "--sort", "lr", "--format", "json")
+    assert [row["number"] for row in json.loads(said.out)] == [2, 0]
+
+
+def test_trials_top_are_those_with_the_best_values(run: Run, flowers: str) -> None:
+    said = run("trials", flowers, "--top", "2", "--format", "csv")
+    assert [row["number"] for row in csv.DictReader(io.StringIO(said.out))] == ["3", "2"]
+
+
+def test_numbers_that_json_does_not_know_are_null(run: Run, flowers: str) -> None:
+    rows = json.loads(run("trials", flowers, "--where", "number = 1", "--format", "json").out)
+    assert rows[0]["metrics"] == {"accuracy": None, "loss": 0.5}
+
+
+def test_show_tells_a_trials_story(run: Run, flowers: str) -> None:
+    text = run("show", flowers, "1").out
+    for told in ("diverged: loss is nan", "worker-0", "opt", "lion", "budget used"):
+        assert told in text
+    tree = json.loads(run("show", flowers, "1", "--format", "json").out)
+    assert tree["attempts"][0]["outcome"] == "failed"
+    assert [r["resource"] for r in tree["reports"]] == [3.0]
+    assert yaml.safe_load(run("show", flowers, "1", "--format", "yaml").out) == tree
+
+
+def test_show_finds_the_only_study_from_a_number_alone(run: Run, flowers: str) -> None:
+    assert json.loads(run("show", "2", "--format", "json").out)["number"] == 2
+
+
+@pytest.mark.parametrize("words", [["flowers"], ["flowers", "two"], ["a", "b", "3"]])
+def test_show_takes_a_study_and_a_number(run: Run, flowers: str, words: list[str]) -> None:
+    said = run("show", *words)
+    assert said.code == 2
+    assert "hpsearch show NAME 7" in said.err
+
+
+def test_status_tells_what_is_used_and_what_failed(run: Run, flowers: str) -> None:
+    text = run("status", flowers).out
+    for told in ("1 pruned", "4 complete", "finished: budget used", "4 trials of 5", "diverged", "loss is nan"):
+        assert told in text
+    found = json.loads(run("status", flowers, "--format", "json").out)
+    assert found["budget"]["gpu_seconds"] == {"used": 180.0, "limit": 3600}
+    assert found["best"]["number"] == 2
+
+
+def test_ls_lists_every_study(run: Run, flowers: str, save: Save) -> None:
+    save("trees", [])
+    assert {row["study"] for row in json.loads(run("ls", "--format", "json").out)} == {"flowers", "trees"}
+    assert "trees" in run("ls").out
+
+
+def test_tables_that_are_piped_are_plain_lines(run: Run, flowers: str) -> None:
+    for command in (["ls"], ["status"], ["best"], ["trials"], ["show", "0"]):
+        text = run(*command).out
+        assert "\x1b" not in text
+        assert not set(text) & set("─│┃━╭")
+        assert all(line == line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_has_a_column_for_each_name(run: Run, flowers: str, tmp_path: Path, ending: str) -> None:
+    to = tmp_path / f"trials.{ending}"
+    said = run("export", flowers, "--to", str(to))
+    frame = pd.read_csv(to) if ending == "csv" else pd.read_parquet(to)
+    assert said.code == 0
+    assert said.out == ""
+    assert list(frame["lr"]) == [0.1, 0.9, 0.01, 0.5, 0.01, 0.01]
+    assert frame.loc[0, "accuracy"] == 0.7
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_parameter_of_several_types_is_exported_as_text(run: Run, save: Save, tmp_path: Path) -> None:
+    values = [1, "auto", True, None, 2.5]
+    save("mixed", [Trial(n, State.QUEUED, {"x": x, "y": n}) for n, x in enumerate(values)])
+    assert run("export", "--to", str(tmp_path / "t.parquet")).code == 0
+    frame = pd.read_parquet(tmp_path / "t.parquet")
+    assert frame["x"].fillna("absent").tolist() == ["1", "auto", "true", "absent", "2.5"]
+    assert frame["y"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("what", ["reports", "attempts"])
+def test_reports_and_attempts_are_exported_too(run: Run, flowers: str, tmp_path: Path, what: str) -> None:
+    run("export", flowers, "--to", str(tmp_path / "parts.csv"), "--what", what)
+    assert list(pd.read_csv(tmp_path / "parts.csv")["trial"]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_export_replaces_a_file_only_when_forced(run: Run, flowers: str, tmp_path: Path) -> None:
+    to = tmp_path / "mine.csv"
+    to.write_text("precious")
+    said = run("export", flowers, "--to", str(to))
+    assert said.code == 2
+    assert "--force" in said.err
+    assert to.read_text() == "precious"
+    assert run("export", flowers, "--to", str(to), "--force").code == 0
+    assert to.read_text() != "precious"
+
+
+@pytest.mark.parametrize("to", ["trials.xlsx", "missing/trials.csv"])
+def test_an_export_that_cannot_be_written_is_the_users_mistake(run: Run, flowers: str, tmp_path: Path, to: str) -> None:
+    assert run("export", flowers, "--to", str(tmp_path / to)).code == 2
