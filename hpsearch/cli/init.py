@@ -41,7 +41,7 @@ def init(path: Path, kind: str, train: Path | None, text: str | None, label: str
     path = path / "study.yaml" if path.is_dir() else path
     if kind not in KINDS:
         raise UserError(f"there is no starter for tasks of the kind {kind!r}", f"use one of {', '.join(KINDS)}")
-    if kind == "function" and not (train is text is label is None):
+    if kind == "function" and any(option is not None for option in (train, text, label)):
         raise UserError("--train, --text and --label are for text_classification", "your own function reads its data")
     content = FUNCTION if kind == "function" else _text_classification(path, train, text, label)
     try:
@@ -59,7 +59,7 @@ def _text_classification(path: Path, train: Path | None, text: str | None, label
     written = "train.csv"
     if train is not None:
         columns = _columns(train, text, label)
-        written = os.path.relpath(train, path.resolve().parent)
+        written = os.path.relpath(train.resolve(), path.resolve().parent)
     return TEXT_CLASSIFICATION.format(
         train=_quoted(written), text=_quoted(columns["text"]), label=_quoted(columns["label"])
     )

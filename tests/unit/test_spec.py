@@ -1,0 +1,238 @@
+"""The study file: what it becomes, and how every mistake in it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpsearch.errors import SpecError, UserError
+from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, StudySpec
+from hpsearch.spec_file import load, parse
+from trials.contract import Unit
+
+GOOD = """\
+study: banking-intents
+seed: 7
+task:
+  kind: text_classification
+  train: data/train.csv
+  validation: 0.15
+  text: text
+  label: category
+  model: {scratch: {layers: 2, width: 64}}
+settings:
+  schedule: cosine
+  max_grad_norm: 1.0
+space:
+  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}
+  batch_size: {type: categorical, choices: [16, 32, 64]}
+  optimizer: {type: categorical, choices: [adamw, sgd]}
+  momentum: {type: float, low: 0.5, high: 0.9, when: {optimizer: sgd}}
+  freeze_layers: {type: int, low: 0, high: 4}
+objective: {metric: accuracy, direction: maximize}
+budget:
+  trials: 40
+  gpu_hours: 1.5
+  wall_clock: 1h30m
+  per_trial: {epochs: 3}
+search:
+  sampler: tpe
+  pruner: {kind: promotion, eta: 3}
+  confirm: {top: 3, seeds: 2}
+resources: {workers: auto, cpu: 1, gpu: 0.5}
+enqueue:
+  - {learning_rate: 5.0e-4, batch_size: 32}
+"""
+
+
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        parse(text, base=Path())
+    return caught.value.problems
+
+
+def parsed_or_problems(text: str) -> StudySpec | list[str]:
+    try:
+        return parse(text, base=Path())
+    except SpecError as error:
+        return error.problems
+
+
+def changed(*replacements: tuple[str, str]) -> str:
+    text = GOOD
+    for old, new in replacements:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+# --------------------------------------------------------------------------------------------- what is right
+
+
+def test_a_study_file_becomes_frozen_objects() -> None:
+    spec = parse(GOOD, base=Path("/somewhere"))
+    assert (spec.study, spec.seed, spec.base, spec.text) == ("banking-intents", 7, Path("/somewhere"), GOOD)
+    assert spec.task["train"] == "data/train.csv"
+    assert isinstance(spec.space["learning_rate"], FloatParameter)
+    assert isinstance(spec.space["batch_size"], CategoricalParameter)
+    assert isinstance(spec.space["freeze_layers"], IntParameter)
+    assert spec.space["momentum"].when == {"optimizer": ("sgd",)}
+    assert spec.budget.wall_clock_s == 5400
+    assert (spec.budget.per_trial.unit, spec.budget.per_trial.total) == (Unit.EPOCHS, 3)
+    assert (spec.search.sampler.kind, spec.search.pruner.arguments) == ("tpe", {"eta": 3})
+    assert spec.search.confirm is not None
+    assert spec.search.confirm.seeds == 2
+    assert spec.resources.gpu == 0.5
+    assert spec.enqueue == [{"learning_rate": 5.0e-4, "batch_size": 32}]
+    with pytest.raises(ValueError, match="frozen"):
+        spec.seed = 8  # type: ignore[misc]
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    text = changed(
+        ("search:\n  sampler: tpe\n  pruner: {kind: promotion, eta: 3}\n  confirm: {top: 3, seeds: 2}\n", "")
+    )
+    spec = parse(text.replace("resources: {workers: auto, cpu: 1, gpu: 0.5}\n", "resources:\n"), base=Path())
+    assert (spec.search.sampler.kind, spec.search.pruner.kind, spec.search.confirm) == ("tpe", "promotion", None)
+    assert (spec.resources.workers, spec.resources.cpu, spec.resources.gpu) == ("auto", 1, "auto")
+    assert (spec.resources.retries, spec.resources.report_deadline_s, spec.checkpoints) == (2, 1800, None)
+
+
+def test_own_training_code_takes_any_setting_and_metric() -> None:
+    text = """
+study: own
+task: {kind: "my_code:train"}
+settings: {anything: [1, {goes: here}]}
+space: {x: {type: float, low: -1, high: 1}}
+objective: {metric: whatever, direction: minimize}
+budget: {trials: 3, per_trial: {steps: 10}}
+"""
+    assert parse(text, base=Path()).settings == {"anything": [1, {"goes": "here"}]}
+
+
+def test_anchors_and_merges_can_be_used() -> None:
+    text = changed(
+        ("high: 1.0e-3, log: true}", "high: 1.0e-3, log: true}\n  weight_decay: {<<: *wide, high: 0.1}"),
+        ("learning_rate: {type", "learning_rate: &wide {type"),
+    )
+    assert parse(text, base=Path()).space["weight_decay"] == FloatParameter(type="float", low=1e-5, high=0.1, log=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("2h", 7200),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        ("45s", 45),
+        ("1d", 86400),
+        ("0.5h", 1800),
+        ("12", 12),
+        ("2.5", 2.5),
+    ],
+)
+def test_durations_are_seconds(written: str, seconds: float) -> None:
+    assert parse(changed(("1h30m", written)), base=Path()).budget.wall_clock_s == seconds
+
+
+# ----------------------------------------------------------------------------------------------------- files
+
+
+def test_a_study_file_is_loaded_with_its_folder_as_base(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "study.yaml"
+    (tmp_path / "deep" / "data").mkdir(parents=True)
+    rows = "\n".join(f"some words {i},{i % 2}" for i in range(40))
+    (tmp_path / "deep" / "data" / "train.csv").write_text(f"text,category\n{rows}\n")
+    file.write_text("\ufeff" + GOOD, encoding="utf-8")
+    assert load(file).base == tmp_path / "deep"
+
+
+def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(GOOD)
+    with pytest.raises(SpecError, match=r"mine\.yaml:5: task\.train: .*train\.csv"):
+        load(file)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.csv").write_text("text,kategory\na,b\nc,d\n")
+    with pytest.raises(SpecError, match=r"mine\.yaml:8: task\.label: .*'category'.*kategory"):
+        load(file)
+    assert load(file, inspect_data=False).study == "banking-intents"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "study.yaml:1: is empty; write a study file with: hpsearch init"),
+        (b"# nothing\n", "study.yaml:1: is empty"),
+        (b"- a\n- b\n", "study.yaml:1: must be a mapping that starts with study:"),
+        (b"study: caf\xe9\n", "study.yaml:1: is not UTF-8 text"),
+        (b"study: a\x00b\n", "holds the control character"),
+        (b"study: " + b"[" * 3000, "is nested too deeply"),
+        (b"a: &a [*a]\n", "holds itself"),
+        (b"seed: " + b"9" * 5000, "is no number this program can hold"),
+    ],
+)
+def test_a_file_that_is_no_study_file_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_bytes(content)
+    with pytest.raises(SpecError) as caught:
+        load(file)
+    assert told in str(caught.value)
+
+
+def test_aliases_that_stand_for_billions_are_refused() -> None:
+    layers = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
+    assert any("more than 100000 values" in problem for problem in problems_of(f"a0: &a0 [x]\n{layers}"))
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such study file"):
+        load(tmp_path / "none.yaml")
+    with pytest.raises(UserError, match="is a folder"):
+        load(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ properties
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["tpe", "2h", "1e-4"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def damaged_files(draw: st.DrawFn) -> str:
+    """The good study file with a few of its values replaced by anything at all."""
+    document = yaml.safe_load(GOOD)
+    for _ in range(draw(st.integers(1, 3))):
+        at = document
+        key = draw(st.sampled_from(sorted(at)))
+        while isinstance(at[key], dict) and at[key] and draw(st.booleans()):
+            at = at[key]
+            key = draw(st.sampled_from(sorted(at)))
+        at[key] = draw(_VALUES)
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(damaged_files())
+def test_a_damaged_file_parses_or_is_refused_with_problems(text: str) -> None:
+    verdict = parsed_or_problems(text)
+    assert isinstance(verdict, StudySpec) or verdict
+    assert isinstance(verdict, StudySpec) or all(problem.startswith("study.yaml:") for problem in verdict)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é"), max_size=40))
+def test_any_text_parses_or_is_refused_with_problems(text: str) -> None:
+    assert problems_of(text)
