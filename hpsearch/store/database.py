@@ -54,7 +54,7 @@ class Database:
             try:
                 yield self._connection
             finally:
-                if self._connection.invalidated:
+                if self._connection is not None and self._connection.invalidated:
                     self.close()
 
     @contextmanager
@@ -127,6 +127,10 @@ def _connect(url: URL) -> Connection:
         connect_args=settings,
     )
     connection = engine.connect()
-    for statement in session:
-        connection.exec_driver_sql(statement)
+    try:
+        for statement in session:
+            connection.exec_driver_sql(statement)
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -53,22 +53,8 @@ def assert_same(loaded: History, expected: History) -> None:
     assert loaded.trials == expected.trials
 
 
-def test_everything_about_a_study_comes_back(store: Store) -> None:
-    study = StudyRecord(
-        id=0,
-        name="päper-7",
-        spec="study: päper\n# ☃\n",
-        directions=("minimize", "maximize"),
-        state=StudyState.INTERRUPTED,
-        reason="stopped by hand",
-        created=1753900000.123456,
-        ended=1753900001.5,
-        active_seconds=12.25,
-        user_attrs={"z": 1, "a": [1, {"deep": None}], NASTY: NASTY},
-        system_attrs={"$float": "not a float", "big": 10**40, "inf": -math.inf, "on": True},
-    )
-    history = History(store.create_study(study))
-    trial = Trial(
+def a_trial_with_every_field() -> Trial:
+    return Trial(
         number=0,
         state=State.PAUSED,
         params={"zeta": 1e23, "alpha": -0.0, "kind": "adam", "none": None, "flag": False, "n": 2**60, "top": math.inf},
@@ -96,7 +82,24 @@ def test_everything_about_a_study_comes_back(store: Store) -> None:
         user_attrs={"nested": {"$text": ["\0"]}},
         system_attrs={"half": "\ud800"},
     )
-    history.add_trial(trial)
+
+
+def test_everything_about_a_study_comes_back(store: Store) -> None:
+    study = StudyRecord(
+        id=0,
+        name="päper-7",
+        spec="study: päper\n# ☃\n",
+        directions=("minimize", "maximize"),
+        state=StudyState.INTERRUPTED,
+        reason="stopped by hand",
+        created=1753900000.123456,
+        ended=1753900001.5,
+        active_seconds=12.25,
+        user_attrs={"z": 1, "a": [1, {"deep": None}], NASTY: NASTY},
+        system_attrs={"$float": "not a float", "big": 10**40, "inf": -math.inf, "on": True},
+    )
+    history = History(store.create_study(study))
+    history.add_trial(a_trial_with_every_field())
     history.add_attempt(
         Attempt(
             trial=0,
