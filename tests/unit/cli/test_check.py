@@ -1,0 +1,188 @@
+"""`hpsearch check`: what it finds, what it leaves alone, and the plan it prints."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpsearch.cli.check import check
+from hpsearch.errors import ClusterUnreachable, SpecError, StoreUnreachable, UserError
+from hpsearch.records import StudyRecord
+from hpsearch.spec import Resources
+from hpsearch.store.store import Store
+from hpsearch.views.plan import Machine, fitting_workers
+
+STUDY = """\
+study: films
+task:
+  kind: text_classification
+  train: train.csv
+  validation: 0.2
+  text: text
+  label: label
+  model: {scratch: {layers: 1, width: 16, vocabulary: 60}}
+settings: {max_length: 16}
+space:
+  learning_rate: {type: float, low: 1.0e-4, high: 1.0e-2, log: true}
+  batch_size: {type: categorical, choices: [4, 8]}
+  optimizer: {type: categorical, choices: [adamw, sgd]}
+  momentum: {type: float, low: 0.5, high: 0.9, when: {optimizer: sgd}}
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 12, gpu_hours: 0.5, wall_clock: 2h, per_trial: {epochs: 3}}
+"""
+
+OWN = """\
+study: own
+task: {kind: "CODE:train"}
+space: {x: {type: float, low: 0, high: 1}}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 5, per_trial: {steps: 100}}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study file with its data."""
+    rows = "".join(f"a {'good' if i % 2 else 'bad'} film {'indeed ' * (i % 5)},{i % 2}\n" for i in range(40))
+    (tmp_path / "train.csv").write_text(f"text,label\n{rows}")
+    file = tmp_path / "study.yaml"
+    file.write_text(STUDY)
+    return file
+
+
+def database(folder: Path) -> str:
+    return f"sqlite:///{folder / 'studies.db'}"
+
+
+def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(study, database(tmp_path), None)
+    out, err = capsys.readouterr()
+    assert "no mistakes found" in err
+    for told in (
+        "maximize accuracy",
+        "0.3333, 1, 3 epochs",
+        "12 trials of 3 epochs = 36 epochs",
+        "at most 0.5 hours",
+        "at most 2 h",
+        "epochs times 10",
+        "parameters",
+        "on the longest batch",
+        "0.0001 to 0.01",
+        "'adamw', 'sgd'",
+        "optimizer is 'sgd'",
+    ):
+        assert told in out, told
+
+
+def test_nothing_is_written(study: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    check(study, database(tmp_path), None)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY.replace("label: label", "label: lable").replace("batch_size:", "batch_sise:"))
+    with pytest.raises(SpecError) as caught:
+        check(study, database(tmp_path), None)
+    places = [problem.split(": ")[:2] for problem in caught.value.problems]
+    assert places == [["study.yaml:7", "task.label"], ["study.yaml:12", "space.batch_sise"]]
+
+
+def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY.replace("settings: {max_length: 16}", "settings: {max_length: 16, monitor: acuracy}"))
+    with pytest.raises(SpecError, match=r"study\.yaml:9: settings\.monitor: .*did you mean accuracy"):
+        check(study, database(tmp_path), None)
+
+
+@pytest.mark.parametrize(
+    ("storage", "error", "told"),
+    [
+        ("sqlite:////nowhere/at/all/x.db", StoreUnreachable, "the folder /nowhere/at/all does not exist"),
+        ("mysql://user:secret@host/x", UserError, "mysql are not supported"),
+        ("postgresql://user:secret@127.0.0.1:1/x", StoreUnreachable, r"user:\*\*\*@127.0.0.1:1/x"),
+        ("sqlite://", UserError, "in memory"),
+        ("nonsense", UserError, "not given as a database URL"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told(study: Path, storage: str, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told) as caught:
+        check(study, storage, None)
+    assert "secret" not in str(caught.value)
+
+
+def test_another_programs_database_is_refused_and_left_alone(study: Path, tmp_path: Path) -> None:
+    file = tmp_path / "studies.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = file.read_bytes()
+    with pytest.raises(StoreUnreachable, match="belongs to another program"):
+        check(study, database(tmp_path), None)
+    assert file.read_bytes() == before
+
+
+def test_a_name_that_is_taken_is_mentioned(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.open(database(tmp_path))
+    store.create_study(StudyRecord(id=0, name="films", spec=STUDY))
+    store.close()
+    check(study, database(tmp_path), None)
+    assert "study films is already in the database" in capsys.readouterr().err
+
+
+def test_an_empty_database_is_good(study: Path, new_postgresql_url: Callable[[], str]) -> None:
+    check(study, new_postgresql_url(), None)
+
+
+def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: nothing answers
+        with pytest.raises(ClusterUnreachable, match="no cluster answers at"):
+            check(study, database(tmp_path), f"ray://127.0.0.1:{taken.getsockname()[1]}")
+    with pytest.raises(UserError, match="names no host and port"):
+        check(study, database(tmp_path), "somewhere")
+
+
+def test_a_cluster_that_answers_is_where_workers_run(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check(study, database(tmp_path), f"127.0.0.1:{server.getsockname()[1]}")
+    assert "as many as fit, on the cluster" in capsys.readouterr().out
+
+
+def test_own_training_code_is_imported_but_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "checked_code.py").write_text("def train(params, trial):\n    raise SystemExit('ran')\n")
+    file = tmp_path / "study.yaml"
+    file.write_text(OWN.replace("CODE", "checked_code"))
+    check(file, database(tmp_path), None)
+    assert "5 trials of 100 steps = 500 steps" in capsys.readouterr().out
+    file.write_text(OWN.replace("CODE:train", "checked_code:trian"))
+    with pytest.raises(SpecError, match=r"study\.yaml:2: task\.kind: .*trian"):
+        check(file, database(tmp_path), None)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gpu", "machine", "workers"),
+    [
+        (1, "auto", Machine(8, 0), 8),
+        (2, "auto", Machine(9, 0), 4),
+        (1, "auto", Machine(8, 2), 2),
+        (1, 0, Machine(8, 2), 8),
+        (1, 0.25, Machine(16, 2), 8),
+        (1, 0.3, Machine(16, 2), 6),
+        (1, 2, Machine(16, 4), 2),
+        (4, 1, Machine(2, 1), 0),
+        (1, 1, Machine(2, 0), 0),
+        (0.1, 0, Machine(1, 0), 10),
+    ],
+)
+def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(
+    cpu: float, gpu: float | str, machine: Machine, workers: int
+) -> None:
+    assert fitting_workers(Resources(cpu=cpu, gpu=gpu), machine) == workers

@@ -1,0 +1,109 @@
+"""`hpsearch init`: the study file to start from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hpsearch.cli.init import init
+from hpsearch.errors import UserError
+from hpsearch.spec_file import load
+
+
+def write(path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None) -> None:
+    init(path, kind, train, options.get("text"), options.get("label"), force=False)
+
+
+@pytest.mark.parametrize("kind", ["text_classification", "function"])
+def test_the_starter_passes_the_parser(tmp_path: Path, kind: str) -> None:
+    write(tmp_path / "mine.yaml", kind)
+    spec = load(tmp_path / "mine.yaml", inspect_data=False)
+    assert spec.study == "my-study"
+    assert spec.space["learning_rate"].type == "float"
+
+
+def test_the_starters_comments_are_right_too(tmp_path: Path) -> None:
+    write(tmp_path / "mine.yaml")
+    text = (tmp_path / "mine.yaml").read_text()
+    for commented in ("# test:", "# gpu_hours:", "# wall_clock:"):
+        text = text.replace(commented, commented[2:])
+    text = text.replace("  # momentum:", "  optimizer: {type: categorical, choices: [sgd, adamw]}\n  momentum:")
+    (tmp_path / "mine.yaml").write_text(text)
+    spec = load(tmp_path / "mine.yaml", inspect_data=False)
+    assert spec.budget.wall_clock_s == 7200
+    assert spec.space["momentum"].when == {"optimizer": ("sgd",)}
+
+
+def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    assert f"hpsearch check {tmp_path / 'study.yaml'}" in capsys.readouterr().err
+    (tmp_path / "study.yaml").write_text("precious")
+    with pytest.raises(UserError, match="is there already"):
+        write(tmp_path)
+    assert (tmp_path / "study.yaml").read_text() == "precious"
+    init(tmp_path, "function", None, None, None, force=True)
+    assert load(tmp_path / "study.yaml", inspect_data=False).task["kind"] == "train:train"
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "label"),
+    [
+        ("text,label", "text", "label"),
+        ("id,Sentence,Category", "Sentence", "Category"),
+        ("id,what it says,x", "what it says", "x"),
+        ("id,'on',no", "'on'", "no"),
+        ("id,a: b,c #d", "a: b", "c #d"),
+        ("id,Größe 😀,-", "Größe 😀", "-"),
+        ("id,{text},1e-4", "{text}", "1e-4"),
+    ],
+)
+def test_columns_are_guessed_from_a_csv_file(tmp_path: Path, header: str, text: str, label: str) -> None:
+    names = header.split(",")
+    rows = [[str(i), f"some words of number {i}", "yes" if i % 2 else "no"][-len(names) :] for i in range(40)]
+    data = tmp_path / "data" / "train.csv"
+    data.parent.mkdir()
+    data.write_text("\n".join([header, *map(",".join, rows)]) + "\n", encoding="utf-8")
+    write(tmp_path / "study.yaml", train=data)
+    spec = load(tmp_path / "study.yaml")
+    assert (spec.task["text"], spec.task["label"]) == (text, label)
+    assert spec.task["train"] == os.path.join("data", "train.csv")  # noqa: PTH118 - as the file writes it
+
+
+def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,title,label,topic\n")
+    write(tmp_path / "study.yaml", train=tmp_path / "train.csv", text="title", label="topic")
+    spec = load(tmp_path / "study.yaml", inspect_data=False)
+    assert (spec.task["text"], spec.task["label"]) == ("title", "topic")
+    write(tmp_path / "other.yaml", train=tmp_path / "train.csv", label="topic")
+    assert load(tmp_path / "other.yaml", inspect_data=False).task["text"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("train.csv", b"", "is empty"),
+        ("train.csv", b"alone\nx\n", "has too few columns: alone"),
+        ("train.csv", b"t\xe9xt,label\n", "is no CSV file in UTF-8"),
+        ("train.parquet", b"PAR1", "its columns are not guessed"),
+    ],
+)
+def test_data_that_does_not_tell_its_columns_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=told):
+        write(tmp_path / "study.yaml", train=tmp_path / name)
+    assert not (tmp_path / "study.yaml").exists()
+
+
+def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        write(tmp_path / "study.yaml", train=tmp_path / "none.csv")
+    with pytest.raises(UserError, match="no starter for tasks of the kind 'images'"):
+        write(tmp_path / "study.yaml", "images")
+    with pytest.raises(UserError, match="are for text_classification"):
+        write(tmp_path / "study.yaml", "function", text="text")
+    with pytest.raises(UserError, match="cannot be written"):
+        write(tmp_path / "no" / "folder" / "study.yaml")
