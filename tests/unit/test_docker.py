@@ -137,7 +137,7 @@ def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
 def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume() -> None:
     checkpoints = [name for name, service in SERVICES.items() if "checkpoints:/checkpoints" in service["volumes"]]
     assert {"driver", "ray-worker"} <= set(checkpoints)
-    assert "/checkpoints" in SERVICES["driver"]["entrypoint"][2]
+    assert SERVICES["driver"]["command"][-2:] == ["--checkpoints", "/checkpoints"]
     assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
 
 
@@ -181,18 +181,24 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
         fake.write_text(f'#!/bin/sh\necho "{program} $*"\n')
         fake.chmod(0o755)
     default = [resolved(part, {}) for part in SERVICES["driver"]["command"]]
-    for command in (default, ["resume", "a study"]):
+    for command in (default, ["resume", "a-study"]):
         done = subprocess.run(
             [shell, flag, script.replace("$$", "$"), name, *command],
-            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HPSEARCH_STORAGE": "postgresql://x"},
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "RAY_ADDRESS": "head:1"},
             capture_output=True,
             text=True,
             check=True,
         )
-        joined, ran = done.stdout.splitlines()
-        assert joined == "ray start --address=ray-head:6379 --num-cpus=0 --num-gpus=0"
-        assert ran.startswith(f"hpsearch {' '.join(command)} --storage postgresql://x --address ray-head:6379")
-    assert default == ["run", "/study/study.yaml"]
+        assert done.stderr.splitlines() == ["ray start --address=head:1 --num-cpus=0 --num-gpus=0"]
+        assert done.stdout.splitlines() == [f"hpsearch {' '.join(command)}"]  # stdout is for JSON alone
+    assert default == ["run", "/study/study.yaml", "--checkpoints", "/checkpoints"]
+
+
+def test_the_driver_is_told_its_database_and_its_cluster() -> None:
+    environment = SERVICES["driver"]["environment"]
+    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
+    assert environment["RAY_ADDRESS"] == "ray-head:6379"
+    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
 
 
 # ---------------------------------------------------------------------------------------------- Dockerfile
