@@ -7,7 +7,7 @@ Levels are resources in the unit of the trial budget. The report grid and the ru
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hpsearch.spec import PerTrial, StudySpec
 from trials.contract import Budget
@@ -47,7 +47,7 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
         return _report_grid(per_trial)
     eta = pruner.arguments.get("eta", ETA)
     first = pruner.arguments.get("first_rung")
-    below = (per_trial.total / eta**k for k in itertools.count(1))
+    below = _divided(per_trial.total, eta)
     if first is None:
         return _ascending(itertools.islice(below, pruner.arguments.get("rungs", RUNGS)), per_trial)
     slack = 1 - 1e-9  # 9 / 3**2 may come out a hair below a first rung of 1
@@ -63,6 +63,13 @@ def step_scale(spec: StudySpec) -> int:
     if all(level == int(level) for level in levels):
         return 1
     return next((scale for scale in SCALES if _apart(levels, scale)), SCALES[-1])
+
+
+def _divided(level: float, eta: int) -> Iterator[float]:
+    """level/eta, level/eta**2 and so on, without end."""
+    while True:
+        level /= eta
+        yield level
 
 
 def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:

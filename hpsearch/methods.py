@@ -44,6 +44,9 @@ PRUNERS = {
 }
 """Short names of Optuna's pruners. `promotion` is not among them: it is this program's own."""
 
+_PROMOTION_RANGES = {"eta": (2, 1000), "rungs": (1, 50)}
+"""Whole-number arguments of `promotion`, with the least and the most they can be."""
+
 _PACKAGES = {"CmaEsSampler": "cmaes"}
 """Packages that a class needs and Optuna does not bring."""
 
@@ -127,13 +130,13 @@ def pruner_problems(method: Method, per_trial: PerTrial | None, where: str = "se
 
 
 def _promotion_problems(where: str, arguments: Mapping[str, Any], per_trial: PerTrial | None) -> Iterator[Problem]:
-    known = ("eta", "rungs", "first_rung")
+    known = (*_PROMOTION_RANGES, "first_rung")
     for name in (name for name in arguments if name not in known):
         yield Problem(f"{where}.{name}", f"unknown argument of {PROMOTION}; {nearest(name, known)}")
-    for name, least in (("eta", 2), ("rungs", 1)):
+    for name, (least, most) in _PROMOTION_RANGES.items():
         value = arguments.get(name, least)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            yield Problem(f"{where}.{name}", f"must be a whole number of at least {least}, not {shown(value)}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            yield Problem(f"{where}.{name}", f"must be a whole number from {least} to {most}, not {shown(value)}")
     if "first_rung" not in arguments:
         return
     first = arguments["first_rung"]

@@ -20,6 +20,7 @@ from hpsearch.spec_types import (
     Bound,
     Choices,
     Condition,
+    Count,
     Duration,
     Gpus,
     Positive,
@@ -174,9 +175,9 @@ class Objective(Model):
 class PerTrial(Model):
     """How far one trial trains: exactly one of steps, epochs, samples and seconds."""
 
-    steps: Annotated[int, Field(gt=0)] | None = None
+    steps: Count | None = None
     epochs: Positive | None = None
-    samples: Annotated[int, Field(gt=0)] | None = None
+    samples: Count | None = None
     seconds: Positive | None = None
     report_every: Positive | None = None
     """In the same unit; how often a trial measures itself."""
@@ -229,7 +230,7 @@ class PerTrial(Model):
 class StudyBudget(Model):
     """What the whole study may spend: at least one limit, and what each trial may train."""
 
-    trials: Annotated[int, Field(gt=0)] | None = None
+    trials: Count | None = None
     gpu_hours: Positive | None = None
     cost: Positive | None = None
     """Money, at `cost_per_gpu_hour`."""
@@ -273,9 +274,9 @@ NamedMethod = Annotated[Method, BeforeValidator(split_method)]
 class Confirm(Model):
     """Repeat the best trials with fresh seeds at the end, to tell luck from merit."""
 
-    top: int = Field(ge=1, examples=["3"])
+    top: Count = Field(examples=["3"])
     """How many of the best trials."""
-    seeds: int = Field(ge=1, examples=["3"])
+    seeds: Count = Field(examples=["3"])
     """How many runs of each."""
 
 
@@ -296,7 +297,7 @@ class Resources(Model):
     """Cores for each worker."""
     gpu: Gpus = "auto"
     """GPUs, or the share of one, for each worker; auto is one where there are any."""
-    retries: Annotated[int, Field(ge=0)] = 2
+    retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
     """Attempts lost to dead workers before a trial fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")
     """A trial that does not report for so many seconds is treated as hung."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch import space as spaces
-from hpsearch.methods import pruner_problems, sampler_problems
-from hpsearch.spec import CategoricalParameter, IntParameter, Method, Parameter, PerTrial
+from hpsearch.methods import SAMPLERS, pruner_problems, sampler_problems
+from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, Method, Parameter, PerTrial
 from hpsearch.spec_types import shown
 from trials.contract import Problem, Setting
 from trials.settings import nearest
@@ -86,7 +86,7 @@ def _space_problems(draft: Draft) -> Iterator[Problem]:
         if isinstance(parameter, CategoricalParameter):
             values = [(f"{where}.choices[{i}]", choice) for i, choice in enumerate(parameter.choices)]
         elif setting.type not in (int, float):
-            yield Problem(f"{where}.type", f"the setting is no number ({setting.type.__name__}); use type: categorical")
+            yield Problem(f"{where}.type", "the setting is not a number; use type: categorical")
             continue
         elif setting.type is int and not isinstance(parameter, IntParameter):
             yield Problem(f"{where}.type", "the setting is a whole number; use type: int")
@@ -155,8 +155,19 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
 def _search_problems(draft: Draft) -> Iterator[Problem]:
     if draft.sampler is not None:
         yield from sampler_problems(draft.sampler)
+        yield from _endless_problems(draft.sampler, draft.space)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
+
+
+def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:
+    """A sampler that tries every configuration needs a space with an end."""
+    if SAMPLERS.get(sampler.kind, sampler.kind) != "BruteForceSampler":
+        return
+    for name, parameter in space.items():
+        if isinstance(parameter, FloatParameter) and parameter.step is None:
+            what = f"{sampler.kind} tries every value, and this has no end of them; add a step, or use another sampler"
+            yield Problem(f"space.{name}", what)
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:

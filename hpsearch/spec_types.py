@@ -78,7 +78,7 @@ def _tuple(value: Any) -> Any:
 
 
 def _workers(value: Any) -> int | str:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= EXACT):
         return value  # type: ignore[no-any-return]
     text = "must be a whole number of at least 1, or auto, not {shown}"
     raise PydanticCustomError("own", text, {"shown": shown(value)})
@@ -105,7 +105,8 @@ def _study_name(value: str) -> str:
 Value = Annotated[Scalar, PlainValidator(_scalar)]
 Choices = Annotated[tuple[Value, ...], BeforeValidator(_tuple)]
 Condition = Annotated[dict[str, tuple[Value, ...]], BeforeValidator(_value_lists)]
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, le=WIDEST)]
+Count = Annotated[int, Field(gt=0, le=EXACT)]
 Bound = Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
 WholeBound = Annotated[int, Field(ge=-EXACT, le=EXACT)]
 Duration = Annotated[float, PlainValidator(seconds_of)]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError, UserError
+from hpsearch.levels import rung_levels, step_scale, trial_budget
 from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, StudySpec
 from hpsearch.spec_file import load, parse
 from trials.contract import Unit
@@ -204,7 +205,7 @@ _VALUES = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=5)
-    | st.sampled_from(["tpe", "2h", "1e-4"]),
+    | st.sampled_from(["tpe", "2h", "1e-4", 10**400, -(10**20), 1e300, 5e-324]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
@@ -228,8 +229,12 @@ def damaged_files(draw: st.DrawFn) -> str:
 @given(damaged_files())
 def test_a_damaged_file_parses_or_is_refused_with_problems(text: str) -> None:
     verdict = parsed_or_problems(text)
-    assert isinstance(verdict, StudySpec) or verdict
-    assert isinstance(verdict, StudySpec) or all(problem.startswith("study.yaml:") for problem in verdict)
+    if isinstance(verdict, StudySpec):
+        assert trial_budget(verdict).report_at[-1] == rung_levels(verdict)[-1]
+        assert step_scale(verdict) >= 1
+    else:
+        assert verdict
+        assert all(problem.startswith("study.yaml:") for problem in verdict)
 
 
 @settings(max_examples=100, deadline=None)

@@ -212,6 +212,7 @@ MISTAKES = {
         "sampler: tpe", "sampler: {kind: TPESampler, n_startup_trials: many}",
         "search.sampler.n_startup_trials: must be a whole number, not 'many'",
     ),
+    "endless search": ("sampler: tpe", "sampler: brute_force", "space.learning_rate: brute_force tries every value"),
     "unknown pruner": (
         "{kind: promotion, eta: 3}", "medina",
         "search.pruner: no pruner is called 'medina'; did you mean median?",
@@ -228,7 +229,7 @@ MISTAKES = {
         "{kind: promotion, eta: 3}", "{kind: patient, patience: 2, wrapped_pruner: {kind: media}}",
         "search.pruner.wrapped_pruner: no pruner is called 'media'",
     ),
-    "eta": ("eta: 3", "eta: 1", "search.pruner.eta: must be a whole number of at least 2, not 1"),
+    "eta": ("eta: 3", "eta: 1", "search.pruner.eta: must be a whole number from 2 to 1000, not 1"),
     "argument of promotion": (
         "eta: 3", "etta: 3",
         "search.pruner.etta: unknown argument of promotion; did you mean eta?",
@@ -237,7 +238,7 @@ MISTAKES = {
         "eta: 3", "first_rung: 5",
         "search.pruner.first_rung: 5 is above the trial budget (3 epochs)",
     ),
-    "confirm": ("top: 3", "top: 0", "search.confirm.top: must be at least 1, not 0"),
+    "confirm": ("top: 3", "top: 0", "search.confirm.top: must be above 0, not 0"),
     "no workers": (
         "workers: auto", "workers: 0",
         "resources.workers: must be a whole number of at least 1, or auto, not 0",
