@@ -11,6 +11,7 @@ Resources (how far a trial has trained) are floats in the unit of the trial's `B
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,8 +45,11 @@ class Budget:
         if not self.total > 0:
             raise ValueError(f"a trial budget of {self.total} {self.unit.value} trains nothing")
         levels = self.report_at
-        if not levels or levels[-1] != self.total or levels[0] <= 0 or any(
-            a >= b for a, b in zip(levels, levels[1:], strict=False)
+        if (
+            not levels
+            or levels[-1] != self.total
+            or levels[0] <= 0
+            or any(a >= b for a, b in itertools.pairwise(levels))
         ):
             raise ValueError(f"report_at must ascend from above 0 to the total ({self.total}): {levels}")
 

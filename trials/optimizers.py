@@ -12,12 +12,12 @@ def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.o
     """The optimizer that the settings name, over the model's trainable parameters."""
     groups = parameter_groups(model, settings.weight_decay)
     rate = settings.learning_rate
+    fused = device.type in ("cuda", "cpu")  # one kernel a step instead of several a parameter
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum)
+        return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum, fused=fused)
     kind = torch.optim.AdamW if settings.optimizer == "adamw" else torch.optim.Adam
     betas = (settings.beta1, settings.beta2)
-    # Fused: one kernel a step instead of one a parameter; on the CPU the plain form is the reference.
-    return kind(groups, lr=rate, betas=betas, eps=settings.epsilon, fused=device.type == "cuda")
+    return kind(groups, lr=rate, betas=betas, eps=settings.epsilon, fused=fused)
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, object]]:

@@ -23,7 +23,8 @@ class Field:
 
     def problem_with(self, value: Any) -> str | None:
         """What is wrong with `value` for this field, as half a sentence; None if nothing is."""
-        if isinstance(value, self.types) and not isinstance(value, bool):
+        allowed = (*self.types, int) if float in self.types else self.types  # 1 is a number, though it is an int
+        if isinstance(value, allowed) and not isinstance(value, bool):
             return None
         return f"must be {' or '.join(_IN_WORDS[t] for t in self.types)}, not {value!r}"
 

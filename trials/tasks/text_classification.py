@@ -102,7 +102,7 @@ class TextSpec:
             TaskError: The validation fraction or the model cannot be.
         """
         validation = task["validation"]
-        if isinstance(validation, float) and not 0 < validation < 1:
+        if isinstance(validation, float | int) and not 0 < validation < 1:
             what = f"must be a fraction between 0 and 1 or a file, not {validation}"
             raise TaskError([Problem("task.validation", what)])
         return TextSpec(

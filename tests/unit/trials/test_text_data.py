@@ -187,6 +187,7 @@ def test_prepared_data_pickles_without_copying_its_arrays(lab):
     [
         ({"lable": "x"}, "task.lable", "is no key of a text_classification task; did you mean label?"),
         ({"validation": 1.5}, "task.validation", "must be a fraction between 0 and 1 or a file, not 1.5"),
+        ({"validation": 1}, "task.validation", "must be a fraction between 0 and 1 or a file, not 1"),
         ({"validation": True}, "task.validation", "must be a number or text, not True"),
         ({"model": {"scratch": {"layer": 1}}}, "task.model.scratch.layer", "is no size of a model"),
         ({"model": {"scratch": {"width": 0}}}, "task.model.scratch.width", "must be a whole number above 0, not 0"),
