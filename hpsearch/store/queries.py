@@ -60,13 +60,18 @@ class StudyHead:
         return self.active_seconds + max(0.0, now - self.lease_since)
 
     @property
+    def has_best(self) -> bool:
+        """Whether one direction says which trial is best."""
+        return self.directions in (("minimize",), ("maximize",))
+
+    @property
     def direction(self) -> str:
         """Minimize or maximize.
 
         Raises:
             UserError: The study has several objectives, or none.
         """
-        if len(self.directions) == 1 and self.directions[0] in ("minimize", "maximize"):
+        if self.has_best:
             return self.directions[0]
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(

@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 from sqlalchemy import Connection, func, select
 
-from hpsearch.errors import UserError
 from hpsearch.lifecycle import State
 from hpsearch.records import StudyState
 from hpsearch.selection import Ranked
@@ -124,15 +123,8 @@ def _summary(connection: Connection, head: StudyHead, now: float) -> StudySummar
         driver=head.driver(now),
         trials={State(state): n for state, n, _ in rows},
         gpu_seconds=sum(seconds or 0.0 for _, _, seconds in rows),
-        best=_best(connection, head),
+        best=next(iter(best_trials(connection, head)), None) if head.has_best else None,
     )
-
-
-def _best(connection: Connection, head: StudyHead) -> Ranked[TrialRow] | None:
-    try:
-        return next(iter(best_trials(connection, head)), None)
-    except UserError:  # several objectives: no best, which is no reason not to list it
-        return None
 
 
 def _budget(connection: Connection, summary: StudySummary, now: float) -> list[Limit]:

@@ -159,7 +159,7 @@ def _decisions(of: TrialDetail, width: int | None) -> Table:
 
 def _facts(facts: Mapping[str, Any], width: int | None, title: str | None = None) -> Table:
     made = table(width=width, title=title)
-    made.box, made.show_header = None, False
+    made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
     made.add_column(style="dim" if width else None, no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in facts.items():

@@ -40,7 +40,7 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
     made = Table(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 2, 0, 0) if width is None else (0, 1),
+        padding=(0, 2, 0, 0) if width is None else (0, 1, 0, 0),
         title=title,
         title_justify="left",
         title_style="bold",
@@ -93,13 +93,14 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
     """Trials, one a line."""
     head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ("resource", NUMERIC)]
     head.append(("GPU time", NUMERIC))
-    errors = any(r.error_kind for r in rows)
 
     def cells(row: TrialRow) -> list[str | Text]:
-        own: list[str | Text] = [str(row.number), state(row.state), number(row.value), number(row.resource)]
-        return [*own, duration(row.gpu_seconds), *([Text(row.error_kind or "")] if errors else [])]
+        standing = state(row.state)
+        if row.error_kind:
+            standing.append((": " if width is None else "\n") + row.error_kind)
+        return [str(row.number), standing, number(row.value), number(row.resource), duration(row.gpu_seconds)]
 
-    return with_params(rows, [*head, *(["error"] if errors else [])], cells, lambda r: r.params, width)
+    return with_params(rows, head, cells, lambda r: r.params, width)
 
 
 def with_params(

@@ -1,0 +1,76 @@
+"""A study in Python: frames of it, and the same study as Optuna's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.trial import TrialState
+
+import hpsearch
+from hpsearch.api import StudyReader
+from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound
+from hpsearch.lifecycle import State
+from hpsearch.records import Changes, Report, StudyRecord, Trial
+from hpsearch.store.store import Store
+
+
+@pytest.fixture
+def study(database_url: str) -> Iterator[StudyReader]:
+    with closing(Store.open(database_url)) as store:
+        record = store.create_study(StudyRecord(0, "flowers", "", ("maximize",)))
+        space: dict[str, BaseDistribution] = {"lr": FloatDistribution(0.0, 1.0), "low": FloatDistribution(0.0, 1.0)}
+        trials = [
+            Trial(n, State.COMPLETE, {"lr": n / 10, "low": 0.5}, value=n / 10, resource=1.0, distributions=space)
+            for n in range(4)
+        ]
+        trials[3].role, trials[3].repeats = "confirm", 2
+        reports = [Report(n, 1.0, n / 10, {"accuracy": n / 10, "loss": 1.0}) for n in range(4)]
+        store.commit(record.id, Changes(trials=trials, reports=reports))
+    with hpsearch.open(database_url, "flowers") as opened:
+        yield opened
+
+
+def test_trials_are_a_frame_with_parameters_and_metrics_as_columns(study: StudyReader) -> None:
+    frame = study.trials(where="lr >= 0.1", sort="accuracy desc", limit=2)
+    assert list(frame["number"]) == [3, 2]
+    assert list(frame["accuracy"]) == [0.3, 0.2]
+    assert set(frame["state"]) == {"complete"}
+
+
+def test_a_filter_that_names_nothing_is_refused(study: StudyReader) -> None:
+    with pytest.raises(FilterError, match="no column, parameter or metric"):
+        study.trials(where="learning_rate < 1")
+
+
+def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
+    frame = study.best(top=2)
+    assert list(frame["number"]) == [2, 1]
+    assert frame["confirmed"].tolist()[0] == 0.3
+    assert frame["confirmed"].isna().tolist() == [False, True]
+    assert list(frame["params.low"]) == [0.5, 0.5], "a parameter named as a column keeps its values"
+
+
+def test_reports_are_a_frame(study: StudyReader) -> None:
+    frame = study.reports()
+    assert list(frame["trial"]) == [0, 1, 2, 3]
+    assert {"resource", "accuracy", "loss"} <= set(frame.columns)
+
+
+def test_it_is_an_optuna_study_too(study: StudyReader) -> None:
+    trials = study.optuna().trials
+    assert [t.params["lr"] for t in trials] == [0.0, 0.1, 0.2, 0.3]
+    assert {t.state for t in trials} == {TrialState.COMPLETE}
+
+
+def test_what_is_not_there_cannot_be_opened(database_url: str, study: StudyReader) -> None:
+    with pytest.raises(StudyNotFound, match="flower"):
+        hpsearch.open(database_url, "flower")
+    with pytest.raises(StoreUnreachable):
+        hpsearch.open("sqlite:////nowhere/at/all.db", "flowers")
+
+
+def test_its_name_and_place_are_told(study: StudyReader) -> None:
+    assert repr(study).startswith("<study flowers in ")
