@@ -60,7 +60,7 @@ def settings(study: StudyHead, trial: TrialRow) -> dict[str, Any]:
     """
     spec: dict[str, Any] = yaml.safe_load(study.spec) or {}
     if "task" not in spec:
-        hint = "Print the parameters with --format json."
+        hint = "print the parameters with --format json"
         raise UserError(f"study {study.name} was not made from a study file, so it has no task to train", hint)
     return {
         "task": {key: _absolute(value, study.base) for key, value in spec["task"].items()},

@@ -40,9 +40,9 @@ def rm(name: str, storage: str, *, yes: bool) -> None:
         record = store.find_study(name)
         driver = _live(store.holder(name))
         if driver is not None:
-            raise StudyHeld(f"study {name} is driven by {driver.owner}", f"Stop it first: hpsearch stop {name}.")
+            raise StudyHeld(f"study {name} is driven by {driver.owner}", f"stop it first: hpsearch stop {name}")
         if not yes:
-            hint = f"It cannot be undone. If you mean it: hpsearch rm {name} --yes."
+            hint = f"it cannot be undone; if you mean it: hpsearch rm {name} --yes"
             raise UserError(f"this would remove study {name} and all its trials", hint)
         store.delete_study(record.id)
     note(f"removed study {name}; checkpoints, if any, are still on disk")

@@ -28,7 +28,7 @@ def dashboard(name: str | None, port: int, storage: str) -> None:
     try:
         from optuna_dashboard import wsgi
     except ModuleNotFoundError:
-        hint = "Install it: pip install 'hpsearch[dashboard]'."
+        hint = "install it: pip install 'hpsearch[dashboard]'"
         raise UserError("the dashboard is not installed", hint) from None
     from hpsearch.optuna_storage import StudyStorage
 
@@ -37,7 +37,7 @@ def dashboard(name: str | None, port: int, storage: str) -> None:
         try:
             server = make_server(LOOPBACK, port, wsgi(StudyStorage(store)), handler_class=_Quiet)
         except OSError as error:
-            raise UserError(f"cannot listen on port {port}: {error.strerror}", "Choose another with --port.") from None
+            raise UserError(f"cannot listen on port {port}: {error.strerror}", "choose another with --port") from None
         with server:
             path = "dashboard" if study is None else f"dashboard/studies/{study.id}"
             note(f"http://{LOOPBACK}:{server.server_port}/{path} (Ctrl-C ends it)")

@@ -25,9 +25,9 @@ def export(name: str | None, to: Path, what: What, storage: str, *, force: bool)
         UserError: The file's name has another ending, it is there already, or it cannot be written.
     """
     if to.suffix not in (".csv", ".parquet"):
-        raise UserError(f"{to}: exports are .csv or .parquet files", f"Such as: --to {to.stem or 'trials'}.csv.")
+        raise UserError(f"{to}: exports are .csv or .parquet files", f"such as: --to {to.stem or 'trials'}.csv")
     if to.exists() and not force:
-        raise UserError(f"{to} is there already", "Choose another name, or replace it with --force.")
+        raise UserError(f"{to} is there already", "choose another name, or replace it with --force")
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         frame = _FRAMES[what](connection, study)

@@ -25,7 +25,7 @@ def show_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     """
     if len(words) > 2 or not words[-1].isdecimal():
         raise UserError(
-            f"'{' '.join(words)}' is not a study and the number of a trial", "Such as: hpsearch show NAME 7."
+            f"'{' '.join(words)}' is not a study and the number of a trial", "such as: hpsearch show NAME 7"
         )
     with reading(storage) as connection:
         study = chosen_study(connection, words[0] if len(words) == 2 else None)

@@ -27,7 +27,7 @@ def trials(
         UserError: `top` together with `sort` or `limit`, or of a study without a single direction.
     """
     if top is not None and (sort is not None or limit is not None):
-        raise UserError("--top already says how to sort and how many to show", "Drop --top, or --sort and --limit.")
+        raise UserError("--top already says how to sort and how many to show", "drop --top, or --sort and --limit")
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         if top is not None:

@@ -172,7 +172,7 @@ class _Compiler:
         if operand is not None:
             return operand
         near = nearest(name.text, self.names.known())
-        hint = f"Did you mean '{near}'?" if near else f"Known here: {', '.join(self.names.known())}."
+        hint = f"did you mean {near}?" if near else f"known here: {', '.join(self.names.known())}"
         raise point_at(self.option, self.text, name.at, f"no column, parameter or metric is named '{name.text}'", hint)
 
     def _among(self, operand: Operand, name: Name, values: tuple[Value, ...]) -> ColumnElement[bool]:
@@ -184,7 +184,7 @@ class _Compiler:
 
     def _ordered(self, operand: Operand, name: Name, order: Order, value: Value) -> ColumnElement[bool]:
         if isinstance(value.value, bool):
-            raise point_at(self.option, self.text, value.at, "true and false have no order", "Write: = or !=.")
+            raise point_at(self.option, self.text, value.at, "true and false have no order", "write: = or !=")
         side, bound = self._sides(operand, name, value)
         compare: Callable[[Any], ColumnElement[bool]] = {
             Order.BELOW: side.__lt__,
@@ -210,14 +210,14 @@ class _Compiler:
             whole = isinstance(given, int) and isinstance(operand.number.type, Integer)
             return operand.number, literal(given, BigInteger) if whole else literal(float(given), Double)
         holds = "text" if operand.text is not None else "a number"
-        hint = f"Text stands in quotes: {name.text} = '…'." if operand.text is not None else None
+        hint = f"text stands in quotes: {name.text} = '…'" if operand.text is not None else None
         raise point_at(self.option, self.text, value.at, f"'{name.text}' is {holds}, never {given!r}", hint)
 
     def _check_choice(self, operand: Operand, name: Name, given: str, value: Value) -> None:
         if operand.choices is None or given in operand.choices:
             return
         near = nearest(given, operand.choices)
-        hint = f"Did you mean '{near}'?" if near else f"It is one of: {', '.join(operand.choices)}."
+        hint = f"did you mean {near}?" if near else f"it is one of: {', '.join(operand.choices)}"
         raise point_at(self.option, self.text, value.at, f"'{name.text}' is never {given!r}", hint)
 
     def _moment(self, given: str, value: Value) -> float:
@@ -230,7 +230,7 @@ class _Compiler:
                 self.text,
                 value.at,
                 f"{given!r} is no date",
-                "Such as: '2026-01-31' or '2026-01-31 18:00'.",
+                "such as: '2026-01-31' or '2026-01-31 18:00'",
             ) from None
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -239,7 +239,7 @@ class _Parser:
             return Not(among) if negated else among
         return self._fail(
             f"expected a comparison after '{name.text}', found {self.next}",
-            f"Such as: {name.text} = true, {name.text} < 0.1, {name.text} in (1, 2), {name.text} is null.",
+            f"such as: {name.text} = true, {name.text} < 0.1, {name.text} in (1, 2), {name.text} is null",
         )
 
     def _values(self) -> tuple[Value, ...]:
@@ -255,9 +255,9 @@ class _Parser:
         if token.kind not in ("word", "quoted") and token.text.lower() not in ("asc", "desc"):
             hint = None
             if token.kind in ("number", "text"):
-                hint = "The name stands on the left, the value on the right."
+                hint = "the name stands on the left, the value on the right"
             elif token.text.lower() in _RESERVED:
-                hint = f"A parameter of that name stands in backticks: `{token.text}`."
+                hint = f"a parameter of that name stands in backticks: `{token.text}`"
             self._fail(f"expected a name, found {token}", hint)
         self.position += 1
         return Name(token.text.strip("`"), token.at)
@@ -278,9 +278,9 @@ class _Parser:
         self.position -= 1
         hint = None
         if word in ("null", "nan", "none"):
-            hint = "Write: is null, or: is not null."
+            hint = "write: is null, or: is not null"
         elif token.kind == "word":
-            hint = f"Text stands in quotes: '{token.text}'."
+            hint = f"text stands in quotes: '{token.text}'"
         return self._fail(f"expected a value, found {token}", hint)
 
     def _number(self, token: _Token) -> float | int:
@@ -339,5 +339,5 @@ class _Parser:
         if character in "'\"`":
             return f"the {character} here is never closed", None
         if character in "&|":
-            return f"'{character}' means nothing here", "Write: and, or."
+            return f"'{character}' means nothing here", "write: and, or"
         return f"{character!r} means nothing here", None

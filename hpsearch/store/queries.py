@@ -76,7 +76,7 @@ class StudyHead:
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(
             f"study {self.name} has {what}, so no trial is the best of it",
-            "Look at `hpsearch trials`, or at the Pareto front in `hpsearch dashboard`.",
+            "look at `hpsearch trials`, or at the Pareto front in `hpsearch dashboard`",
         )
 
 
@@ -143,11 +143,11 @@ def find_study(connection: Connection, name: str) -> StudyHead:
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
     near = conditions.nearest(name, names)
     if near:
-        hint = f"Did you mean '{near}'?"
+        hint = f"did you mean {near}?"
     elif names:
-        hint = f"There {'are' if len(names) > 1 else 'is'}: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}."
+        hint = f"there {'are' if len(names) > 1 else 'is'}: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
     else:
-        hint = "It has no studies yet; `hpsearch run STUDY.yaml` makes one."
+        hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
     raise StudyNotFound(f"no study is named {name} in this database", hint)
 
 
@@ -162,9 +162,9 @@ def only_study(connection: Connection) -> StudyHead:
     if len(rows) == 1:
         return _head(rows[0])
     if not rows:
-        raise StudyNotFound("the database has no studies yet", "`hpsearch run STUDY.yaml` makes one.")
+        raise StudyNotFound("the database has no studies yet", "`hpsearch run STUDY.yaml` makes one")
     names = ", ".join(r.name for r in rows[:5]) + (", …" if len(rows) > 5 else "")
-    raise UserError("the database has several studies; name one", f"The latest: {names}.")
+    raise UserError("the database has several studies; name one", f"the latest: {names}")
 
 
 def _head(row: Row[Any]) -> StudyHead:
@@ -311,7 +311,7 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     row = connection.execute(_trials_of(study).where(trials.c.number == number)).one_or_none()
     if row is None:
         count = connection.scalar(select(func.count()).where(trials.c.study_id == study.id)) or 0
-        hint = f"It has trials 0 to {count - 1}." if count else "It has none yet."
+        hint = f"it has trials 0 to {count - 1}" if count else "it has none yet"
         raise UserError(f"study {study.name} has no trial {number}", hint)
 
     def parts(table: Any, *order: ColumnElement[Any]) -> list[Mapping[str, Any]]:

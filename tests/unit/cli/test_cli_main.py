@@ -60,7 +60,7 @@ def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_u
 def test_an_unknown_study_is_the_users_mistake(run: Run, flowers: str) -> None:
     said = run("best", "flower")
     assert said.code == 2
-    assert "Did you mean 'flowers'?" in said.err
+    assert "did you mean flowers?" in said.err
 
 
 def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) -> None:
