@@ -73,6 +73,7 @@ class Search:
         """
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
+            self._history.touch(trial)
         method = self._spec.search.sampler
         draw = "design" if method.kind in DESIGNS else trial.number
         study = self._study(methods.sampler(method, derived_seed(self._spec.seed, draw, "sampler")))

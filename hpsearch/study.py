@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hpsearch import events as ev
@@ -305,7 +306,7 @@ class Study:
         for slot in free:
             if self.ending is not None:
                 break
-            work = self._agenda.next(now, lambda stretch, on=slot: self._affordable(stretch, on), last_call=idle)
+            work = self._agenda.next(now, partial(self._affordable, slot), last_call=idle)
             if work is None:
                 break
             commands.append(self._launch(work, slot, now))
@@ -368,7 +369,7 @@ class Study:
     def _need(self, stretch: float, slot: Slot) -> float:
         return self.books.need(stretch, slot.gpus, len(self.slots))
 
-    def _affordable(self, stretch: float, slot: Slot) -> bool:
+    def _affordable(self, slot: Slot, stretch: float) -> bool:
         return self.books.affordable(self._need(stretch, slot))
 
     def _end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:

@@ -171,8 +171,8 @@ def drive(
     """
     from hpsearch.executors import ray  # imported here: only a driver needs a cluster
 
-    with owning(store, history.study) as (lease, last_seen):
-        ray.connect(address, resources)
+    with ray.cluster(address, resources), owning(store, history.study) as (lease, last_seen):
+        store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
         executor = ray.RayExecutor(worker_config(spec, history.study), resources)
         try:
             history.add_environment(environment(spec, f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"))

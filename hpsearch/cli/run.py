@@ -23,7 +23,7 @@ from hpsearch.views.live import LiveView
 
 
 def run(
-    path: Path, storage: str, address: str | None, workers: str | None, checkpoints: str | None, quiet: bool
+    path: Path, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
 ) -> None:
     """Create a study from its file and drive it.
 
@@ -45,7 +45,7 @@ def run(
 
 
 def resume(
-    name: str, storage: str, address: str | None, workers: str | None, checkpoints: str | None, quiet: bool
+    name: str, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
 ) -> None:
     """Continue an interrupted study from the database alone.
 
@@ -90,17 +90,9 @@ def _drive(
     note(f"the best configurations: hpsearch best {name}{_option(storage)}")
 
 
-def _resources(spec: StudySpec, workers: str | None) -> Resources:
-    """The study file's resources, with what --workers says about how many.
-
-    Raises:
-        UserError: It says neither a number nor auto.
-    """
-    if workers is None:
-        return spec.resources
-    if workers != "auto" and not (workers.isdecimal() and int(workers) > 0):
-        raise UserError(f"--workers is {workers!r}", "give a whole number of at least 1, or auto")
-    return spec.resources.model_copy(update={"workers": workers if workers == "auto" else int(workers)})
+def _resources(spec: StudySpec, workers: int | str | None) -> Resources:
+    """The study file's resources, with what --workers says about how many."""
+    return spec.resources if workers is None else spec.resources.model_copy(update={"workers": workers})
 
 
 def _option(storage: str) -> str:

@@ -1,16 +1,19 @@
 """Slots on a Ray cluster: one long-lived actor a slot. The one door to Ray.
 
 Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
-it carries. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
+it carries. A poll is only sent once the driver is done with what the one before brought: it tells the worker that
+those events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
 not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,26 +46,30 @@ POLL_S = 30.0
 log = logging.getLogger("hpsearch")
 
 
-def connect(address: str | None, resources: Resources) -> None:
-    """Join the cluster at an address, or start a local one where none is given. Never the one for the other.
+@contextmanager
+def cluster(address: str | None, resources: Resources) -> Iterator[None]:
+    """Be part of the cluster at an address, or of a local one made for the while. Never the one for the other.
 
     Raises:
         ClusterUnreachable: Nothing answers at the address.
     """
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
-    if address is not None:
+    if address is None:
+        cpus = os.cpu_count() or 1
+        if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
+            cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
+        ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+    else:
         try:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             text = str(error).strip().splitlines()[0]
-            raise ClusterUnreachable(
-                f"no Ray cluster answers at {address}: {text}", "check --address or RAY_ADDRESS, or start Ray there"
-            ) from error
-        return
-    cpus = os.cpu_count() or 1
-    if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
-        cpus = max(cpus, -int(-resources.workers * resources.cpu // 1))
-    ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+            hint = "check --address or RAY_ADDRESS, or start Ray there"
+            raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 class _Actor:
@@ -109,14 +116,14 @@ class _Slot:
 
     actor: Any
     pending: Any
-    """The call that is out: hello first, then one poll after another."""
+    """The call that is out: hello first, then one poll after another; None between two of them."""
     ready: bool = False
     on: dict[tuple[int, int], float | None] = field(default_factory=dict)
     """Attempts it was given, with the time by which one that was told to stop must have obeyed."""
 
 
 class RayExecutor:
-    """Runs attempts on the actors of a Ray cluster that `connect` has joined.
+    """Runs attempts on the actors of the Ray cluster that this process is part of; see `cluster`.
 
     Args:
         config: What every worker needs to know.
@@ -191,6 +198,8 @@ class RayExecutor:
         if time.monotonic() - self._followed > FOLLOW_S:
             events += self._kill_the_disobedient()
             self._follow_cluster()
+        for slot in self._slots.values():
+            slot.pending = slot.pending or slot.actor.poll.remote(POLL_S)
         pending = {slot.pending: name for name, slot in self._slots.items()}
         if not pending:
             time.sleep(min(timeout_s, 0.2))
@@ -210,7 +219,7 @@ class RayExecutor:
             return self._gone(name, _died(error))
         except RayError as error:
             return self._gone(name, str(error).strip().splitlines()[-1])
-        slot.pending = slot.actor.poll.remote(POLL_S)
+        slot.pending = None
         if not slot.ready:
             slot.ready, self._false_starts = True, 0
             node, device, process = answer
@@ -279,11 +288,10 @@ class RayExecutor:
         return float(self._resources.gpu)
 
     def close(self) -> None:
-        """End all workers and leave the cluster (a local one ends with it)."""
+        """End all workers."""
         for slot in self._slots.values():
             ray.kill(slot.actor)
         self._slots.clear()
-        ray.shutdown()
 
 
 def _died(error: RayActorError) -> str:

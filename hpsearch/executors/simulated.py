@@ -63,7 +63,7 @@ class SimulatedExecutor:
         self._budget = budget
         self._gpus = gpus
         self._runs: dict[tuple[int, int], _Run] = {}
-        self._happens: list[tuple[float, int, Any]] = []
+        self._happens: list[tuple[float, int, tuple[_Run, float | None] | None]] = []
         self._count = 0
         self._made = 0
         self._ready: list[ev.Event] = []
@@ -118,7 +118,7 @@ class SimulatedExecutor:
         events, self._ready = self._ready, []
         return events
 
-    def _at(self, time: float, what: Any) -> None:
+    def _at(self, time: float, what: tuple[_Run, float | None] | None) -> None:
         self._count += 1
         heapq.heappush(self._happens, (time, self._count, what))
 
@@ -130,7 +130,7 @@ class SimulatedExecutor:
         stretch = 0.0 if level is None else seconds(params, level) - seconds(params, run.resource)
         self._at(run.trained_until + stretch, (run, level))
 
-    def _happen(self, what: Any) -> None:
+    def _happen(self, what: tuple[_Run, float | None] | None) -> None:
         if what is None:
             self._lose_a_slot()
             return

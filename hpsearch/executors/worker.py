@@ -74,6 +74,8 @@ class _Control:
     deadline: float | None = None
     stop: bool = False
     save: bool = False
+    recorded: float = 0.0
+    """Up to which resource its reports are in the database."""
     changed: threading.Event = field(default_factory=threading.Event)
 
     def interrupts(self) -> bool:
@@ -100,6 +102,7 @@ class Worker:
         self._controls: dict[tuple[int, int], _Control] = {}
         self._events: list[ev.Event] = []
         self._news = threading.Condition()
+        self._delivered: list[ev.Reported] = []
         self._urgent = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
@@ -128,12 +131,17 @@ class Worker:
             control.changed.set()
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
-        """Events since the last call; waits for the first one."""
+        """Events since the last call, which are on record now that the next one comes; waits for the first one."""
+        for event in self._delivered:
+            control = self._controls.get((event.trial, event.attempt))
+            if control is not None:
+                control.recorded = event.resource
         with self._news:
             if self._news.wait_for(lambda: bool(self._events), timeout_s):
                 self._news.wait_for(lambda: self._urgent, GATHER_S)
             events, self._events, self._urgent = self._events, [], False
-            return events
+        self._delivered = [event for event in events if isinstance(event, ev.Reported)]
+        return events
 
     # ------------------------------------------------------------------------------------------------- training
 
@@ -175,6 +183,7 @@ class Worker:
         while not control.interrupts():
             report: Report | None = None
             for report in runner.advance(control.until, control.interrupts):
+                runner.recorded(control.recorded)
                 checkpoint = str(report.checkpoint) if report.checkpoint is not None else None
                 waits = control.until <= report.resource < total
                 self._emit(_reported(order, report, checkpoint), urgent=waits)

@@ -59,7 +59,8 @@ class LiveView:
         self._tell(study, changes)
         if now - self._drawn >= PLAIN_S:
             self._drawn = now
-            self._console.print(", ".join(f"{what} {said}" for what, said in self._standing(study, now)))
+            said = ", ".join(f"{what} {text}" for what, text in self._standing(study, now))
+            self._console.print(said, soft_wrap=True)
 
     def _tell(self, study: Study, changes: Changes) -> None:
         """A line for each trial that came to rest in this tick."""

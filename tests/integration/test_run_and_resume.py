@@ -1,0 +1,268 @@
+"""Whole studies from the command line: run, kill, resume, interrupt, refuse."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+TASK = '''
+import time
+from pathlib import Path
+
+
+def train(params, trial):
+    log = Path(__file__).parent / "trained.txt"
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, int(trial.budget) + 1):
+        time.sleep(params["pause"])
+        with log.open("a") as file:
+            file.write(f"{params['x']} {epoch}\\n")
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        if params["x"] > 0.95 and params["fragile"]:
+            raise RuntimeError(f"x = {params['x']} breaks it")
+        trial.report(epoch, {"loss": (params["x"] - 0.3) ** 2 + 1 / epoch})
+'''
+
+STUDY: dict[str, Any] = {
+    "study": "toy",
+    "seed": 5,
+    "task": {"kind": "toy_task:train"},
+    "settings": {"pause": 0.02, "fragile": False},
+    "space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "budget": {"trials": 14, "per_trial": {"epochs": 9}},
+    "resources": {"workers": 1},
+}
+
+
+class Workplace:
+    """A folder with a study file and a task, and the commands run in it."""
+
+    def __init__(self, folder: Path, storage: str | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.storage = storage or "sqlite:///study.db"
+        (folder / "toy_task.py").write_text(TASK)
+        self.write()
+
+    def write(self, **changes: Any) -> None:
+        study = {**STUDY, **changes}
+        (self.folder / "study.yaml").write_text(yaml.safe_dump(study))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "HPSEARCH_STORAGE": self.storage, "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-c", "from hpsearch.cli.main import main; main()", *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *arguments: str, code: int = 0) -> str:
+        """Run a command to its end and return all it said."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, f"{arguments} ended with {process.returncode}:\n{out}\n{err}"
+        assert "Traceback" not in err
+        return out + err
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self.folder / "study.db")
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def wait_until(self, query: str, process: subprocess.Popen[str]) -> None:
+        """Wait until a query has a row; fail if the process ends before."""
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:
+            try:
+                if self.rows(query):
+                    return
+            except sqlite3.OperationalError:
+                pass  # no tables yet
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        raise AssertionError(f"never came: {query}")
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path / "work")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """The study, run once without any trouble."""
+    workplace = Workplace(tmp_path_factory.mktemp("undisturbed") / "work")
+    workplace.call("run", "study.yaml")
+    return workplace
+
+
+CONFIGURATIONS = "SELECT number, state, params, value, resource, seed FROM trials ORDER BY number"
+
+
+def killed_at(workplace: Workplace, when: str) -> None:
+    """Run the study and kill its driver with SIGKILL once a query has a row."""
+    process = workplace.start("run", "study.yaml")
+    workplace.wait_until(when, process)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_study_runs_to_its_end(undisturbed: Workplace) -> None:
+    assert undisturbed.rows("SELECT state, reason FROM studies") == [("finished", "all 14 trials have ended")]
+    states = [state for (state,) in undisturbed.rows("SELECT state FROM trials")]
+    assert len(states) == 14
+    assert set(states) == {"complete", "pruned"}
+    assert undisturbed.rows("SELECT count(*) FROM attempts WHERE ended IS NULL") == [(0,)]
+    assert undisturbed.rows("SELECT packages FROM environments")
+    assert "all is as it must be" in undisturbed.call("db", "check")
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "SELECT 1 FROM trials WHERE number = 3 AND state = 'running'",
+        "SELECT 1 FROM reports WHERE resource = 2",
+        "SELECT 1 FROM reports WHERE resource = 7",
+    ],
+    ids=["as a trial starts", "between two rungs", "near the end of a trial"],
+)
+def test_a_killed_driver_loses_nothing_and_repeats_nothing(
+    workplace: Workplace, undisturbed: Workplace, when: str
+) -> None:
+    killed_at(workplace, when)
+    finished_before = workplace.rows("SELECT number, value FROM trials WHERE state IN ('complete', 'pruned', 'failed')")
+    running = [n for (n,) in workplace.rows("SELECT number FROM trials WHERE state = 'running'")]
+    spent_before = workplace.rows("SELECT sum(gpu_seconds) FROM attempts")[0][0] or 0.0
+
+    workplace.call("resume", "toy")
+
+    assert workplace.rows(CONFIGURATIONS) == undisturbed.rows(CONFIGURATIONS)
+    for number, value in finished_before:
+        assert workplace.rows(f"SELECT value FROM trials WHERE number = {number}") == [(value,)]
+    attempts = "SELECT trial, count(*) FROM attempts GROUP BY trial ORDER BY trial"
+    more = dict(workplace.rows(attempts))
+    for trial, count in undisturbed.rows(attempts):
+        assert more[trial] == count + (trial in running), f"trial {trial}"
+    interrupted = workplace.rows("SELECT trial FROM attempts WHERE outcome = 'interrupted'")
+    assert interrupted == [(n,) for n in running]
+    assert workplace.rows("SELECT sum(gpu_seconds) FROM attempts")[0][0] >= spent_before
+    assert "all is as it must be" in workplace.call("db", "check")
+
+    trained = (workplace.folder / "trained.txt").read_text().split("\n")
+    once = (undisturbed.folder / "trained.txt").read_text().split("\n")
+    assert set(trained) == set(once)
+    assert len(trained) - len(once) <= 1, "at most the one report interval that was cut is trained again"
+
+
+def test_ctrl_c_once_saves_everything_and_leaves_the_study_resumable(
+    workplace: Workplace, undisturbed: Workplace
+) -> None:
+    process = workplace.start("run", "study.yaml")
+    workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert "hpsearch resume toy" in err
+    assert "Traceback" not in err
+    assert workplace.rows("SELECT state FROM studies") == [("interrupted",)]
+    assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'running'") == [(0,)]
+    assert workplace.rows("SELECT count(*) FROM attempts WHERE ended IS NULL") == [(0,)]
+    workplace.call("resume", "toy")
+    assert workplace.rows(CONFIGURATIONS) == undisturbed.rows(CONFIGURATIONS)
+
+
+def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace: Workplace, undisturbed: Workplace) -> None:
+    workplace.write(settings={"pause": 0.3, "fragile": False})
+    process = workplace.start("run", "study.yaml")
+    workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    workplace.rows("UPDATE studies SET spec = spec")
+    assert "running" not in workplace.call("ls")
+
+
+def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> None:
+    process = workplace.start("run", "study.yaml")
+    workplace.wait_until("SELECT 1 FROM reports", process)
+    workplace.call("stop", "toy")
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert workplace.rows("SELECT state FROM studies") == [("interrupted",)]
+    workplace.call("resume", "toy")
+    assert workplace.rows("SELECT state FROM studies") == [("finished",)]
+
+
+def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(undisturbed: Workplace) -> None:
+    said = undisturbed.call("run", "study.yaml", code=2)
+    assert "hpsearch resume toy" in said
+
+
+def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(workplace: Workplace) -> None:
+    workplace.write(settings={"pause": 0.2, "fragile": False})
+    process = workplace.start("run", "study.yaml")
+    try:
+        workplace.wait_until("SELECT 1 FROM trials", process)
+        said = workplace.call("resume", "toy", code=4)
+        assert f":{process.pid} since 20" in said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(workplace: Workplace) -> None:
+    said = workplace.call("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
+    assert "no Ray cluster answers at 127.0.0.1:1" in said
+
+
+def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workplace) -> None:
+    workplace.write(
+        settings={"pause": 0.0, "fragile": True},
+        space={"x": {"type": "categorical", "choices": [0.2, 0.4, 0.99]}},
+        search={"sampler": "random"},
+    )
+    workplace.call("run", "study.yaml")
+    failed = workplace.rows("SELECT error_kind, error_text FROM trials WHERE state = 'failed'")
+    assert failed
+    assert set(failed) == {("error", "RuntimeError: x = 0.99 breaks it")}
+    assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'complete'")[0][0] >= 1
+
+
+def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace: Workplace) -> None:
+    workplace.write(settings={"pause": 0.0, "fragile": True}, space={"x": {"type": "float", "low": 0.96, "high": 1.0}})
+    said = workplace.call("run", "study.yaml", code=2)
+    assert "trials failed the same way (error): RuntimeError" in said
+    assert workplace.rows("SELECT state FROM studies") == [("failed",)]
+    assert workplace.rows("SELECT count(*) FROM trials")[0][0] < 14
+
+
+@pytest.fixture
+def postgresql_workplace(postgresql_url: str, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    workplace = Workplace(tmp_path / "work", postgresql_url)
+    yield workplace.call
+
+
+def test_a_study_runs_on_postgresql_too(postgresql_workplace: Callable[..., str]) -> None:
+    postgresql_workplace("run", "study.yaml")
+    assert "finished" in postgresql_workplace("ls")
+    assert "all is as it must be" in postgresql_workplace("db", "check")
