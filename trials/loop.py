@@ -173,7 +173,7 @@ class TrainingRun:
         return Report(level, metrics, self.step, self.seconds, self._save(best))
 
     def _measure(self) -> dict[str, float]:
-        """The metrics at this step; measured once where a step reached two levels."""
+        """The metrics at this step; measured once where a step reached two levels, also when resumed in between."""
         if self._measured is not None and self._measured[0] == self.step:
             return self._measured[1]
         began = self._clock()
@@ -223,6 +223,7 @@ class TrainingRun:
             "scaler": self._precision.scaler.state_dict(),
             "progress": self._progress.state_dict(),
             "meter": self._meter.state_dict(),
+            "measured": self._measured,
         }
 
     def _restore(self, source: Path) -> None:
@@ -236,6 +237,7 @@ class TrainingRun:
             self._precision.scaler.load_state_dict(state["scaler"])
         self._progress.load_state_dict(state["progress"])
         self._meter.load_state_dict(state["meter"])
+        self._measured = state["measured"]
         self.finished = self._reason_to_stop()
 
     # --------------------------------------------------------------------------------------------- around

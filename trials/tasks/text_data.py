@@ -157,7 +157,8 @@ def _unseen_labels(train: Examples, other: Examples, where: str) -> list[Problem
         return []
     named = ", ".join(map(repr, unseen[:FIRST_ROWS])) + (", ..." if len(unseen) > FIRST_ROWS else "")
     rows = sum(label in set(unseen) for label in other.labels)
-    what = f"has {len(unseen)} classes that no training row has: {named} ({rows} rows); remove or train them"
+    classes = f"{len(unseen)} class" + ("es" if len(unseen) != 1 else "")
+    what = f"has {classes} that no training row has: {named} (rows: {rows}); remove them, or train them too"
     return [Problem(where, what)]
 
 

@@ -88,6 +88,18 @@ def test_a_report_carries_the_state_at_exactly_its_point(lab, without_timings):
     assert without_timings([item for item in run if item]) == without_timings(reports[2:])
 
 
+def test_resuming_between_two_levels_of_one_step_measures_nothing_twice(lab, without_timings):
+    task = lab.task()
+    data = task.prepare(HARD)
+    budget = {"epochs": 1, "report_every": 0.1}  # five steps an epoch: two levels a step
+    reports = [item for item in task.start(lab.setup("a", budget, **HARD), data) if item]
+    assert reports[2].step == reports[3].step
+    first = task.start(lab.setup("b", budget, **HARD), data)
+    third = [item for item, _ in zip((item for item in first if item), range(3), strict=False)][2]
+    run = task.start(lab.setup("b", budget, resume_from=third.checkpoint, **HARD), data)
+    assert without_timings([item for item in run if item]) == without_timings(reports[3:])
+
+
 def test_a_checkpoint_of_a_finished_run_has_nothing_left_to_do(lab):
     task = lab.task()
     data = task.prepare({})

@@ -90,7 +90,7 @@ def test_rows_without_text_or_label_are_counted_and_the_first_named(lab):
 def test_labels_unseen_in_training_are_named(lab):
     write(lab.folder / "other.csv", [*GOOD, ("where is my loan", "loan"), ("a loan", "loan")])
     found = problems(lab, train="train.csv", validation="other.csv", test="other.csv")
-    said = "has 1 classes that no training row has: 'loan' (2 rows); remove or train them"
+    said = "has 1 class that no training row has: 'loan' (rows: 2); remove them, or train them too"
     assert found == {"task.validation": said, "task.test": said}
 
 
