@@ -19,18 +19,25 @@ _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
 def best(name: str | None, top: int, where: str | None, format_: Format, storage: str) -> None:
-    """Print the best trials, best first; as YAML, the settings that train them."""
+    """Print the best trials, best first; as YAML, the settings that train them.
+
+    Raises:
+        UserError: The settings of the best were asked for, and no trial has a value.
+    """
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         ranked = best_trials(connection, study, top, where=where)
+    nothing = f"no trial of {study.name} has a value yet" + (" among those that --where selects" if where else "")
     if format_ is Format.YAML:
+        if not ranked:
+            raise UserError(nothing, f"see how it goes: hpsearch status {study.name}")
         emit_yaml(*(settings(study, each.trial) for each in ranked))
     elif format_ is not Format.TABLE:
         emit([as_plain(study.name, each) for each in ranked], format_)
     elif ranked:
         show(tables.best(ranked, room()))
-    if not ranked:
-        note(f"no trial of {study.name} has a value yet" + (" among those that --where selects" if where else ""))
+    else:
+        note(nothing)
 
 
 def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:

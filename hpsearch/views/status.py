@@ -13,7 +13,7 @@ from hpsearch.lifecycle import State
 from hpsearch.store.queries import TrialDetail
 from hpsearch.store.standing import Limit, StudyStatus
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs
-from hpsearch.views.tables import NUMERIC, Head, score, table
+from hpsearch.views.tables import NUMERIC, Head, score, table, with_named
 
 
 def status(of: StudyStatus, now: float, width: int | None) -> list[RenderableType]:
@@ -119,17 +119,13 @@ def _role(of: TrialDetail) -> str:
 
 
 def _reports(of: TrialDetail, width: int | None) -> Table:
-    names = list(dict.fromkeys(name for report in of.reports for name in report["metrics"]))
-    heads: list[Head] = [
-        ("resource", NUMERIC),
-        ("value", NUMERIC),
-        *((n, NUMERIC) for n in names),
-        ("trained", NUMERIC),
-    ]
-    made = table(*heads, width=width, title="\nreports")
-    for report in of.reports:
-        metrics = (number(report["metrics"].get(name)) for name in names)
-        made.add_row(number(report["resource"]), number(report["value"]), *metrics, duration(report["elapsed"]))
+    heads: list[Head] = [("resource", NUMERIC), ("value", NUMERIC), ("trained", NUMERIC)]
+
+    def cells(report: Mapping[str, Any]) -> list[str | Text]:
+        return [number(report["resource"]), number(report["value"]), duration(report["elapsed"])]
+
+    made = with_named(of.reports, heads, cells, lambda report: report["metrics"], "metrics", width)
+    made.title = "\nreports"
     return made
 
 

@@ -86,7 +86,7 @@ def best(ranked: Sequence[Ranked[TrialRow]], width: int | None) -> Table:
             own.append(interval(row.confirmed))
         return [*own, number(row.trial.resource), duration(row.trial.gpu_seconds)]
 
-    return with_params(ranked, head, cells, lambda r: r.trial.params, width)
+    return with_named(ranked, head, cells, lambda r: r.trial.params, "parameters", width)
 
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
@@ -100,26 +100,36 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
             standing.append((": " if width is None else "\n") + row.error_kind)
         return [str(row.number), standing, number(row.value), number(row.resource), duration(row.gpu_seconds)]
 
-    return with_params(rows, head, cells, lambda r: r.params, width)
+    return with_named(rows, head, cells, lambda r: r.params, "parameters", width)
 
 
-def with_params(
+def with_named(
     rows: Sequence[Any],
     head: Sequence[Head],
     cells: Callable[[Any], list[str | Text]],
-    params: Callable[[Any], Mapping[str, Any]],
+    named: Callable[[Any], Mapping[str, Any]],
+    shared: str,
     width: int | None,
 ) -> Table:
-    """A table whose parameters have columns of their own, or share one where the terminal is too narrow."""
-    names = list(dict.fromkeys(name for row in rows for name in params(row)))
+    """A table with a column for each named value of its rows, or one for all where the terminal is too narrow.
+
+    Args:
+        rows: What stands in the table, a line each.
+        head: Heads of the columns before.
+        cells: Cells of a row in those columns.
+        named: A row's parameters or metrics by name.
+        shared: Head of the column that they share where they must.
+        width: Columns of the terminal; None where the table goes elsewhere.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in named(row)))
     wide = table(*head, *((name, NUMERIC) for name in names), width=width)
     for row in rows:
-        wide.add_row(*cells(row), *(_text(params(row), name) for name in names))
+        wide.add_row(*cells(row), *(_text(named(row), name) for name in names))
     if width is None or Console(width=10_000).measure(wide).maximum <= width:
         return wide
-    narrow = table(*head, "parameters", width=width)
+    narrow = table(*head, shared, width=width)
     for row in rows:
-        narrow.add_row(*cells(row), Text(pairs(params(row))))
+        narrow.add_row(*cells(row), Text(pairs(named(row))))
     return narrow
 
 
@@ -145,5 +155,5 @@ def ended(counts: Mapping[State, int]) -> int:
     return sum(n for each, n in counts.items() if each.terminal)
 
 
-def _text(params: Mapping[str, Any], name: str) -> Text:
-    return Text(cell(params[name]) if name in params else NOTHING)
+def _text(named: Mapping[str, Any], name: str) -> Text:
+    return Text(cell(named[name]) if name in named else NOTHING)

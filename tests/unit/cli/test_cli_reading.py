@@ -74,6 +74,13 @@ def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(run: Run,
     assert "--format json" in said.err
 
 
+def test_before_any_trial_has_a_value_there_is_no_best(run: Run, save: Save) -> None:
+    save("young", [Trial(0, State.RUNNING, {"lr": 0.1})])
+    assert json.loads(run("best", "young", "--format", "json").out) == []
+    assert run("best", "young").err == "no trial of young has a value yet\n"
+    assert run("best", "young", "--format", "yaml").code == 2
+
+
 def test_best_as_a_table_names_the_parameters_and_the_interval(run: Run, flowers: str) -> None:
     head, first, *_ = run("best", flowers, "--top", "2").out.splitlines()
     assert head.split()[-2:] == ["lr", "opt"]
