@@ -52,6 +52,8 @@ class Finished:
     trial: int
     attempt: int
     why: str = "budget used"
+    checkpoint: str | None = None
+    """Its best checkpoint, where it keeps one."""
 
 
 @dataclass(frozen=True, slots=True)

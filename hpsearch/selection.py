@@ -1,7 +1,7 @@
 """Which trials are best, and which cannot be told from the best.
 
-Complete trials are compared by their value. Where no trial is complete, those that trained furthest come first, so
-that values are compared at equal resource. A trial that was repeated with other seeds (role `confirm`) stands by the
+Complete trials come first, by their value. Behind them stand the others, those that trained furthest first, so that
+values are compared at equal resource. A trial that was repeated with other seeds (role `confirm`) stands by the
 mean of its repeats: the value that the search saw was the luckiest of many, the repeats were not picked.
 """
 
@@ -78,15 +78,15 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
     everyone = list(trials)
     sign = -1.0 if direction == "maximize" else 1.0
     places = [t for t in everyone if counts(t)]
-    complete = [t for t in places if t.state is State.COMPLETE]
     confirmed = confirmations(everyone)
-    if complete:
-        places = complete
     score = _scores(places, confirmed, sign)
-    if complete:
-        places.sort(key=lambda t: (score(t), t.number not in confirmed, sign * (t.value or 0.0), t.number))
-    else:
-        places.sort(key=lambda t: (-t.resource, score(t), t.number))
+
+    def place(trial: Of) -> tuple[float | bool, ...]:
+        complete = trial.state is State.COMPLETE
+        own = sign * (trial.value or 0.0)
+        return not complete, 0.0 if complete else -trial.resource, score(trial), trial.number not in confirmed, own
+
+    places.sort(key=lambda t: (*place(t), t.number))
     return _mark_ties(places, confirmed)
 
 

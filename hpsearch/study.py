@@ -29,6 +29,9 @@ from hpsearch.rungs import Judgement, Verdict
 from hpsearch.search import Search
 from hpsearch.spec import StudySpec
 
+NOTE_S = 10.0
+"""How often the time worked is written down."""
+
 GRACE_S = 30.0
 """How much longer than its limits the brain waits for a worker to enforce them itself."""
 
@@ -86,7 +89,7 @@ class Study:
         self._failures = FailureWatch()
         self._total = spec.budget.per_trial.total
         self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
-        self._began = 0.0
+        self._began = self._noted = 0.0
         self._active_before = 0.0
 
     # ------------------------------------------------------------------------------------ beginning and ending
@@ -98,7 +101,8 @@ class Study:
             now: The time.
             last_seen: When the last driver was known to live; what its attempts cost is counted until then.
         """
-        self._began, self._active_before = now, self.history.study.active_seconds
+        self._began = self._noted = now
+        self._active_before = self.history.study.active_seconds
         self.history.study.state, self.history.study.reason, self.history.study.ended = StudyState.RUNNING, None, None
         self.history.touch_study()
         for trial in self.history.trials:
@@ -267,6 +271,7 @@ class Study:
             text = f"it came to its end without a finite {self.spec.objective.metric}"
             return self._failed(live, trial, "diverged" if trial.reports else "error", text, now)
         self._decide(trial, "finish", event.why, now)
+        trial.checkpoint = event.checkpoint or trial.checkpoint
         self._end(live, Outcome.COMPLETE, now)
         self._move(trial, State.COMPLETE)
         trial.ended = now
@@ -316,6 +321,9 @@ class Study:
 
     def _watch(self, now: float) -> list[ev.Command]:
         commands: list[ev.Command] = []
+        if now - self._noted >= NOTE_S:  # what a driver that dies has worked is known to the next one
+            self._noted, self.history.study.active_seconds = now, self.active_s(now)
+            self.history.touch_study()
         wall_clock = self.spec.budget.wall_clock_s
         if self.ending is not None and not self.interrupted:
             commands += self._wind_down(self.ending)

@@ -84,6 +84,7 @@ def _follow(runner: Runner, total: float, interruption: Interruption) -> int:
     """Print the reports of a run until its end, or until it is interrupted; the exit code."""
     for report in runner.advance(total, lambda: interruption.asked):
         print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+        runner.recorded(report.resource)
     if interruption.asked and runner.finished is None:
         saved = runner.save()
         _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))

@@ -44,9 +44,11 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._reported: list[tuple[float, Path]] = []
+        self._left_behind = list(folder.glob(f"{_TEMPORARY}*"))
 
     def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path:
-        """Write a checkpoint and make it `last` (and `best` if told so); remove those no longer needed.
+        """Write a checkpoint and make it `last` (and `best` if told so).
 
         Args:
             number: The step it is of.
@@ -73,12 +75,30 @@ class Checkpoints:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        before = self.last
         self._point("last", final)
         if best:
             self._point("best", final)
         _flush(self.folder)
-        self._remove_all_but({path for path in (final, before, self.best) if path is not None})
+
+    def reported(self, resource: float, path: Path) -> None:
+        """A report at `resource` names the checkpoint at `path`."""
+        self._reported.append((resource, path))
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: remove what only older ones named.
+
+        Kept are the newest checkpoint on record and all after it, the one before it in case it is damaged, and the
+        best. Newer ones are never touched: they may be another process's, whose driver has died or is not yet told.
+        """
+        known = [path for level, path in self._reported if level <= resource]
+        if not known:
+            return
+        self._reported = [entry for entry in self._reported if entry[0] > resource]
+        older = sorted((p for p in _checkpoints_in(self.folder) if _order(p) < _order(known[-1])), key=_order)
+        for path in [*older[:-1], *self._left_behind]:
+            if path != self.best:
+                shutil.rmtree(path, ignore_errors=True)
+        self._left_behind = []
 
     @property
     def last(self) -> Path | None:
@@ -111,12 +131,6 @@ class Checkpoints:
         temporary.unlink(missing_ok=True)
         temporary.symlink_to(target.name)
         temporary.replace(self.folder / link)
-
-    def _remove_all_but(self, keep: set[Path]) -> None:
-        left_behind = [p for p in self.folder.iterdir() if p.name.startswith(_TEMPORARY)]
-        for path in [*_checkpoints_in(self.folder), *left_behind]:
-            if path not in keep:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def intact(source: Path) -> Path:

@@ -105,8 +105,14 @@ class Run(Protocol):
     def save(self) -> Path | None:
         """Write a checkpoint of this moment and return its folder; None where the task cannot."""
 
-    def close(self) -> None:
-        """Release memory, files and threads; the run is over."""
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints that only older ones named may go.
+
+        Without this word a run keeps every checkpoint: whoever continues it may only know of an old one.
+        """
+
+    def close(self) -> bool:
+        """Release memory, files and threads. False while code of the run still goes on: call it again."""
 
 
 class Task(Protocol):

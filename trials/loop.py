@@ -170,7 +170,9 @@ class TrainingRun:
         best = self._progress.note(metrics[self._settings.monitor])
         self._reported = level
         self.finished = self._reason_to_stop()
-        return Report(level, metrics, self.step, self.seconds, self._save(best))
+        path = self._save(best)
+        self._checkpoints.reported(level, path)
+        return Report(level, metrics, self.step, self.seconds, path)
 
     def _measure(self) -> dict[str, float]:
         """The metrics at this step; measured once where a step reached two levels, also when resumed in between."""
@@ -203,6 +205,10 @@ class TrainingRun:
             return self._saved[2]
         self._meter.settle()
         return self._save(best=False)
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints from before may go."""
+        self._checkpoints.recorded(resource)
 
     def _save(self, best: bool) -> Path:
         path = self._checkpoints.save(self.step, self._fill, best)
@@ -260,9 +266,10 @@ class TrainingRun:
             "peak_memory_bytes": float(meters.peak_memory_bytes(self._device)),
         }
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Release the model, the gradients and the optimizer's state."""
         self._optimizer.zero_grad(set_to_none=True)
         self._optimizer.state.clear()
         self._parameters.clear()
         self._epoch = None
+        return True

@@ -48,9 +48,13 @@ class Runner:
         """Write a checkpoint of this moment; None where the task cannot."""
         return self._run.save()
 
-    def close(self) -> None:
-        """Release memory, files and threads."""
-        self._run.close()
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints from before may go."""
+        self._run.recorded(resource)
+
+    def close(self) -> bool:
+        """Release memory, files and threads. False while code of the run still goes on: call it again."""
+        return self._run.close()
 
 
 def failure_of(error: BaseException) -> Failure:

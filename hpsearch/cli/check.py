@@ -7,16 +7,15 @@ the cluster's door are knocked at, and one training step and one evaluation step
 from __future__ import annotations
 
 import os
-import socket
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from hpsearch import space, spec_file
 from hpsearch.cli.output import note, room, show
-from hpsearch.errors import ClusterUnreachable, StoreUnreachable, UserError
+from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.executors.address import refuse_unreachable
 from hpsearch.levels import trial_budget
 from hpsearch.spec import CategoricalParameter, StudySpec
 from hpsearch.store.database import Database
@@ -28,9 +27,6 @@ from hpsearch.views.plan import Machine
 from trials import tasks
 from trials.contract import Setup, Task, TaskError
 from trials.runner import failure_of
-
-ANSWER_S = 5.0
-"""How long a cluster may take to accept a connection."""
 
 HEAVY = ("batch_size", "max_length")
 """Settings whose largest value takes the most memory: the rehearsal uses it, so that it fails here and not later."""
@@ -52,7 +48,7 @@ def check(study: Path, storage: str, address: str | None) -> None:
     note(f"{study.name}: no mistakes found")
     taken = _check_storage(storage, spec.study)
     if address is not None:
-        _check_address(address)
+        refuse_unreachable(address)
     device = _device(spec)
     note(f"one training and one evaluation step on {device} ...")
     rehearsal = _rehearse(spec, study.name, device)
@@ -89,31 +85,6 @@ def _check_folder(folder: Path, shown: str) -> None:
         raise StoreUnreachable(f"{shown}: the folder {folder} does not exist", f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StoreUnreachable(f"{shown}: the folder {folder} cannot be written to", "check its permissions")
-
-
-def _check_address(address: str) -> None:
-    """See that something listens at a Ray address: ``host:port`` or ``ray://host:port``.
-
-    Raises:
-        UserError: It names no host and port.
-        ClusterUnreachable: Nothing accepts a connection there.
-    """
-    if address in ("auto", "local"):
-        return
-    try:
-        parts = urlsplit(address if "://" in address else f"//{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or not port:
-        raise UserError(f"the address {address!r} names no host and port", "use host:6379 or ray://host:10001")
-    try:
-        socket.create_connection((host, port), timeout=ANSWER_S).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ClusterUnreachable(
-            f"no cluster answers at {address}: {reason}", "check the address, or start it"
-        ) from None
 
 
 def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Slots on a Ray cluster: one long-lived actor a slot. The one door to Ray.
 
 Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
-it carries. A poll is only sent once the driver is done with what the one before brought: it tells the worker that
-those events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
+it carries. A poll is sent once the driver is done with what the one before brought: it tells the worker that those
+events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
 not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
 """
 
@@ -25,6 +25,7 @@ from ray.exceptions import RayActorError, RayError
 
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.executors.address import refuse_unreachable
 from hpsearch.executors.worker import Worker, WorkerConfig
 from hpsearch.spec import Resources
 
@@ -60,11 +61,12 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
             cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
         ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
     else:
+        refuse_unreachable(address)
         try:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             text = str(error).strip().splitlines()[0]
-            hint = "check --address or RAY_ADDRESS, or start Ray there"
+            hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_TOKEN"
             raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
     try:
         yield

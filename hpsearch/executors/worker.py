@@ -19,6 +19,7 @@ from typing import Any
 
 from hpsearch import events as ev
 from trials import tasks
+from trials.checkpoint import Checkpoints
 from trials.contract import Budget, Report, Setup, Task
 from trials.runner import Runner, failure_of, release_memory
 
@@ -168,8 +169,8 @@ class Worker:
             failure = failure_of(_cause(error))
             ending = ev.Failed(order.trial, order.attempt, failure.kind, failure.text, details=failure.details)
         try:
-            if runner is not None:
-                runner.close()
+            while runner is not None and not runner.close():
+                """A slot is not free while a training function runs on in it; whoever is tired of that kills us."""
         finally:
             del runner
             if self._device != "cpu" or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
@@ -188,7 +189,7 @@ class Worker:
                 waits = control.until <= report.resource < total
                 self._emit(_reported(order, report, checkpoint), urgent=waits)
             if runner.finished is not None:
-                return ev.Finished(trial, attempt, runner.finished)
+                return ev.Finished(trial, attempt, runner.finished, _best_in(self._config.folder(trial)))
             if report is None or report.resource < control.until:
                 break  # interrupted between reports
             if report.resource >= total:
@@ -245,6 +246,11 @@ def _reported(order: ev.Launch, report: Report, checkpoint: str | None) -> ev.Re
         report.elapsed,
         checkpoint,
     )
+
+
+def _best_in(folder: Path) -> str | None:
+    best = Checkpoints(folder).best
+    return str(best) if best is not None else None
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -293,12 +293,11 @@ def best_trials(
     by_value = trials.c.value.desc() if maximize else trials.c.value.asc()
     most = top + len(repeated) + 1  # one more than asked for, to see whether it is tied
     nearest_top = connection.execute(complete.order_by(by_value, trials.c.number).limit(most)).all()
-    if nearest_top:
-        nearest_top = [*nearest_top, *connection.execute(complete.where(trials.c.number.in_(repeated)))]
-    else:
-        furthest = statement.order_by(trials.c.resource.desc(), by_value, trials.c.number)
-        nearest_top = connection.execute(furthest.limit(most)).all()
-    places = {row.number: _trial_row(row) for row in nearest_top}
+    behind = statement.where(trials.c.state != State.COMPLETE.value)
+    furthest = behind.order_by(trials.c.resource.desc(), by_value, trials.c.number).limit(most - len(nearest_top))
+    asked_again = complete.where(trials.c.number.in_(repeated))
+    rows = [*nearest_top, *connection.execute(asked_again), *connection.execute(furthest)]
+    places = {row.number: _trial_row(row) for row in rows}
     return rank([*places.values(), *repeats], study.direction)[:top]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from studies import Bowl
 
 from hpsearch import events as ev
 from hpsearch.driver import Executor
@@ -16,13 +17,13 @@ from hpsearch.executors.ray import RayExecutor, cluster
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.spec import Resources
-from studies import Bowl
 from trials.contract import Budget, Unit
 
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 4.0))
 
-TASK = '''
+TASK = """
 import os, time
+from pathlib import Path
 
 
 def train(params, trial):
@@ -31,15 +32,17 @@ def train(params, trial):
         raise ValueError("x is too large")
     if params["x"] > 0.8:
         os.kill(os.getpid(), 9)
-    while params["x"] > 0.7:
-        time.sleep(0.01)
+    if params["x"] > 0.7:
+        Path(__file__).with_name("hangs").touch()
+        while True:
+            time.sleep(0.01)
     for epoch in (1, 2, 4):
         if epoch <= start:
             continue
         with trial.save() as folder:
             (folder / "epoch").write_text(str(epoch))
         trial.report(epoch, {"loss": (params["x"] - 0.3) ** 2 + 1 / (1 + epoch), "process": os.getpid()})
-'''
+"""
 
 
 class Make(Protocol):
@@ -218,12 +221,13 @@ def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: 
 
 
 def test_a_worker_that_does_not_stop_is_killed_and_replaced(
-    ray_executor: Make, monkeypatch: pytest.MonkeyPatch
+    ray_executor: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("hpsearch.executors.ray.STOP_GRACE_S", 0.5)
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, x=0.75))
+    wait_for(executor, lambda events: (tmp_path / "hangs").exists())
     executor.stop(ev.Stop(0, 1))
     events = wait_for(executor, of(ev.SlotUp))
     assert ev.SlotDown(slot, "it did not stop when told to") in events

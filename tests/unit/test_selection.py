@@ -34,7 +34,7 @@ def test_the_direction_says_which_end_is_best() -> None:
 
 
 def test_a_complete_trial_is_never_behind_one_that_was_pruned() -> None:
-    assert order([trial(0, 0.1), trial(1, 0.9, State.PRUNED)]) == [0]
+    assert order([trial(1, 0.9, State.PRUNED), trial(0, 0.1)]) == [0, 1]
 
 
 def test_without_complete_trials_those_that_trained_furthest_come_first() -> None:

@@ -84,6 +84,8 @@ class Trial:
         values = {str(name): _number(name, value) for name, value in metrics.items()}
         elapsed = self._elapsed()
         saved, self._saved = self._saved, None
+        if saved is not None:
+            self._checkpoints.reported(reached, saved)
         self._resource = reached
         self._hand_over(Report(reached, values, elapsed=elapsed, checkpoint=saved))
         self._before, self._resumed = elapsed, time.perf_counter()
@@ -149,8 +151,12 @@ class FunctionRun:
         """The checkpoint that came with the report the function waits in; None where it saved none for it."""
         return self._report.checkpoint if self._waiting and self._report is not None else None
 
-    def close(self) -> None:
-        """Raise `TrialStopped` in the function and wait for its end, but not for ever."""
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints from before may go."""
+        self._trial._checkpoints.recorded(resource)
+
+    def close(self) -> bool:
+        """Raise `TrialStopped` in the function and wait for its end, but not for ever: False if it goes on."""
         self._trial._stopping = True
         while self._started and not self._ended:
             if self._waiting:
@@ -158,10 +164,11 @@ class FunctionRun:
                 self._go.release()
             if not self._news.acquire(timeout=self._grace_s):
                 log.warning("the training function goes on in the background until its next trial.report")
-                return
+                return False
             self._waiting = not self._ended
         if self._error is not None and not isinstance(self._error, TrialStopped):
             log.warning("the stopped training function raised %r", self._error)
+        return True
 
     def _let_go(self) -> None:
         if not self._started:

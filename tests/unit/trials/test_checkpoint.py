@@ -39,11 +39,38 @@ def test_last_and_best_are_relative_links(tmp_path):
     assert last.name == "step-00000002"
 
 
-def test_the_one_before_and_the_best_are_kept_and_the_others_removed(tmp_path):
+def test_once_a_report_is_on_record_only_its_checkpoint_the_one_before_and_the_best_are_kept(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     for step in range(1, 7):
-        checkpoints.save(step, filled(str(step)), best=step == 2)
+        checkpoints.reported(step / 10, checkpoints.save(step, filled(str(step)), best=step == 2))
+    checkpoints.recorded(0.6)
     assert names(tmp_path) == ["best", "last", "step-00000002", "step-00000005", "step-00000006"]
+
+
+def test_a_checkpoint_that_is_on_record_and_all_after_it_stay(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in range(1, 7):
+        checkpoints.reported(step / 10, checkpoints.save(step, filled(str(step))))
+    checkpoints.recorded(0.3)
+    assert names(tmp_path) == ["last", *(f"step-0000000{step}" for step in range(2, 7))]
+
+
+def test_without_word_that_reports_are_on_record_nothing_is_removed(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in range(1, 7):
+        checkpoints.reported(step / 10, checkpoints.save(step, filled(str(step))))
+    checkpoints.recorded(0.05)
+    assert len(names(tmp_path)) == 7
+
+
+def test_a_process_that_lost_its_driver_does_not_remove_what_the_next_one_wrote(tmp_path):
+    zombie, successor = Checkpoints(tmp_path), Checkpoints(tmp_path)
+    zombie.reported(0.1, zombie.save(1, filled("a")))
+    successor.reported(0.2, successor.save(2, filled("b")))
+    zombie.reported(0.2, zombie.save(2, filled("b")))
+    zombie.recorded(0.1)
+    successor.recorded(0.2)
+    assert names(tmp_path) == ["last", "step-00000001", "step-00000002", "step-00000002-2"]
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):
@@ -61,11 +88,12 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
 
 
 def test_what_a_killed_writer_left_is_cleaned_up(tmp_path):
-    checkpoints = Checkpoints(tmp_path)
-    with checkpoints.writing(1) as folder:
+    with Checkpoints(tmp_path).writing(1) as folder:
         left = folder.with_name(folder.name + "x")
     left.mkdir()
-    checkpoints.save(2, filled("b"))
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.reported(0.2, checkpoints.save(2, filled("b")))
+    checkpoints.recorded(0.2)
     assert names(tmp_path) == ["last", "step-00000001", "step-00000002"]
 
 

@@ -169,6 +169,7 @@ def test_best_follows_the_monitored_metric_and_last_the_run(tmp_path):
     workload.evaluate = lambda precision: {"loss": next(values)}
     run = run_of(workload, tmp_path, {"steps": 4, "report_every": 1})
     reports = reports_of(run)
+    run.recorded(4)
     assert (tmp_path / "run" / "best").resolve() == reports[1].checkpoint
     assert (tmp_path / "run" / "last").resolve() == reports[3].checkpoint
     kept = {path.name for path in (tmp_path / "run").iterdir() if not path.is_symlink()}
