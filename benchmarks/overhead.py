@@ -63,9 +63,15 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
     def watch(study: Any, changes: Any, now: float) -> None:
         ended.extend(time.perf_counter() for trial in changes.trials if trial.state is State.COMPLETE)
 
-    history = wiring.create_study(store, spec, None)
     wiring.drive(
-        store, history, spec, address=None, resources=spec.resources, watch=watch, on_driver=lambda driver: None
+        store,
+        spec,
+        lambda: wiring.create_study(store, spec, folder),
+        address=None,
+        resources=spec.resources,
+        checkpoints=folder,
+        watch=watch,
+        on_driver=lambda driver: None,
     )
     store.close()
     assert len(ended) == trials, f"{len(ended)} of {trials} trials completed"

@@ -131,7 +131,8 @@ class Driver:
     def _commit(self, now: float) -> Changes:
         changes = self._study.history.drain()
         if changes or now - self._written >= RENEW_S:
-            self._stop_requested |= self._write(changes, now)
+            if self._write(changes, now):  # no |=, which would forget a signal that comes while it writes
+                self._stop_requested = True
             self._written = now
         return changes
 

@@ -39,25 +39,29 @@ CHECKPOINTS = "hpsearch:checkpoints"
 RECORDED_PACKAGES = ("hpsearch", "torch", "transformers", "optuna", "ray", "numpy", "scikit-learn", "tokenizers")
 
 
-def create_study(store: Store, spec: StudySpec, checkpoints: str | None) -> History:
+def checkpoint_folder(spec: StudySpec, asked_for: str | None) -> Path:
+    """The study's folder for checkpoints: what was asked for, or the study file's, or one beside it."""
+    return Path(asked_for or spec.base / (spec.checkpoints or Path("hpsearch-studies") / spec.study)).absolute()
+
+
+def create_study(store: Store, spec: StudySpec, checkpoints: Path) -> History:
     """Write a new study into the database.
 
     Args:
         store: The database.
         spec: The study file.
-        checkpoints: The folder for checkpoints; None for the study file's, or one beside it.
+        checkpoints: The folder for checkpoints.
 
     Raises:
         StudyExists: The name is taken.
     """
-    folder = Path(checkpoints or spec.base / (spec.checkpoints or Path("hpsearch-studies") / spec.study))
     record = StudyRecord(
         id=0,
         name=spec.study,
         spec=spec.text,
         directions=(spec.objective.direction,),
         created=time.time(),
-        user_attrs={BASE: str(spec.base.absolute()), CHECKPOINTS: str(folder.absolute())},
+        user_attrs={BASE: str(spec.base.absolute()), CHECKPOINTS: str(checkpoints)},
         system_attrs={STEP_SCALE: step_scale(spec)},
     )
     try:
@@ -124,7 +128,7 @@ def refuse_if_held(store: Store, name: str) -> None:
         )
 
 
-def worker_config(spec: StudySpec, record: StudyRecord) -> WorkerConfig:
+def worker_config(spec: StudySpec, checkpoints: Path) -> WorkerConfig:
     """What every worker of a study needs to know."""
     description = tasks.describe(spec.task["kind"])
     monitor = {"monitor": spec.objective.metric} if "monitor" in (description.settings or {}) else {}
@@ -133,7 +137,7 @@ def worker_config(spec: StudySpec, record: StudyRecord) -> WorkerConfig:
         base=str(spec.base.absolute()),
         settings={**monitor, **spec.settings},
         budget=trial_budget(spec),
-        checkpoints=record.user_attrs[CHECKPOINTS],
+        checkpoints=str(checkpoints),
         prepares=spec.task["kind"] in tasks.BUILT_IN,
         threads=max(1, int(spec.resources.cpu)),
     )
@@ -150,37 +154,44 @@ def build_study(store: Store, history: History, spec: StudySpec) -> Study:
 
 def drive(
     store: Store,
-    history: History,
     spec: StudySpec,
+    take_up: Callable[[], History],
     *,
     address: str | None,
     resources: Resources,
+    checkpoints: Path,
     watch: Watch,
     on_driver: Callable[[Driver], None],
-) -> None:
-    """Drive a study on Ray until it has finished or was interrupted.
+) -> StudyRecord:
+    """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
     Args:
         store: The database.
-        history: The study as loaded or just created.
-        spec: Its study file.
+        spec: The study file.
+        take_up: Creates or loads the study; called once the cluster is there, so that nothing is left behind if not.
         address: Of a Ray cluster; None for a local one.
         resources: The study file's, or what the command line made of them.
+        checkpoints: The study's folder for checkpoints.
         watch: Called after every tick.
         on_driver: Given the driver before it starts, for signal handlers.
     """
     from hpsearch.executors import ray  # imported here: only a driver needs a cluster
 
-    with ray.cluster(address, resources), owning(store, history.study) as (lease, last_seen):
-        store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
-        executor = ray.RayExecutor(worker_config(spec, history.study), resources)
+    with ray.cluster(address, resources):
+        executor = ray.RayExecutor(worker_config(spec, checkpoints), resources)
         try:
-            history.add_environment(environment(spec, f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"))
-            driver = Driver(build_study(store, history, spec), executor, store, lease, watch)
-            on_driver(driver)
-            driver.run(last_seen)
+            history = take_up()
+            with owning(store, history.study) as (lease, last_seen):
+                store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
+                history.add_environment(
+                    environment(spec, f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU")
+                )
+                driver = Driver(build_study(store, history, spec), executor, store, lease, watch)
+                on_driver(driver)
+                driver.run(last_seen)
         finally:
             executor.close()
+    return history.study
 
 
 def environment(spec: StudySpec, device: str) -> Environment:

@@ -9,6 +9,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from hpsearch import wiring
@@ -32,7 +33,6 @@ def run(
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path)
-    resources = _resources(spec, workers)
     with closing(Store.open(storage)) as store:
         if spec.study in store.study_names():
             wiring.refuse_if_held(store, spec.study)
@@ -40,8 +40,9 @@ def run(
                 f"study {spec.study} is already in {store.display_url}",
                 f"continue it with: hpsearch resume {spec.study}{_option(storage)} - or give the new one another name",
             )
-        history = wiring.create_study(store, spec, checkpoints)
-        _drive(store, history, spec, storage, address, resources, quiet)
+        folder = wiring.checkpoint_folder(spec, checkpoints)
+        take_up = partial(wiring.create_study, store, spec, folder)
+        _drive(store, spec, take_up, storage, address, _resources(spec, workers), folder, quiet)
 
 
 def resume(
@@ -61,25 +62,34 @@ def resume(
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
         if checkpoints is not None:
             history.study.user_attrs[wiring.CHECKPOINTS] = str(Path(checkpoints).absolute())
-        spec = wiring.spec_of(history.study)
-        _drive(store, history, spec, storage, address, _resources(spec, workers), quiet)
+        spec, folder = wiring.spec_of(history.study), Path(history.study.user_attrs[wiring.CHECKPOINTS])
+        _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, quiet)
 
 
 def _drive(
     store: Store,
-    history: History,
     spec: StudySpec,
+    take_up: Callable[[], History],
     storage: str,
     address: str | None,
     resources: Resources,
+    checkpoints: Path,
     quiet: bool,
 ) -> None:
     logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
     name = spec.study
     note(f"study {name} in {store.display_url}")
     with LiveView(quiet=quiet) as view, _signals() as on_driver:
-        wiring.drive(store, history, spec, address=address, resources=resources, watch=view.watch, on_driver=on_driver)
-    study = history.study
+        study = wiring.drive(
+            store,
+            spec,
+            take_up,
+            address=address,
+            resources=resources,
+            checkpoints=checkpoints,
+            watch=view.watch,
+            on_driver=on_driver,
+        )
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Go on with: hpsearch resume {name}{_option(storage)}")
     if study.state is StudyState.FAILED:

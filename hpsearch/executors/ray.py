@@ -2,8 +2,8 @@
 
 Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
 it carries. A poll is sent once the driver is done with what the one before brought: it tells the worker that those
-events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node, mapped and
-not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
+events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node,
+mapped and not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
 """
 
 from __future__ import annotations
