@@ -278,28 +278,26 @@ class Study:
         return []
 
     def _failed(self, live: Live, trial: Trial, kind: str, text: str, now: float) -> list[ev.Command]:
-        self._decide(trial, "fail", f"{kind}: {text}", now)
         self._end(live, Outcome.FAILED, now, text)
-        self._move(trial, State.FAILED)
-        trial.error_kind, trial.error_text, trial.ended = kind, text, now
-        self._failures.failed(kind, text)
-        if hopeless := self._failures.hopeless():
-            return self._wind_down(hopeless)
-        return []
+        return self._give_up(trial, kind, text, now)
 
     def _lost(self, live: Live, trial: Trial, why: str, now: float) -> list[ev.Command]:
         self._end(live, Outcome.LOST, now, why)
         lost = sum(attempt.outcome is Outcome.LOST for attempt in trial.attempts)
         if lost > self.spec.resources.retries:
-            self._decide(trial, "fail", f"lost {lost} workers: {why}", now)
-            self._move(trial, State.FAILED)
-            trial.error_kind, trial.error_text, trial.ended = "lost", f"lost {lost} workers, the last one: {why}", now
-            self._failures.failed("lost", why)
-            hopeless = self._failures.hopeless()
-            return self._wind_down(hopeless) if hopeless else []
+            return self._give_up(trial, "lost", f"lost {lost} workers, the last one: {why}", now)
         self._decide(trial, "retry", why, now)
         self._requeue(trial)
         return []
+
+    def _give_up(self, trial: Trial, kind: str, text: str, now: float) -> list[ev.Command]:
+        """Fail a trial whose attempt has ended, and the study with it if all trials fail like this."""
+        self._decide(trial, "fail", f"{kind}: {text}", now)
+        trial.error_kind, trial.error_text, trial.ended = kind, text, now
+        self._move(trial, State.FAILED)
+        self._failures.failed(kind, text)
+        hopeless = self._failures.hopeless()
+        return [] if hopeless is None else self._wind_down(hopeless)
 
     # ------------------------------------------------------------------------------------------ filling slots
 

@@ -183,9 +183,9 @@ def drive(
             history = take_up()
             with owning(store, history.study) as (lease, last_seen):
                 store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
-                history.add_environment(
-                    environment(spec, f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU")
-                )
+                history.study.user_attrs[CHECKPOINTS] = str(checkpoints)
+                device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
+                history.add_environment(environment(spec, device))
                 driver = Driver(build_study(store, history, spec), executor, store, lease, watch)
                 on_driver(driver)
                 driver.run(last_seen)

@@ -60,9 +60,8 @@ def resume(
         history = store.load(name)
         if not history.study.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
-        if checkpoints is not None:
-            history.study.user_attrs[wiring.CHECKPOINTS] = str(Path(checkpoints).absolute())
-        spec, folder = wiring.spec_of(history.study), Path(history.study.user_attrs[wiring.CHECKPOINTS])
+        spec = wiring.spec_of(history.study)
+        folder = Path(checkpoints or history.study.user_attrs[wiring.CHECKPOINTS]).absolute()
         _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, quiet)
 
 

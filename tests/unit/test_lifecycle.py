@@ -1,6 +1,7 @@
 """Every legal move is made, and every other one is refused."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +30,8 @@ def test_the_diagram_shows_every_move() -> None:
     for state, moves in MOVES.items():
         for to, why in moves.items():
             assert f"{state.value} --> {to.value}: {why}" in text
+
+
+def test_the_architecture_page_shows_the_diagram_of_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "architecture.md"
+    assert diagram() in page.read_text(encoding="utf-8")
