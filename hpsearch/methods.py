@@ -11,6 +11,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from hpsearch.levels import PROMOTION
@@ -70,8 +71,12 @@ def sampler(method: Method, seed: int) -> Any:
     import optuna.samplers
 
     sampler_class = getattr(optuna.samplers, SAMPLERS.get(method.kind, method.kind))
-    seeded = {"seed": seed} if "seed" in inspect.signature(sampler_class).parameters else {}
-    return _built(sampler_class, {**method.arguments, **seeded})
+    return _built(sampler_class, {**method.arguments, **({"seed": seed} if _is_seeded(sampler_class) else {})})
+
+
+@cache
+def _is_seeded(sampler_class: type) -> bool:
+    return "seed" in inspect.signature(sampler_class).parameters
 
 
 def pruner(method: Method) -> Any:

@@ -1,9 +1,10 @@
 """Slots on a Ray cluster: one long-lived actor a slot. The one door to Ray.
 
 Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
-it carries. A poll is sent once the driver is done with what the one before brought: it tells the worker that those
-events are on record. Prepared data are made once by a Ray task and shared through the object store: one copy a node,
-mapped and not copied into its workers. Actors are not detached: a driver that dies takes its workers with it.
+it carries. A poll is sent once the driver is done with what the one before brought: it takes along what the driver
+ordered, and tells the worker that those events are on record. Prepared data are made once by a Ray task and shared
+through the object store: one copy a node, mapped and not copied into its workers. Actors are not detached: a driver
+that dies takes its workers with it.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
         ray.shutdown()
 
 
+_Order = tuple[ev.Command, Any]
+"""A command, with its prepared data if it is a launch."""
+
+
 class _Actor:
     """The shell of a worker inside a Ray actor: polls and commands on a thread each."""
 
@@ -92,20 +97,20 @@ class _Actor:
         return ray.util.get_node_ip_address(), device, os.getpid()
 
     @ray.method(concurrency_group="poll")
-    def poll(self, timeout_s: float) -> list[ev.Event]:
+    def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event]:
+        self.carry_out(orders)
         return self._worker.poll(timeout_s)
 
     @ray.method(concurrency_group="command")
-    def launch(self, order: ev.Launch, data: Any) -> None:
-        self._worker.launch(order, data)
-
-    @ray.method(concurrency_group="command")
-    def advance(self, order: ev.Advance) -> None:
-        self._worker.advance(order)
-
-    @ray.method(concurrency_group="command")
-    def stop(self, order: ev.Stop) -> None:
-        self._worker.stop(order)
+    def carry_out(self, orders: list[_Order]) -> None:
+        for order, data in orders:
+            match order:
+                case ev.Launch():
+                    self._worker.launch(order, data)
+                case ev.Advance():
+                    self._worker.advance(order)
+                case ev.Stop():
+                    self._worker.stop(order)
 
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
@@ -122,6 +127,20 @@ class _Slot:
     ready: bool = False
     on: dict[tuple[int, int], float | None] = field(default_factory=dict)
     """Attempts it was given, with the time by which one that was told to stop must have obeyed."""
+    outbox: list[_Order] = field(default_factory=list)
+    """Orders that go out with the next poll."""
+
+    def order(self, command: ev.Command, data: Any = None) -> None:
+        """Send a command: with the next poll, or at once where one is out."""
+        if self.pending is None:
+            self.outbox.append((command, data))
+        else:
+            self.actor.carry_out.remote([(command, data)])
+
+    def listen(self) -> None:
+        """See that a poll is out."""
+        if self.pending is None:
+            self.pending, self.outbox = self.actor.poll.remote(POLL_S, self.outbox), []
 
 
 class RayExecutor:
@@ -164,20 +183,20 @@ class RayExecutor:
         key = (order.trial, order.attempt)
         slot.on[key] = None
         self._attempts[key] = order.slot
-        slot.actor.launch.remote(order, self._data_for(order))
+        slot.order(order, self._data_for(order))
 
     def advance(self, order: ev.Advance) -> None:
         """Let a waiting attempt train on."""
         slot = self._slot_of(order.trial, order.attempt)
         if slot is not None:
-            slot.actor.advance.remote(order)
+            slot.order(order)
 
     def stop(self, order: ev.Stop) -> None:
         """End an attempt; a worker that does not obey in time is killed and replaced."""
         slot = self._slot_of(order.trial, order.attempt)
         if slot is not None:
             slot.on[(order.trial, order.attempt)] = time.monotonic() + (SAVE_GRACE_S if order.save else STOP_GRACE_S)
-            slot.actor.stop.remote(order)
+            slot.order(order)
 
     def _slot_of(self, trial: int, attempt: int) -> _Slot | None:
         return self._slots.get(self._attempts.get((trial, attempt), ""))
@@ -197,11 +216,11 @@ class RayExecutor:
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
         events: list[ev.Event] = []
+        for slot in self._slots.values():
+            slot.listen()
         if time.monotonic() - self._followed > FOLLOW_S:
             events += self._kill_the_disobedient()
             self._follow_cluster()
-        for slot in self._slots.values():
-            slot.pending = slot.pending or slot.actor.poll.remote(POLL_S)
         pending = {slot.pending: name for name, slot in self._slots.items()}
         if not pending:
             time.sleep(min(timeout_s, 0.2))
