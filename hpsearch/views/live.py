@@ -71,9 +71,8 @@ class LiveView:
             value = f"{study.spec.objective.metric} {number(trial.value)}"
             why = f" ({trial.error_kind}: {trial.error_text})" if trial.error_kind else ""
             where = f"at {number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
-            self._console.print(
-                f"trial {trial.number} {trial.state.value} {where}: {value}, {pairs(trial.params)}{why}"
-            )
+            who = f"trial {trial.number} {trial.state.value}"
+            self._console.print(f"{who} {where}: {value}, {pairs(trial.params)}{why}", soft_wrap=True)
 
     def _panel(self, study: Study, now: float) -> Table:
         table = Table.grid(padding=(0, 2))

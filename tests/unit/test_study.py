@@ -359,3 +359,29 @@ def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(
     assert [t.value for t in resumed.history.trials] == [t.value for t in whole.history.trials]
     extra = sum(len(t.attempts) for t in resumed.history.trials) - sum(len(t.attempts) for t in whole.history.trials)
     assert extra == 1
+
+
+@pytest.mark.parametrize(
+    "pruner",
+    [
+        "median",
+        {"kind": "percentile", "percentile": 30.0},
+        "successive_halving",
+        "hyperband",
+        {"kind": "threshold", "upper": 0.6},
+        {"kind": "patient", "wrapped_pruner": "median", "patience": 1},
+        "wilcoxon",
+        {"kind": "promotion", "eta": 2, "rungs": 3},
+    ],
+    ids=lambda pruner: pruner if isinstance(pruner, str) else pruner["kind"],
+)
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_every_pruner_works_in_a_study_and_stops_weak_trials(pruner: Any) -> None:
+    spec = spec_with(search={"sampler": "random", "pruner": pruner}, budget={"trials": 40, "per_trial": {"epochs": 9}})
+    done = Simulation(spec, workers=2).run()
+    states = [t.state for t in done.history.trials]
+    assert states.count(State.COMPLETE) >= 1
+    if pruner != "wilcoxon" and "patience" not in pruner:  # these curves have no noise and never stop improving
+        assert states.count(State.PRUNED) >= 5
+    kinds = {d.kind for c in done.written for d in c.decisions}
+    assert ("promote" in kinds) == (isinstance(pruner, dict) and pruner["kind"] == "promotion")

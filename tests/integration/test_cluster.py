@@ -1,0 +1,88 @@
+"""Slots on a Ray cluster whose nodes come and go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray.cluster_utils import Cluster
+
+from hpsearch import events as ev
+from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.executors import ray as ray_executors
+from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.worker import WorkerConfig
+from hpsearch.spec import Resources
+from trials.contract import Budget, Unit
+
+TASK = """
+import time
+
+
+def train(params, trial):
+    while True:
+        time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def nodes() -> Iterator[Cluster]:
+    """A cluster of one node with one CPU."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> WorkerConfig:
+    (tmp_path / "endless.py").write_text(TASK)
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
+    return WorkerConfig({"kind": "endless:train"}, str(tmp_path), {}, budget, str(tmp_path / "saved"), prepares=False)
+
+
+def wait_for(executor: RayExecutor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:
+    events: list[ev.Event] = []
+    give_up = time.monotonic() + 60
+    while not done(events):
+        assert time.monotonic() < give_up, f"only {events}"
+        events += executor.poll(0.2)
+    return events
+
+
+def count(kind: type, events: list[ev.Event]) -> int:
+    return sum(isinstance(event, kind) for event in events)
+
+
+def test_workers_follow_the_nodes_as_they_come_and_go(
+    nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_executors, "FOLLOW_S", 0.2)
+    resources = Resources(workers="auto", gpu=0.0)
+    with ray_executors.cluster(nodes.address, resources):
+        executor = RayExecutor(config, resources)
+        wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
+        second = nodes.add_node(num_cpus=2)
+        came = wait_for(executor, lambda events: count(ev.SlotUp, events) == 2)
+        on_it = [event.slot for event in came if isinstance(event, ev.SlotUp)]
+        executor.launch(ev.Launch(0, 1, on_it[0], {}, 1, 4.0))
+        nodes.remove_node(second)
+        gone = wait_for(executor, lambda events: count(ev.SlotDown, events) == 2)
+        assert {event.slot for event in gone if isinstance(event, ev.SlotDown)} == set(on_it)
+        executor.close()
+
+
+def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes: Cluster, config: WorkerConfig) -> None:
+    resources = Resources(workers="auto", cpu=64.0, gpu=0.0)
+    with (
+        ray_executors.cluster(nodes.address, resources),
+        pytest.raises(UserError, match="no node of the cluster has the 64 CPU and 0 GPU"),
+    ):
+        RayExecutor(config, resources)
+
+
+def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
+    with pytest.raises(ClusterUnreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
+        ray_executors.cluster("127.0.0.1:1", Resources()).__enter__()
