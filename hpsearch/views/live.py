@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from hpsearch.budget import gpu_share
 from hpsearch.lifecycle import State
 from hpsearch.records import Changes
 from hpsearch.study import Study
-from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
+from hpsearch.views.numbers import NOTHING, duration, number, pairs
 
 REDRAW_S = 0.5
 """How often a terminal is redrawn."""
@@ -93,18 +94,30 @@ class LiveView:
         ]
 
     def _pace(self, study: Study, now: float) -> str:
-        """Trials an hour since this driver began, and what that makes of the trials left: no more is claimed."""
+        """Trials an hour since this driver began, and the time that what is left will take."""
         assert self._first is not None
         seconds, ended = now - self._first[0], _ended(study) - self._first[1]
         if ended < 3 or seconds <= 0:
             return "too early to tell"
-        rate = ended / seconds
-        text = f"{number(rate * 3600)} trials/hour"
-        wanted = study.spec.budget.trials
-        if wanted is None:
-            return text
-        left = max(0, wanted - _ended(study))
-        return f"{text}, about {duration(left / rate)} for the {count(left, 'trial')} left" if left else text
+        left = _seconds_left(study, now)
+        until_done = "" if left is None else f", about {duration(left)} to go"
+        return f"{number(ended / seconds * 3600)} trials/hour{until_done}"
+
+
+def _seconds_left(study: Study, now: float) -> float | None:
+    """What is left, shared by the slots: trials to start at the mean cost so far, promotions in it, and what runs at
+    its own speed. None where nothing bounds the number of trials, or nothing was seen."""
+    wanted, spent = study.spec.budget.trials, [t.gpu_seconds for t in study.history.trials if t.gpu_seconds > 0]
+    if wanted is None or not spent or not study.slots:
+        return None
+    slots = list(study.slots.values())
+    to_start = max(0, wanted - len(study.history.trials)) * sum(spent) / len(spent) / gpu_share(slots[0].gpus)
+    running = 0.0
+    for live in study.live.values():
+        speed = study.history.trials[live.attempt.trial].speed
+        stretch = live.until - live.resource
+        running += max(0.0, stretch / speed - (now - live.heard)) if speed else 0.0
+    return (to_start + running) / len(slots)
 
 
 def _ended(study: Study) -> int:
