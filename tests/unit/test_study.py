@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from studies import Bowl, Simulation, brain, history_for, spec_with
 
 from hpsearch import events as ev
 from hpsearch.lifecycle import State
 from hpsearch.records import Outcome, StudyState
 from hpsearch.study import Study
+from studies import Bowl, Simulation, brain, history_for, spec_with
 
 NO_PRUNING: dict[str, Any] = {"search": {"sampler": "random", "pruner": "none"}}
 
