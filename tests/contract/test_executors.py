@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from studies import Bowl
 
 from hpsearch import events as ev
 from hpsearch.driver import Executor
@@ -17,6 +16,7 @@ from hpsearch.executors.ray import RayExecutor, cluster
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.spec import Resources
+from studies import Bowl
 from trials.contract import Budget, Unit
 
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 4.0))
