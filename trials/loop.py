@@ -85,16 +85,18 @@ class TrainingRun:
         rate = self._settings.learning_rate * multiplier(
             self._settings.schedule, self._progress_at_middle_of(len(rows)), self._settings.warmup
         )
-        loss, norm = self._optimize(rows, rate)
+        weight = self._workload.weight(rows)
+        loss, norm = self._optimize(rows, weight, rate)
         self.step += 1
         self.samples += len(rows)
-        self._meter.step(self.step, rate, len(rows), loss, norm)
+        self._meter.step(self.step, rate, len(rows), weight, loss, norm)
         if self.step % CHECK_EVERY == 0:
             self._meter.settle()
         self.seconds += self._clock() - began
 
-    def _optimize(self, rows: Ints, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """One optimizer step on the samples `rows`; their mean loss and the gradient's norm, left on the device."""
+    def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
+        gradient's norm, left on the device."""
         scaler = self._precision.scaler
         self._optimizer.zero_grad(set_to_none=True)
         loss = torch.zeros((), device=self._device)
@@ -102,7 +104,7 @@ class TrainingRun:
             batch = self._workload.batch(part)
             with self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
-                share = self._workload.loss_sum(batch) / len(rows)
+                share = self._workload.loss_sum(batch) / weight
             scaler.scale(share).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             loss += share.detach()
             self._meter.count(batch.tokens, batch.cells)
@@ -255,7 +257,8 @@ class TrainingRun:
         """
         rows = longest_batch(self._workload.lengths, self._settings.batch_size)
         began = self._clock()
-        self._meter.step(1, 0.0, len(rows), *self._optimize(rows, rate=0.0))
+        weight = self._workload.weight(rows)
+        self._meter.step(1, 0.0, len(rows), weight, *self._optimize(rows, weight, rate=0.0))
         self._meter.settle()
         trained = self._clock()
         self._workload.evaluate_longest(self._precision)

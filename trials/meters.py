@@ -27,6 +27,7 @@ class _Step:
     number: int
     rate: float
     samples: int
+    weight: float
     loss: torch.Tensor
     norm: torch.Tensor
 
@@ -50,6 +51,7 @@ class Meter:
         self._since = seconds
         self._loss_sum = 0.0
         self._samples = 0
+        self._weight = 0.0
         self._tokens = 0
         self._cells = 0
 
@@ -58,9 +60,11 @@ class Meter:
         self._tokens += tokens
         self._cells += cells
 
-    def step(self, number: int, rate: float, samples: int, loss: torch.Tensor, norm: torch.Tensor) -> None:
-        """Take in an optimizer step: its number, learning rate, samples, mean loss and gradient norm."""
-        self._pending.append(_Step(number, rate, samples, loss, norm))
+    def step(
+        self, number: int, rate: float, samples: int, weight: float, loss: torch.Tensor, norm: torch.Tensor
+    ) -> None:
+        """Take in an optimizer step: its number, learning rate, samples, targets, mean loss and gradient norm."""
+        self._pending.append(_Step(number, rate, samples, weight, loss, norm))
 
     def settle(self) -> None:
         """Read what is pending from the device.
@@ -81,7 +85,8 @@ class Meter:
         self._skips = 0 if math.isfinite(norm) else self._skips + 1
         if self._skips and (not self._may_skip or self._skips >= MOST_SKIPS):
             raise Diverged(self._story("gradient norm", norm, step))
-        self._loss_sum += loss * step.samples
+        self._loss_sum += loss * step.weight
+        self._weight += step.weight
         self._samples += step.samples
         self._rate = step.rate
         self._grad_norm = norm if math.isfinite(norm) else self._grad_norm
@@ -102,7 +107,7 @@ class Meter:
         assert not self._pending, "settle before reading"
         passed = max(seconds - self._since, 1e-9)
         metrics = {
-            "train_loss": self._loss_sum / max(self._samples, 1),
+            "train_loss": self._loss_sum / max(self._weight, 1.0),
             "samples_per_second": self._samples / passed,
             "tokens_per_second": self._tokens / passed,
             "padding_ratio": 1.0 - self._tokens / max(self._cells, 1),

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from trials.contract import Problem, Setting, TaskError
 
@@ -24,9 +24,18 @@ def _setting(kind: type, default: Any, about: str, **limits: Any) -> Any:
     return field(default=default, metadata={"type": kind, "about": about, **limits})
 
 
+setting = _setting
+"""The same, for tasks that add settings of their own in a subclass of `Settings`."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and limits."""
+    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and limits.
+
+    A task with settings of its own adds them in a subclass, and names in `LEFT_OUT` those that mean nothing to it.
+    """
+
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
 
     learning_rate: float = _setting(float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
     weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
@@ -85,37 +94,43 @@ class Settings:
     @property
     def monitor_mode(self) -> str:
         """`min` if a smaller `monitor` is better, else `max`."""
-        return "min" if self.monitor.endswith("loss") else "max"
+        return "min" if self.monitor.endswith(("loss", "perplexity", "rmse", "mae")) else "max"
 
-    @staticmethod
-    def parse(params: Mapping[str, Any]) -> Settings:
+    @classmethod
+    def table(cls) -> dict[str, Setting]:
+        """The settings that a study file may name, by name."""
+        return {spec.name: _row(spec) for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT}
+
+    @classmethod
+    def parse(cls, params: Mapping[str, Any]) -> Self:
         """Check `params` against the table and freeze them.
 
         Raises:
             TaskError: With every unknown name and every value that does not fit.
         """
-        problems = problems_with(params)
+        table = cls.table()
+        problems = problems_with(params, table)
         if problems:
             raise TaskError(problems)
-        numbers = {n: float(v) for n, v in params.items() if TABLE[n].type is float and v is not None}
-        return Settings(**{**params, **numbers})
+        numbers = {n: float(v) for n, v in params.items() if table[n].type is float and v is not None}
+        return cls(**{**params, **numbers})
 
 
 def _row(spec: dataclasses.Field[Any]) -> Setting:
     return Setting(name=spec.name, default=spec.default, **spec.metadata)
 
 
-TABLE: dict[str, Setting] = {spec.name: _row(spec) for spec in dataclasses.fields(Settings)}
+TABLE: dict[str, Setting] = Settings.table()
 """Every setting by name."""
 
 
-def problems_with(params: Mapping[str, Any]) -> list[Problem]:
+def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABLE) -> list[Problem]:
     """Every unknown name and every unfit value in `params`; `where` is ``settings.NAME``."""
     problems = []
     for name, value in params.items():
-        if name not in TABLE:
-            problems.append(Problem(f"settings.{name}", f"is no setting of this task; {nearest(name, TABLE)}"))
-        elif what := TABLE[name].problem_with(value):
+        if name not in table:
+            problems.append(Problem(f"settings.{name}", f"is no setting of this task; {nearest(name, table)}"))
+        elif what := table[name].problem_with(value):
             problems.append(Problem(f"settings.{name}", what))
     return problems
 

@@ -36,7 +36,11 @@ class Workload(Protocol):
         """The training samples `rows`, padded to the longest of them."""
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
-        """The sum (not the mean) of the samples' losses: a scalar with gradients."""
+        """The sum (not the mean) of the losses of all targets: a scalar with gradients."""
+
+    def weight(self, rows: Ints) -> float:
+        """How many targets the samples `rows` have: what the sum of their losses is divided by. One a sample where
+        each is classified, as many as its target tokens where each token is."""
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """The validation metrics, `loss` among them. Draws nothing random and leaves the model training."""

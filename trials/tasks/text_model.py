@@ -165,6 +165,10 @@ class TextWorkload:
         logits = self._model(**batch.inputs).logits.float()
         return nn.functional.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=self._smoothing)
 
+    def weight(self, rows: Ints) -> float:
+        """One class a text."""
+        return float(len(rows))
+
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """Loss (without smoothing), accuracy, macro F1 and Matthews correlation of the validation texts."""
         order, size = self._eval_order, self._eval_batch_size
