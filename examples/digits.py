@@ -23,6 +23,7 @@ def train(params, trial):
         done = state["done"]
 
     for epoch in range(done + 1, trial.budget + 1):
+        torch.manual_seed(trial.seed + epoch)  # so that a trial that was paused goes on as if it had not been
         model.train()
         for batch in torch.randperm(int((~held_out).sum())).split(params["batch_size"]):
             loss = nn.functional.cross_entropy(model(images[~held_out][batch]), labels[~held_out][batch])
