@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class Unit(enum.StrEnum):
@@ -141,6 +141,38 @@ class Task(Protocol):
 
         Returns: `step_seconds`, `evaluation_seconds`, `parameters` and `peak_memory_bytes`, as far as known.
         """
+
+
+class Severity(enum.StrEnum):
+    """How much a finding matters."""
+
+    NOTICE = "notice"
+    """Worth knowing."""
+    WARNING = "warning"
+    """Costs time or quality."""
+    CRITICAL = "critical"
+    """The result cannot be trusted."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a run's health, by name, with the numbers that show it."""
+
+    name: str
+    evidence: str
+    severity: Severity
+
+    def as_plain(self) -> dict[str, str]:
+        """As plain values, for events and databases."""
+        return {"name": self.name, "evidence": self.evidence, "severity": self.severity.value}
+
+
+@runtime_checkable
+class Diagnosed(Protocol):
+    """A run that knows its own health."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its course so far shows, the most severe first; empty for a healthy run."""
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,16 @@ from typing import Any
 
 import torch
 
-from trials import checkpoint, meters, optimizers
+from trials import checkpoint, diagnose, meters, optimizers
 from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
-from trials.contract import Diverged, Report, Setup, Unit
+from trials.contract import Diverged, Finding, Report, Setup, Unit
+from trials.gpu import Gpu
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
 from trials.schedules import multiplier
 from trials.settings import Settings
 from trials.stopping import Progress
+from trials.trace import Trace
 from trials.workload import Workload
 
 CHECK_EVERY = 20
@@ -49,7 +51,9 @@ class TrainingRun:
         self._optimizer = optimizers.build(workload.model, settings, self._device)
         self._parameters = [p for p in workload.model.parameters() if p.requires_grad]
         self._progress = Progress(settings.monitor_mode, settings.patience, settings.min_delta)
-        self._meter = meters.Meter(may_skip=self._precision.scales)
+        self._trace = Trace()
+        self._gpu = Gpu(self._device, workload.model, self._precision.name)
+        self._meter = meters.Meter(self._precision.scales, self._trace)
         self._checkpoints = checkpoint.Checkpoints(setup.folder)
         self._steps_per_epoch = math.ceil(len(workload.lengths) / settings.batch_size)
         self._epoch: tuple[int, list[Ints]] | None = None
@@ -91,7 +95,7 @@ class TrainingRun:
         self.samples += len(rows)
         self._meter.step(self.step, rate, len(rows), weight, loss, norm)
         if self.step % CHECK_EVERY == 0:
-            self._meter.settle()
+            self._look()
         self.seconds += self._clock() - began
 
     def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,7 +105,8 @@ class TrainingRun:
         self._optimizer.zero_grad(set_to_none=True)
         loss = torch.zeros((), device=self._device)
         for part in micro_batches(rows, self._settings.micro_batch):
-            batch = self._workload.batch(part)
+            with self._trace.waiting():
+                batch = self._workload.batch(part)
             with self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
                 share = self._workload.loss_sum(batch) / weight
@@ -115,6 +120,12 @@ class TrainingRun:
         scaler.step(self._optimizer)  # skips the step where scaling made a gradient infinite
         scaler.update()
         return loss, norm
+
+    def _look(self) -> None:
+        """Wait for the device, and read what it has to say: losses and gradients, memory, utilisation."""
+        self._meter.settle()
+        self._trace.memory(meters.memory_in_use_bytes(self._device))
+        self._gpu.sample()
 
     def _clip(self) -> torch.Tensor:
         """Scale the gradients down to the greatest norm allowed; their norm before."""
@@ -184,6 +195,8 @@ class TrainingRun:
         self._meter.settle()
         self.seconds += self._clock() - began  # the device was still training
         metrics = self._workload.evaluate(self._precision) | self._meter.read(self.seconds)
+        metrics |= self._gpu.read(metrics["tokens_per_second"])
+        self._trace.report(self.step, metrics)
         if not math.isfinite(metrics["loss"]):
             rate = metrics["learning_rate"]
             raise Diverged(
@@ -231,6 +244,7 @@ class TrainingRun:
             "scaler": self._precision.scaler.state_dict(),
             "progress": self._progress.state_dict(),
             "meter": self._meter.state_dict(),
+            "trace": self._trace.state_dict(),
             "measured": self._measured,
         }
 
@@ -245,6 +259,7 @@ class TrainingRun:
             self._precision.scaler.load_state_dict(state["scaler"])
         self._progress.load_state_dict(state["progress"])
         self._meter.load_state_dict(state["meter"])
+        self._trace.load_state_dict(state["trace"])
         self._measured = state["measured"]
         self.finished = self._reason_to_stop()
 
@@ -268,6 +283,10 @@ class TrainingRun:
             "parameters": float(sum(p.numel() for p in self._workload.model.parameters())),
             "peak_memory_bytes": float(meters.peak_memory_bytes(self._device)),
         }
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its course so far shows of its health."""
+        return diagnose.diagnose(self._trace.records(self.seconds))
 
     def close(self) -> bool:
         """Release the model, the gradients and the optimizer's state."""

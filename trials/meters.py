@@ -10,11 +10,13 @@ import math
 import resource
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from trials.contract import Diverged
+from trials.trace import Trace
 
 MOST_SKIPS = 20
 """Scaled fp16 steps skipped in a row after which training has diverged: each halves the scale, from 65536."""
@@ -37,10 +39,12 @@ class Meter:
 
     Args:
         may_skip: Whether a gradient that is not finite is a step skipped by the loss scaler, and no failure.
+        trace: Is told of every batch and step.
     """
 
-    def __init__(self, may_skip: bool) -> None:
+    def __init__(self, may_skip: bool, trace: Trace) -> None:
         self._may_skip = may_skip
+        self._trace = trace
         self._pending: list[_Step] = []
         self._skips = 0
         self._grad_norm: float | None = None
@@ -59,6 +63,7 @@ class Meter:
         """Take in a micro-batch: its tokens, and its cells (tokens and padding)."""
         self._tokens += tokens
         self._cells += cells
+        self._trace.count(tokens, cells)
 
     def step(
         self, number: int, rate: float, samples: int, weight: float, loss: torch.Tensor, norm: torch.Tensor
@@ -80,6 +85,7 @@ class Meter:
             self._take(step, loss, norm)
 
     def _take(self, step: _Step, loss: float, norm: float) -> None:
+        self._trace.step(loss, norm)
         if not math.isfinite(loss):
             raise Diverged(self._story("loss", loss, step))
         self._skips = 0 if math.isfinite(norm) else self._skips + 1
@@ -120,7 +126,7 @@ class Meter:
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to go on."""
         assert not self._pending, "settle before saving"
-        return {name: value for name, value in vars(self).items() if name not in ("_pending", "_may_skip")}
+        return {name: value for name, value in vars(self).items() if name not in ("_pending", "_may_skip", "_trace")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
@@ -138,6 +144,16 @@ def start_memory(device: torch.device) -> None:
     """Begin a new peak of the device's memory."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+
+
+def memory_in_use_bytes(device: torch.device) -> int | None:
+    """The memory in use now: allocated on a GPU; on the CPU, by the whole process, where Linux tells it."""
+    if device.type == "cuda":
+        return int(torch.cuda.memory_allocated(device))
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return None
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Diverged, Failure, Report, Setup, Task
+from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task
 
 
 class Runner:
@@ -51,6 +51,10 @@ class Runner:
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
         self._run.recorded(resource)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the run's course shows of its health; empty where it does not know."""
+        return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
         """Release memory, files and threads. False while code of the run still goes on: call it again."""
