@@ -1,0 +1,248 @@
+"""How fast a trial trains: our loop beside its floor, Hugging Face Trainer, Accelerate and the loop of a tutorial.
+
+    python benchmarks/loop.py [--data DIR] [--model PATH] [--samples 1280] [--repeats 3] [--quick] [--json FILE]
+
+All train one epoch over the same texts (DIR/train.csv with columns text and category), from the same weights, with the
+same batch size, learning rate and clipping: a pretrained model (a local folder, --model), and a small transformer from
+scratch. Without --data the texts are made up. Every measurement is a process of its own, and contenders take turns.
+What needs Accelerate is left out where that is not installed.
+
+Before anything is measured, our losses are compared with the floor's over a whole epoch: they must agree.
+
+Columns: samples and real tokens a second after the first steps, the share of padding, accuracy on DIR/test.csv, peak
+memory of the process (of the GPU where there is one), and the seconds from the start of a trial to the end of its first
+step: cold (a new process, with its imports and tokenising) and warm (the next trial of that process).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tables import show
+
+BEGAN = time.perf_counter()
+WARM_UP = 2
+"""Steps that are taken before throughput is measured."""
+TEST_ROWS = 400
+
+
+class EnoughError(Exception):
+    """A trial has taken the steps it was wanted for."""
+
+
+class Watch:
+    """Notes when the first steps of a trial and its last one ended."""
+
+    def __init__(self, device: str, steps: int, stop_after: int | None = None) -> None:
+        self._device, self._steps, self._stop_after = device, steps, stop_after
+        self.taken = 0
+        self.ends: dict[int, float] = {}
+
+    def __call__(self) -> None:
+        """A step has been taken."""
+        self.taken += 1
+        if self.taken in (1, WARM_UP, self._steps):
+            if self._device != "cpu":
+                import torch
+
+                torch.cuda.synchronize()
+            self.ends[self.taken] = time.perf_counter()
+        if self.taken == self._stop_after:
+            raise EnoughError
+
+
+def measure(contender: str, folder: Path) -> dict[str, float]:
+    """One contender's numbers, in this process."""
+    from loop_contenders import CONTENDERS, Job
+    from trials import meters
+
+    job = Job(folder, device())
+    texts, _ = job.rows("train.csv")
+    built = CONTENDERS[contender](job)
+    watch = Watch(job.device, steps=-(-len(texts) // job.batch_size))
+    outcome = built.train(watch)
+    peak = meters.peak_memory_bytes(_torch_device(job.device))
+    again = Watch(job.device, steps=0, stop_after=1)
+    began = time.perf_counter()
+    try:
+        built.train(again)
+    except EnoughError:
+        warm = again.ends[1] - began
+    seconds = watch.ends[watch.taken] - watch.ends[WARM_UP]
+    return {
+        "samples_s": (len(texts) - WARM_UP * job.batch_size) / seconds,
+        "cells": outcome.cells,
+        "accuracy": outcome.accuracy,
+        "peak_MB": peak / 1e6,
+        "cold_s": watch.ends[1] - BEGAN,
+        "warm_s": warm,
+    }
+
+
+def check_losses(folder: Path) -> None:
+    """Our loop and its floor train without dropout: an epoch's losses must agree."""
+    from loop_contenders import Floor, Hpsearch, Job
+
+    job = Job(folder, device(), dropout=0.0)
+    floor, ours = Floor(job).train(lambda: None), Hpsearch(job).train(lambda: None)
+    assert floor.loss is not None
+    assert ours.loss is not None
+    assert abs(ours.loss - floor.loss) < 1e-4 * floor.loss, f"our loss {ours.loss} is not the floor's {floor.loss}"
+    assert ours.cells == floor.cells, "our batches are not the floor's"
+
+
+def device() -> str:
+    """Where everything trains."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _torch_device(name: str) -> Any:
+    import torch
+
+    return torch.device(name)
+
+
+def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) -> float:
+    """Write the job's data and its model with a classifier's head; the mean tokens of a training text."""
+    import transformers
+
+    from loop_contenders import Job
+    from trials.tasks import text_tokenizer
+    from trials.tasks.text_classification import Scratch
+    from trials.tasks.text_model import template
+
+    rng = random.Random(0)
+    rows = {name: _rows(data, name, rng) for name in ("train.csv", "test.csv")}
+    train, test = rows["train.csv"][:samples], rows["test.csv"]
+    labels = tuple(sorted({category for _, category in train}))
+    _write(folder / "train.csv", train)
+    _write(folder / "test.csv", [row for row in test if row[1] in labels][:TEST_ROWS])
+    source: Any = Scratch() if model is None else str(model)
+    tokenizer = text_tokenizer.load(source, [text for text, _ in train], Job.max_length)
+    transformers.set_seed(0)
+    transformers.utils.logging.disable_progress_bar()
+    built = template(source, labels, len(tokenizer), text_tokenizer.padding_of(tokenizer)).model
+    built.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    encoded = tokenizer([text for text, _ in train], truncation=True, max_length=Job.max_length)["input_ids"]
+    return statistics.mean(map(len, encoded))
+
+
+def _rows(data: Path | None, name: str, rng: random.Random) -> list[tuple[str, str]]:
+    """The rows of a file in a random order; made up where there is no data."""
+    if data is None:
+        return _made_up(rng, 4000)
+    with (data / name).open(newline="") as file:
+        rows = [(row["text"], row["category"]) for row in csv.DictReader(file)]
+    rng.shuffle(rows)
+    return rows
+
+
+def _made_up(rng: random.Random, count: int) -> list[tuple[str, str]]:
+    """Sentences of 3 to 60 words, mostly short, whose category is told by one word."""
+    words = [f"{a}{b}" for a in ("ba", "ko", "mi", "tu", "re") for b in ("lan", "sor", "pit", "nek", "dum")]
+    rows = []
+    for _ in range(count):
+        sentence = rng.choices(words, k=min(2 + int(rng.lognormvariate(2.3, 0.6)), 60))
+        category = rng.randrange(8)
+        sentence.insert(rng.randrange(len(sentence)), f"topic{'abcdefgh'[category]}")
+        rows.append((" ".join(sentence), f"category-{category}"))
+    return rows
+
+
+def _write(path: Path, rows: list[tuple[str, str]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "category"), *rows])
+
+
+def measured(contender: str, folder: Path) -> dict[str, float]:
+    """One measurement, in a process of its own."""
+    call = [sys.executable, __file__, "--one", contender, "--folder", str(folder)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{contender} failed:\n{done.stderr}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(name: str, folder: Path, tokens: float, repeats: int, contenders: list[str]) -> list[dict[str, Any]]:
+    """All contenders on one job, taking turns; medians."""
+    found: dict[str, list[dict[str, float]]] = {contender: [] for contender in contenders}
+    for _ in range(repeats):
+        for contender in contenders:
+            found[contender].append(measured(contender, folder))
+    with (folder / "train.csv").open(newline="") as file:
+        real = tokens * (sum(1 for _ in csv.reader(file)) - 1)
+    rows = []
+    for contender, several in found.items():
+        middle = {key: statistics.median(one[key] for one in several) for key in several[0]}
+        pairs = zip(several, found["floor"], strict=True)
+        rows.append(
+            {
+                "contender": contender,
+                "model": name,
+                "samples_s": middle["samples_s"],
+                "tokens_s": middle["samples_s"] * tokens,
+                "of_floor": statistics.median(one["samples_s"] / floor["samples_s"] for one, floor in pairs),
+                "padding": 1 - real / middle["cells"],
+                **{key: middle[key] for key in ("accuracy", "peak_MB", "cold_s", "warm_s")},
+                "repeats": repeats,
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Check that losses agree, measure everybody in turns, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv")
+    parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
+    parser.add_argument("--samples", type=int, default=1280, help="training texts")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", nargs="+", metavar="CONTENDER", help="the floor is always measured")
+    parser.add_argument("--quick", action="store_true", help="one repeat from scratch on 256 texts")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one == "check":
+        check_losses(arguments.folder)
+        print("{}")
+        return
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.folder)))
+        return
+    from loop_contenders import CONTENDERS, NEED_ACCELERATE
+
+    installed = importlib.util.find_spec("accelerate") is not None
+    contenders = [c for c in CONTENDERS if installed or c not in NEED_ACCELERATE]
+    if arguments.only:
+        contenders = [c for c in contenders if c == "floor" or c in arguments.only]
+    samples, repeats = (256, 1) if arguments.quick else (arguments.samples, arguments.repeats)
+    models = [None] if arguments.quick or arguments.model is None else [None, arguments.model]
+    rows = []
+    for model in models:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            tokens = make_job(folder, arguments.data, model, samples)
+            measured("check", folder)
+            title = "scratch" if model is None else "pretrained"
+            rows += compare(title, folder, tokens, repeats, contenders)
+    show(f"Training {samples} texts for one epoch", rows, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
