@@ -20,6 +20,7 @@ from hpsearch.records import History, StudyState
 from hpsearch.spec import Resources, StudySpec
 from hpsearch.spec_file import load
 from hpsearch.store.store import Store
+from hpsearch.store.url import display, parse_url
 from hpsearch.views.live import LiveView
 
 
@@ -78,7 +79,8 @@ def _drive(
     logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
     name = spec.study
     note(f"study {name} in {store.display_url}")
-    with LiveView(quiet=quiet) as view, _signals() as on_driver:
+    resume = f"hpsearch resume {name}{_option(storage)}"
+    with LiveView(quiet=quiet) as view, _signals(resume) as on_driver:
         study = wiring.drive(
             store,
             spec,
@@ -90,7 +92,7 @@ def _drive(
             on_driver=on_driver,
         )
     if study.state is StudyState.INTERRUPTED:
-        raise Interrupted(f"interrupted; everything is saved. Go on with: hpsearch resume {name}{_option(storage)}")
+        raise Interrupted(f"interrupted; everything is saved. Go on with: {resume}")
     if study.state is StudyState.FAILED:
         raise UserError(
             f"study {name} gave up: {study.reason}", f"see what happened with: hpsearch trials {name}{_option(storage)}"
@@ -105,12 +107,14 @@ def _resources(spec: StudySpec, workers: int | str | None) -> Resources:
 
 
 def _option(storage: str) -> str:
-    """The --storage option to repeat in a command that is suggested, where one was given."""
-    return "" if storage == "sqlite:///hpsearch.db" else f" --storage {storage}"
+    """The --storage option for a command that is suggested, where it needs one; without the password."""
+    if storage in ("sqlite:///hpsearch.db", os.environ.get("HPSEARCH_STORAGE")):
+        return ""
+    return f" --storage {display(parse_url(storage))}"
 
 
 @contextmanager
-def _signals() -> Iterator[Callable[[Driver], None]]:
+def _signals(resume: str) -> Iterator[Callable[[Driver], None]]:
     """Let Ctrl-C (or SIGTERM) stop the driver: the first one saves everything, the second one ends it at once."""
     driver: list[Driver] = []
     heard = 0
@@ -127,7 +131,7 @@ def _signals() -> Iterator[Callable[[Driver], None]]:
     try:
         yield driver.append
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; go on with: hpsearch resume") from None
+        raise Interrupted(f"interrupted at once, as of the last report. Go on with: {resume}") from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -199,8 +199,10 @@ def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace: Workplace, 
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    workplace.rows("UPDATE studies SET spec = spec")
+    assert "hpsearch resume toy" in err
     assert "running" not in workplace.call("ls")
+    workplace.call("resume", "toy")
+    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [row[:3] for row in undisturbed.rows(CONFIGURATIONS)]
 
 
 def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> None:
