@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task
+from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task, TaskError
+from trials.memory import is_out_of_memory
 
 
 class Runner:
@@ -44,7 +43,7 @@ class Runner:
             if should_stop():
                 return
 
-    def save(self) -> Path | None:
+    def save(self) -> Path | str | None:
         """Write a checkpoint of this moment; None where the task cannot."""
         return self._run.save()
 
@@ -67,22 +66,6 @@ def failure_of(error: BaseException) -> Failure:
     text = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return Failure("out_of_memory", text.splitlines()[0], details)
     return Failure("error", text, details)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    # By name, so that a trial without torch does not import it only to fail.
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    words = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in words or "can't allocate memory" in words)
-
-
-def release_memory() -> None:
-    """Give back what a closed run still holds: reference cycles, and the GPU memory torch keeps for later."""
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
