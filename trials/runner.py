@@ -66,6 +66,8 @@ def failure_of(error: BaseException) -> Failure:
     text = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
+    if isinstance(error, TaskError):  # a mistake in the study file or the data, told in words already
+        return Failure("error", str(error), details)
     if is_out_of_memory(error):
         return Failure("out_of_memory", text.splitlines()[0], details)
     return Failure("error", text, details)
