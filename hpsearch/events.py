@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+Findings = tuple[Mapping[str, str], ...]
+"""What an attempt found out about its health: name, evidence and severity of each finding."""
+
 # ---------------------------------------------------------------------------------------------------- events
 
 
@@ -54,6 +57,7 @@ class Finished:
     why: str = "budget used"
     checkpoint: str | None = None
     """Its best checkpoint, where it keeps one."""
+    findings: Findings = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class Stopped:
     attempt: int
     resource: float | None = None
     checkpoint: str | None = None
+    findings: Findings = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ class Failed:
     text: str
     details: str = ""
     """The traceback, where it was an exception."""
+    findings: Findings = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
 from hpsearch.failures import FailureWatch
+from hpsearch.health import note_findings
 from hpsearch.lifecycle import State, move
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
 from hpsearch.rungs import Judgement, Verdict
@@ -180,6 +181,8 @@ class Study:
                 return self._slot_down(event, now)
             case ev.Finished() | ev.Stopped() | ev.Failed() | ev.Lost():
                 self._free((event.trial, event.attempt))
+        if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
+            note_findings(self.history, event)
         live = self.live.get(event.trial)
         if live is None or live.attempt.number != event.attempt:
             return []

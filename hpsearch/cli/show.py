@@ -42,6 +42,7 @@ def _as_plain(study: str, detail: TrialDetail) -> dict[str, Any]:
     return {
         "study": study,
         **as_plain(detail.trial),
+        "findings": detail.findings,
         "reports": detail.reports,
         "attempts": detail.attempts,
         "decisions": detail.decisions,

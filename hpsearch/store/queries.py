@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from hpsearch.errors import StudyNotFound, UserError
+from hpsearch.health import FINDINGS
 from hpsearch.lifecycle import State
 from hpsearch.records import StudyState
 from hpsearch.selection import Ranked, rank
@@ -114,6 +115,8 @@ class TrialDetail:
     reports: list[Mapping[str, Any]]
     attempts: list[Mapping[str, Any]]
     decisions: list[Mapping[str, Any]]
+    findings: list[Mapping[str, str]]
+    """What its latest attempt showed of its health, the most severe first."""
 
 
 # ------------------------------------------------------------------------------------------------------ studies
@@ -322,7 +325,14 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
         reports=parts(reports, reports.c.resource),
         attempts=parts(attempts, attempts.c.number),
         decisions=parts(decisions, decisions.c.id),
+        findings=_findings(connection, study, number),
     )
+
+
+def _findings(connection: Connection, study: StudyHead, number: int) -> list[Mapping[str, str]]:
+    kept = select(trials.c.user_attrs).where(trials.c.study_id == study.id, trials.c.number == number)
+    found: list[Mapping[str, str]] = (connection.scalar(kept) or {}).get(FINDINGS, [])
+    return found
 
 
 def plain(row: Row[Any]) -> dict[str, Any]:

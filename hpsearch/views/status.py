@@ -57,6 +57,8 @@ def trial(of: TrialDetail, width: int | None) -> list[RenderableType]:
         _facts(facts, width),
         _facts({name: cell(v) for name, v in row.params.items()}, width, title="\nparameters"),
     ]
+    if of.findings:
+        parts.append(_findings(of, width))
     if of.reports:
         parts.append(_reports(of, width))
     if of.attempts:
@@ -116,6 +118,13 @@ def _role(of: TrialDetail) -> str:
     return {"default": "the default settings", "enqueued": "asked for"}.get(
         of.trial.role, f"repeats trial {repeats}" if repeats is not None else of.trial.role
     )
+
+
+def _findings(of: TrialDetail, width: int | None) -> Table:
+    made = table("finding", "severity", "evidence", width=width, title="\nhealth")
+    for each in of.findings:
+        made.add_row(Text(each["name"]), each["severity"], Text(each["evidence"]))
+    return made
 
 
 def _reports(of: TrialDetail, width: int | None) -> Table:

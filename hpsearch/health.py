@@ -1,0 +1,24 @@
+"""The health of trials on record: what the last word of an attempt says of how it trained."""
+
+from __future__ import annotations
+
+from hpsearch import events as ev
+from hpsearch.records import History
+
+FINDINGS = "hpsearch:findings"
+"""Trial attribute: the findings of its latest attempt, each a mapping of name, evidence and severity."""
+
+
+def note_findings(history: History, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
+    """Keep what a trial's latest attempt found out about itself.
+
+    Also of one that has ended on record already: a pruned trial's worker gives its last word after that.
+    """
+    trial = history.trials[event.trial] if event.trial < len(history.trials) else None
+    if trial is None or event.attempt != len(trial.attempts):
+        return
+    findings = [dict(finding) for finding in event.findings]
+    if findings == trial.user_attrs.get(FINDINGS, []):
+        return
+    trial.user_attrs[FINDINGS] = findings
+    history.touch(trial)
