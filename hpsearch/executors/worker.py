@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -25,6 +25,8 @@ from trials.runner import Runner, failure_of, release_memory
 
 GATHER_S = 0.004
 """How long a first event waits for company, unless its attempt waits for an answer: one message, not six."""
+
+Ending = ev.Finished | ev.Stopped | ev.Failed
 
 KEPT_DATA = 2
 """Prepared data sets a worker keeps references to."""
@@ -159,6 +161,7 @@ class Worker:
         if order.time_limit_s is not None:
             control.deadline = time.monotonic() + order.time_limit_s
         runner: Runner | None = None
+        ending: Ending
         try:
             if self._task is None:
                 self._warm_up()
@@ -169,6 +172,8 @@ class Worker:
             failure = failure_of(_cause(error))
             ending = ev.Failed(order.trial, order.attempt, failure.kind, failure.text, details=failure.details)
         try:
+            if runner is not None:
+                ending = replace(ending, findings=tuple(finding.as_plain() for finding in runner.findings()))
             while runner is not None and not runner.close():
                 """A slot is not free while a training function runs on in it; whoever is tired of that kills us."""
         finally:
@@ -177,7 +182,7 @@ class Worker:
                 release_memory()
             self._emit(ending, urgent=True)
 
-    def _drive(self, runner: Runner, order: ev.Launch, control: _Control) -> ev.Event:
+    def _drive(self, runner: Runner, order: ev.Launch, control: _Control) -> Ending:
         """Train to each level that is allowed, wait there for word, and return how the attempt ended."""
         trial, attempt, total = order.trial, order.attempt, self._config.budget.total
         checkpoint: str | None = None
