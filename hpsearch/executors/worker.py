@@ -21,7 +21,8 @@ from hpsearch import events as ev
 from trials import tasks
 from trials.checkpoint import Checkpoints
 from trials.contract import Budget, Report, Setup, Task
-from trials.runner import Runner, failure_of, release_memory
+from trials.memory import allocated_bytes, release_memory
+from trials.runner import Runner, failure_of
 
 GATHER_S = 0.004
 """How long a first event waits for company, unless its attempt waits for an answer: one message, not six."""

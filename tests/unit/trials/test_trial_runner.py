@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from trials.contract import Diverged
-from trials.runner import Runner, failure_of, release_memory
+from trials.memory import release_memory
+from trials.runner import Runner, failure_of
 
 
 def runner_of(lab, out="run", **params):

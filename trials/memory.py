@@ -1,0 +1,174 @@
+"""How many samples go through the model at once, found out and lowered where the device has too little memory.
+
+An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes memory, not results, so
+it can follow the device: `auto` rehearses the longest batch, whole, then in halves, until it fits; and whenever a step
+runs out of memory, whatever the size was chosen by, the same step is done again in halves. What was learnt holds for
+all runs of the process with the same model, lengths, arithmetic and device.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from trials.precision import Precision
+    from trials.settings import Settings
+    from trials.workload import Workload
+
+AUTO = "auto"
+T = TypeVar("T")
+Key = tuple[str | int, ...]
+
+
+@dataclass
+class Known:
+    """What is known of one kind of run."""
+
+    fits: int = 0
+    """The largest micro-batch that fits for sure."""
+    fails: int | None = None
+    """The smallest that does not."""
+
+    def fitted(self, size: int) -> None:
+        """A micro-batch of `size` has fitted at its longest."""
+        self.fits = max(self.fits, size)
+
+    def failed(self, size: int) -> None:
+        """A micro-batch of `size` has run out of memory."""
+        self.fails = size if self.fails is None else min(self.fails, size)
+        self.fits = min(self.fits, size - 1)
+
+    def may_fit(self, size: int) -> bool:
+        """Whether nothing speaks against it."""
+        return self.fails is None or size < self.fails
+
+
+_known: dict[Key, Known] = {}
+"""What this process knows, by the kind of run."""
+
+
+class MicroBatch:
+    """The micro-batch of one run.
+
+    Args:
+        asked: Samples, None for the whole batch, or `AUTO`.
+        batch: Samples in one optimizer step.
+        key: What the memory of a sample depends on: runs of one key learn from each other.
+        retries: Whether to try again in halves. Not where several processes train together: the others would wait
+            for gradients that do not come.
+    """
+
+    def __init__(self, asked: int | str | None, batch: int, key: Key, retries: bool = True) -> None:
+        self._known = _known.setdefault(key, Known())
+        self._retries = retries
+        self._sought = asked == AUTO
+        self.size = batch if asked is None or isinstance(asked, str) else min(asked, batch)
+        while self.size > 1 and not self._known.may_fit(self.size):
+            self.size = _half(self.size)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the largest size that fits is asked for and not known yet."""
+        return self._sought and self.size > self._known.fits
+
+    def rehearse(self, attempt: Callable[[int], object]) -> None:
+        """Find the largest size that fits.
+
+        Args:
+            attempt: Forward and backward of the longest batch in micro-batches of the size it is given.
+        """
+        self.fitting(self.size, attempt)
+        self._known.fitted(self.size)
+
+    def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
+        """Call `attempt` with the size, and again with halves of it while there is too little memory.
+
+        Args:
+            rows: Samples that it is about; the last batch of an epoch may have fewer than a micro-batch.
+            attempt: Starts afresh each time: clears gradients and seeds what is random.
+
+        Raises:
+            MemoryError, RuntimeError: Not even a single sample fits; or what `attempt` raises.
+        """
+        while True:
+            try:
+                return attempt(self.size)
+            except (MemoryError, RuntimeError) as error:
+                tried = min(self.size, rows)
+                if not self._retries or tried <= 1 or not is_out_of_memory(error):
+                    raise
+            # Only here, after the except block, is the error gone, and with it the tensors its frames held.
+            self._known.failed(tried)
+            self.size = _half(tried)
+            release_memory()
+
+    def take(self, size: int) -> None:
+        """Go on with the size that a checkpoint was trained with: the same sums in the same order."""
+        self.size, self._sought = size, False
+
+
+def micro_batch_of(
+    workload: Workload, settings: Settings, precision: Precision, device: torch.device, processes: int
+) -> MicroBatch:
+    """The micro-batch of a run that so many processes train together."""
+    import torch
+
+    parameters = list(workload.model.parameters())
+    key: Key = (
+        type(workload.model).__name__,
+        sum(p.numel() for p in parameters),
+        sum(p.numel() for p in parameters if p.requires_grad),
+        int(workload.lengths.max()),
+        precision.name,
+        torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        settings.optimizer,
+    )
+    return MicroBatch(settings.micro_batch, settings.batch_size, key, retries=processes == 1)
+
+
+def _half(size: int) -> int:
+    return (size + 1) // 2
+
+
+@contextmanager
+def unchanged_buffers(model: nn.Module) -> Iterator[None]:
+    """Put back what a rehearsal leaves in a model, such as the running means of a batch norm."""
+    before = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, value in before:
+            buffer.copy_(value)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a device or in the process."""
+    # By name, so that a trial without torch does not import it only to fail.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    words = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in words or "can't allocate memory" in words)
+
+
+def allocated_bytes(device: str) -> int | None:
+    """Memory of a GPU that tensors of this process hold now; None on other devices."""
+    torch = sys.modules.get("torch")
+    if torch is None or not device.startswith("cuda"):
+        return None
+    return int(torch.cuda.memory_allocated(device))
+
+
+def release_memory() -> None:
+    """Give back what nobody uses: reference cycles, and the GPU memory torch keeps for later."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
