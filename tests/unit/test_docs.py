@@ -18,6 +18,7 @@ from trials.tasks.function import Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
 STUDY_FILE = (DOCS / "study-file.md").read_text(encoding="utf-8")
+TASKS = STUDY_FILE + (DOCS / "tasks.md").read_text(encoding="utf-8")
 OWN_CODE = (DOCS / "own-training-code.md").read_text(encoding="utf-8")
 
 
@@ -43,14 +44,19 @@ def test_the_settings_table_is_the_one_the_program_has() -> None:
     assert documented[1] == expected, f"docs/study-file.md should have these rows:\n{expected}"
 
 
-@pytest.mark.parametrize("name", tasks.describe("text_classification").fields)
-def test_every_field_of_text_classification_is_documented(name: str) -> None:
-    assert f"`{name}`" in STUDY_FILE
+@pytest.mark.parametrize("kind", tasks.BUILT_IN)
+def test_every_field_and_metric_of_a_built_in_task_is_documented(kind: str) -> None:
+    description = tasks.describe(kind)
+    assert f"`{kind}`" in TASKS
+    for name in [*description.fields, *(description.metrics or ())]:
+        assert f"`{name}`" in TASKS, name
 
 
-@pytest.mark.parametrize("name", sorted(tasks.describe("text_classification").metrics or ()))
-def test_every_metric_of_text_classification_is_documented(name: str) -> None:
-    assert f"`{name}`" in STUDY_FILE
+@pytest.mark.parametrize("kind", tasks.BUILT_IN)
+def test_every_setting_of_a_tasks_own_is_documented(kind: str) -> None:
+    own = [setting for setting in (tasks.describe(kind).settings or {}).values() if TABLE.get(setting.name) != setting]
+    for line in map(row, own):
+        assert f"{line}\n" in TASKS, f"docs/tasks.md should have this row:\n{line}"
 
 
 @pytest.mark.parametrize("name", [*methods.SAMPLERS, *methods.PRUNERS, "promotion"])

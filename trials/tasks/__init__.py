@@ -12,12 +12,16 @@ from typing import Any
 
 from trials.contract import Problem, Task, TaskError
 from trials.settings import nearest
-from trials.tasks import function, text_classification
+from trials.tasks import function
 from trials.tasks.description import Field, TaskDescription
+from trials.tasks.tabular import Tabular
+from trials.tasks.text_classification import TextClassification
+from trials.tasks.trained import TrainedTask
 
 __all__ = ["BUILT_IN", "Field", "TaskDescription", "describe", "inspect", "load"]
 
-BUILT_IN: dict[str, TaskDescription] = {text_classification.DESCRIPTION.kind: text_classification.DESCRIPTION}
+_CLASSES: dict[str, type[TrainedTask]] = {task.DESCRIPTION.kind: task for task in (TextClassification, Tabular)}
+BUILT_IN: dict[str, TaskDescription] = {kind: task.DESCRIPTION for kind, task in _CLASSES.items()}
 """The built-in tasks by name."""
 
 
@@ -50,8 +54,8 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
     if problems := description.problems_with(task):
         raise TaskError(problems)
     base = Path.cwd() if base is None else base.absolute()
-    if description.kind in BUILT_IN:
-        return text_classification.TextClassification(task, base)
+    if description.kind in _CLASSES:
+        return _CLASSES[description.kind](task, base)
     return function.FunctionTask(task, base)
 
 
@@ -66,6 +70,4 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         built = load(task, base)
     except TaskError as error:
         return error.problems
-    if isinstance(built, text_classification.TextClassification):
-        return built.problems()
-    return []
+    return built.problems() if isinstance(built, TrainedTask) else []

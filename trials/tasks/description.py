@@ -9,7 +9,15 @@ from typing import Any
 from trials.contract import Problem, Setting
 from trials.settings import nearest
 
-_IN_WORDS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", dict: "a mapping"}
+_IN_WORDS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", dict: "a mapping", list: "a list"}
+
+LOOP_METRICS = frozenset(
+    {
+        "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm", "learning_rate",
+        "peak_memory_bytes",
+    }
+)  # fmt: skip
+"""What every built-in task reports beside its own metrics, as `meters.METRICS`, which is heavier to import."""
 
 
 @dataclass(frozen=True)

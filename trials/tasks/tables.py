@@ -13,6 +13,7 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.settings import nearest
+from trials.tasks.labels import FIRST
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
@@ -51,6 +52,16 @@ def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> 
     close = difflib.get_close_matches(column, columns, n=1)
     hint = nearest(column, columns) if close else "name one of them"
     return Problem(where, f"{path} has no column {column!r}, it has {', '.join(columns)}; {hint}")
+
+
+def missing_values(rows: list[int], column: str, path: Path) -> str:
+    """What is wrong with a file whose `rows` (counted from 1) have no value in `column`."""
+    named = ", ".join(map(str, rows[:FIRST])) + (", ..." if len(rows) > FIRST else "")
+    many = "s" if len(rows) != 1 else ""
+    return (
+        f"{len(rows)} row{many} of {path} without {column!r}: row{many} {named} "
+        f"(the first after the header is row 1); fill or remove them"
+    )
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:

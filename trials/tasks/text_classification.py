@@ -6,28 +6,22 @@ This module holds the task's face: its fields, and how it is built, prepared and
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trials.contract import Problem, Setting, Setup, TaskError
+from trials.contract import Problem, Setup, TaskError
 from trials.settings import TABLE, Settings, nearest
-from trials.tasks.description import Field, TaskDescription
+from trials.tasks import splitting
+from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
+from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
-    from trials.loop import TrainingRun
     from trials.tasks.text_data import TextData
+    from trials.workload import Workload
 
-METRICS = frozenset(
-    {
-        "accuracy", "macro_f1", "mcc", "loss",
-        "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm", "learning_rate",
-        "peak_memory_bytes",
-    }
-)  # fmt: skip
+METRICS = LOOP_METRICS | {"accuracy", "macro_f1", "mcc", "loss"}
 """All metrics of a report: four of the validation data, then what the loop measures of itself."""
 
 _FIELDS = (
@@ -38,13 +32,6 @@ _FIELDS = (
     Field("label", (str,), "the column with the classes", required=True),
     Field("model", (str, dict), "a hub id, a local folder, or scratch: {layers: 2, width: 128}", required=True),
     Field("split_seed", (int,), "which samples a validation fraction picks; the same for every trial"),
-)
-
-DESCRIPTION = TaskDescription(
-    kind="text_classification",
-    fields={field.name: field for field in _FIELDS},
-    settings=TABLE,
-    metrics=METRICS,
 )
 
 
@@ -101,13 +88,9 @@ class TextSpec:
         Raises:
             TaskError: The validation fraction or the model cannot be.
         """
-        validation = task["validation"]
-        if isinstance(validation, float | int) and not 0 < validation < 1:
-            what = f"must be a fraction between 0 and 1 or a file, not {validation}"
-            raise TaskError([Problem("task.validation", what)])
         return TextSpec(
             train=base / task["train"],
-            validation=validation if isinstance(validation, float) else base / validation,
+            validation=splitting.parse(task, base),
             test=base / task["test"] if "test" in task else None,
             text=task["text"],
             label=task["label"],
@@ -140,31 +123,27 @@ def _parse_model(model: Any, base: Path) -> str | Scratch:
     return str(model)
 
 
-class TextClassification:
-    """The task (a `contract.Task`).
+class TextClassification(TrainedTask):
+    """The task."""
 
-    Args:
-        task: The `task` part of a study file, its keys and types checked.
-        base: The folder its relative paths start from.
-    """
+    DESCRIPTION = TaskDescription(
+        kind="text_classification",
+        fields={field.name: field for field in _FIELDS},
+        settings=TABLE,
+        metrics=METRICS,
+    )
+    SETTINGS = Settings
+    DATA_SETTINGS = ("max_length", "model")
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        self.metrics: frozenset[str] | None = METRICS
-        self.settings: Mapping[str, Setting] | None = TABLE
+        super().__init__(task, base)
         self.spec = TextSpec.parse(task, base)
-        self._base = base
-        self._digest = hashlib.sha256(json.dumps([dict(task), str(base)], sort_keys=True).encode()).hexdigest()[:12]
 
     def problems(self) -> list[Problem]:
         """What is wrong with the data files."""
         from trials.tasks import text_data
 
         return text_data.problems_with(self.spec)
-
-    def data_key(self, params: Mapping[str, Any]) -> str:
-        """Equal for settings that need the same tokens: the longest length and, where it is searched, the model."""
-        settings = Settings.parse(params)
-        return f"text_classification:{self._digest}:max_length={settings.max_length}:model={settings.model or 'own'}"
 
     def prepare(self, params: Mapping[str, Any]) -> TextData:
         """Read, split and tokenise the data.
@@ -177,27 +156,8 @@ class TextClassification:
         settings = Settings.parse(params)
         return text_data.prepare(self.spec, self.spec.with_model(settings.model, self._base), settings.max_length)
 
-    def start(self, setup: Setup, data: TextData) -> TrainingRun:
-        """Build the model and the run, continued from a checkpoint where `setup` names one.
-
-        Raises:
-            TaskError: The settings do not fit.
-            CheckpointError: The checkpoint is damaged, and so are those before it.
-        """
-        from trials.loop import TrainingRun
+    def workload(self, data: TextData, settings: Settings, setup: Setup) -> Workload:
+        """The classifier with its texts."""
         from trials.tasks.text_model import TextWorkload
 
-        settings = Settings.parse(setup.params)
-        if settings.monitor not in METRICS:
-            what = f"{settings.monitor!r} is no metric of this task; {nearest(settings.monitor, METRICS)}"
-            raise TaskError([Problem("settings.monitor", what)])
-        model = self.spec.with_model(settings.model, self._base)
-        return TrainingRun(TextWorkload(model, data, settings, setup), settings, setup)
-
-    def rehearse(self, setup: Setup, data: TextData) -> dict[str, float]:
-        """Train one step and evaluate one batch, each of the longest texts."""
-        run = self.start(setup, data)
-        try:
-            return run.rehearse()
-        finally:
-            run.close()
+        return TextWorkload(self.spec.with_model(settings.model, self._base), data, settings, setup)

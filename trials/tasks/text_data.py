@@ -17,14 +17,11 @@ import numpy.typing as npt
 
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
-from trials.tasks import tables, text_tokenizer
+from trials.tasks import labels, splitting, tables, text_tokenizer
 from trials.tasks.text_classification import Scratch, TextSpec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-FIRST_ROWS = 5
-"""How many rows a problem names."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def prepare(spec: TextSpec, model: str | Scratch, max_length: int) -> TextData:
     train, validation, problems = _read(spec)
     if problems or train is None or validation is None:
         raise TaskError(problems)
-    names = _class_names(train.labels)
+    names = labels.class_names(train.labels)
     numbers = {name: number for number, name in enumerate(names)}
     train_texts, validation_texts = _texts(train), _texts(validation)
     tokenizer = text_tokenizer.load(model, train_texts, max_length)
@@ -95,7 +92,7 @@ def problems_with(spec: TextSpec) -> list[Problem]:
         test, more = _examples(spec, spec.test, "task.test")
         problems = problems + more
         if test is not None and train is not None:
-            problems += _unseen_labels(train, test, "task.test")
+            problems += labels.unseen(train.labels, test.labels, "task.test")
     return problems
 
 
@@ -105,21 +102,19 @@ def problems_with(spec: TextSpec) -> list[Problem]:
 def _read(spec: TextSpec) -> tuple[Examples | None, Examples | None, list[Problem]]:
     """The training and validation examples, as far as they can be read, and what is wrong with them."""
     train, problems = _examples(spec, spec.train, "task.train")
-    if train is not None and len(set(train.labels) - {None}) == 1:
-        name = next(label for label in train.labels if label is not None)
-        problems.append(Problem("task.label", f"all training rows have one class, {name!r}; two are needed"))
+    if train is not None:
+        problems += labels.single_class(train.labels, "task.label")
     if isinstance(spec.validation, Path):
         validation, more = _examples(spec, spec.validation, "task.validation")
         problems += more
         if train is not None and validation is not None:
-            problems += _unseen_labels(train, validation, "task.validation")
+            problems += labels.unseen(train.labels, validation.labels, "task.validation")
         return train, validation, problems
     if train is None or problems:
         return train, None, problems
-    held_out = stratified(_labels(train), spec.validation, spec.split_seed)
-    if not held_out.any():
-        what = f"a fraction of {spec.validation} leaves no validation rows out of {len(held_out)}; give a larger one"
-        return train, None, [Problem("task.validation", what)]
+    held_out = splitting.stratified(_labels(train), spec.validation, spec.split_seed)
+    if problems := splitting.too_small(spec.validation, held_out):
+        return train, None, problems
     return _rows(train, ~held_out), _rows(train, held_out), []
 
 
@@ -138,57 +133,11 @@ def _examples(spec: TextSpec, path: Path, where: str) -> tuple[Examples | None, 
     examples = Examples(tables.texts_in(table, spec.text), tables.texts_in(table, spec.label))
     for (key, column), values in zip(columns, (examples.texts, examples.labels), strict=True):
         if missing := [row for row, value in enumerate(values, start=1) if value is None]:
-            problems.append(Problem(key, _missing_story(missing, column, path)))
+            problems.append(Problem(key, tables.missing_values(missing, column, path)))
     return examples, problems
 
 
-def _missing_story(rows: list[int], column: str, path: Path) -> str:
-    named = ", ".join(map(str, rows[:FIRST_ROWS])) + (", ..." if len(rows) > FIRST_ROWS else "")
-    many = "s" if len(rows) != 1 else ""
-    return (
-        f"{len(rows)} row{many} of {path} without {column!r}: row{many} {named} "
-        f"(the first after the header is row 1); fill or remove them"
-    )
-
-
-def _unseen_labels(train: Examples, other: Examples, where: str) -> list[Problem]:
-    unseen = sorted({label for label in other.labels if label is not None} - {str(label) for label in train.labels})
-    if not unseen:
-        return []
-    named = ", ".join(map(repr, unseen[:FIRST_ROWS])) + (", ..." if len(unseen) > FIRST_ROWS else "")
-    rows = sum(label in set(unseen) for label in other.labels)
-    classes = f"{len(unseen)} class" + ("es" if len(unseen) != 1 else "")
-    what = f"has {classes} that no training row has: {named} (rows: {rows}); remove them, or train them too"
-    return [Problem(where, what)]
-
-
 # ------------------------------------------------------------------------------------------------- splitting
-
-
-def stratified(labels: list[str], fraction: float, seed: int) -> npt.NDArray[np.bool_]:
-    """Which rows a validation fraction takes: of every class its share, and never its last row.
-
-    Args:
-        labels: The class of each row.
-        fraction: The share to take, in (0, 1).
-        seed: Which rows it is, for a given file.
-
-    Returns: True for the rows taken, shape (n,).
-    """
-    generator = np.random.default_rng(seed)
-    rows_by_class: dict[str, list[int]] = {}
-    for row, label in enumerate(labels):
-        rows_by_class.setdefault(label, []).append(row)
-    taken = np.zeros(len(labels), dtype=bool)
-    owed = 0.0
-    for label in sorted(rows_by_class):
-        rows = generator.permutation(rows_by_class[label])
-        # What rounding leaves over goes to the next class, so that small classes add up to their share.
-        owed += fraction * len(rows)
-        count = min(round(owed), len(rows) - 1)
-        owed -= count
-        taken[rows[:count]] = True
-    return taken
 
 
 def _rows(examples: Examples, mask: npt.NDArray[np.bool_]) -> Examples:
@@ -202,14 +151,6 @@ def _texts(examples: Examples) -> list[str]:
 
 def _labels(examples: Examples) -> list[str]:
     return [str(label) for label in examples.labels]
-
-
-def _class_names(labels: list[str | None]) -> list[str]:
-    """The classes in order: by number where all are whole numbers, else by name."""
-    names = {str(label) for label in labels}
-    if all(name.lstrip("-").isdecimal() for name in names):
-        return sorted(names, key=int)
-    return sorted(names)
 
 
 # ------------------------------------------------------------------------------------------------ tokenising

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +23,8 @@ from trials.contract import Problem, Setup, TaskError
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
 from trials.settings import Settings
+from trials.tasks import evaluation
+from trials.tasks.evaluation import to_device
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_data import TextData
 from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
@@ -151,14 +150,8 @@ class TextWorkload:
 
     def _batch(self, sequences: Sequences, labels: Ints, rows: Ints) -> Batch:
         tokens, mask = sequences.padded(rows, self._data.padding)
-        inputs = {"input_ids": self._to_device(tokens), "attention_mask": self._to_device(mask)}
-        return Batch(inputs, self._to_device(labels[rows]), tokens=int(mask.sum()), cells=mask.size)
-
-    def _to_device(self, array: Ints) -> torch.Tensor:
-        tensor = torch.from_numpy(array)
-        if self._device.type != "cuda":
-            return tensor
-        return tensor.pin_memory().to(self._device, non_blocking=True)  # does not wait for the steps before
+        inputs = {"input_ids": to_device(tokens, self._device), "attention_mask": to_device(mask, self._device)}
+        return Batch(inputs, to_device(labels[rows], self._device), tokens=int(mask.sum()), cells=mask.size)
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
         """The sum of the texts' cross-entropies."""
@@ -171,30 +164,20 @@ class TextWorkload:
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """Loss (without smoothing), accuracy, macro F1 and Matthews correlation of the validation texts."""
-        order, size = self._eval_order, self._eval_batch_size
-        parts = [order[start : start + size] for start in range(0, len(order), size)]
-        with self._evaluating():
+        order = self._eval_order
+        parts = evaluation.cut(order, self._eval_batch_size)
+        with evaluation.evaluating(self._model):
             results = [self._evaluate_batch(part, precision) for part in parts]
-        losses = torch.stack([loss for loss, _ in results]).tolist()
         predicted = torch.cat([prediction for _, prediction in results]).cpu().numpy()
         truth = self._data.validation_labels[order]
         found = metrics.classification(truth, predicted, len(self._data.labels))
-        return {"loss": math.fsum(losses) / len(order) if all(map(math.isfinite, losses)) else math.nan, **found}
+        return {"loss": evaluation.total([loss for loss, _ in results]) / len(order), **found}
 
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch of the longest validation texts."""
-        with self._evaluating():
+        with evaluation.evaluating(self._model):
             loss, _ = self._evaluate_batch(self._eval_order[: self._eval_batch_size], precision)
         loss.item()  # waits for the device
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        self._model.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self._model.train()
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of losses, and the predicted classes, of the validation texts `rows`; both on the device."""

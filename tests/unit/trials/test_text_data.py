@@ -14,7 +14,7 @@ import pytest
 
 from trials import tasks
 from trials.contract import TaskError
-from trials.tasks.text_data import stratified
+from trials.tasks.splitting import stratified
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 

@@ -1,0 +1,44 @@
+"""How the built-in workloads bring arrays to their device and measure a model without disturbing its training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from trials.batching import Ints
+
+
+def to_device(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
+    """An array as a tensor on `device`."""
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)  # does not wait for the steps before
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout and gradients; the model is training again afterwards."""
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train()
+
+
+def cut(order: Ints, size: int) -> list[Ints]:
+    """Rows in batches of `size`; the last may be smaller."""
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def total(losses: list[torch.Tensor]) -> float:
+    """The sum of the losses of batches, read from the device at once; not a number where one is not finite."""
+    values = torch.stack(losses).tolist()
+    return math.fsum(values) if all(map(math.isfinite, values)) else math.nan
