@@ -1,7 +1,8 @@
 """Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
 
 The file is a study file; of it `task`, `settings`, `budget.per_trial` and `seed` are used. Reports go to stdout as JSON
-lines, everything else to stderr. `DIR/best` and `DIR/last` are checkpoints.
+lines, everything else to stderr. `DIR/best` and `DIR/last` are checkpoints. On several GPUs it starts with
+``torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR``.
 
 Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted with all saved.
 """
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -24,6 +25,9 @@ from trials.budgets import budget_from
 from trials.contract import Problem, Report, Setup, Task, TaskError
 from trials.runner import Runner, failure_of
 from trials.settings import nearest
+
+if TYPE_CHECKING:
+    from trials.distributed import Group
 
 USED = ("task", "settings", "budget", "seed")
 IGNORED = ("study", "space", "objective", "search", "resources")
@@ -59,15 +63,18 @@ def main(arguments: list[str] | None = None) -> int:
         data = task.prepare(setup.params)
     except TaskError as mistake:
         return _say_mistakes(options.file, mistake)
-    return _train(task, data, setup, options.file)
+    from trials import distributed
+
+    with distributed.joined(setup.device) as group:
+        return _train(task, data, setup, options.file, group)
 
 
-def _train(task: Task, data: Any, setup: Setup, file: Path) -> int:
+def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:
     try:
         runner = Runner(task, data, setup)
         try:
             with Interruption() as interruption:
-                return _follow(runner, setup.budget.total, interruption)
+                return _follow(runner, setup.budget.total, interruption, group)
         finally:
             runner.close()
     except TaskError as mistake:
@@ -80,16 +87,19 @@ def _train(task: Task, data: Any, setup: Setup, file: Path) -> int:
         return 1
 
 
-def _follow(runner: Runner, total: float, interruption: Interruption) -> int:
-    """Print the reports of a run until its end, or until it is interrupted; the exit code."""
-    for report in runner.advance(total, lambda: interruption.asked):
-        print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+def _follow(runner: Runner, total: float, interruption: Interruption, group: Group) -> int:
+    """Print the reports of a run until its end, or until it is interrupted on any rank; the exit code."""
+    for report in runner.advance(total, lambda: group.any(interruption.asked)):
+        if group.first:
+            print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
         runner.recorded(report.resource)
-    if interruption.asked and runner.finished is None:
+    if group.any(interruption.asked) and runner.finished is None:
         saved = runner.save()
-        _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
+        if group.first:
+            _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
         return 130
-    _say(f"done: {runner.finished}")
+    if group.first:
+        _say(f"done: {runner.finished}")
     return 0
 
 
@@ -167,9 +177,9 @@ def _as_json(report: Report) -> str:
 
 
 def _best_device() -> str:
-    import torch
+    from trials import distributed
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return distributed.device()
 
 
 def _say(text: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from trials import checkpoint, diagnose, meters, optimizers
+from trials import checkpoint, diagnose, distributed, meters, optimizers
 from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.gpu import Gpu
@@ -50,6 +50,8 @@ class TrainingRun:
         self._precision = Precision(settings.precision, self._device)
         self._optimizer = optimizers.build(workload.model, settings, self._device)
         self._parameters = [p for p in workload.model.parameters() if p.requires_grad]
+        self._group = distributed.current()
+        self._replica = self._group.replicate(workload)
         self._progress = Progress(settings.monitor_mode, settings.patience, settings.min_delta)
         self._trace = Trace()
         self._gpu = Gpu(self._device, workload.model, self._precision.name)
@@ -84,7 +86,7 @@ class TrainingRun:
     def _train_step(self) -> None:
         """The next batch of the epoch, one optimizer step, and on."""
         began = self._clock()
-        seed_everything(derive(self._setup.seed, Use.STEP, self.step))
+        seed_everything(derive(self._setup.seed, Use.STEP, self.step * self._group.size + self._group.rank))
         rows = self._next_rows()
         rate = self._settings.learning_rate * multiplier(
             self._settings.schedule, self._progress_at_middle_of(len(rows)), self._settings.warmup
@@ -96,30 +98,33 @@ class TrainingRun:
         self._meter.step(self.step, rate, len(rows), weight, loss, norm)
         if self.step % CHECK_EVERY == 0:
             self._look()
-        self.seconds += self._clock() - began
+        self.seconds = self._group.agree(self.seconds + self._clock() - began)
 
     def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
         """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
         gradient's norm, left on the device."""
         scaler = self._precision.scaler
         self._optimizer.zero_grad(set_to_none=True)
-        loss = torch.zeros((), device=self._device)
-        for part in micro_batches(rows, self._settings.micro_batch):
+        loss, tokens, cells = torch.zeros((), device=self._device), 0, 0
+        mine, weight = self._group.share(rows, weight)
+        parts = micro_batches(mine, self._settings.micro_batch)
+        for part in parts:
             with self._trace.waiting():
                 batch = self._workload.batch(part)
-            with self._precision.autocast():
+            with self._replica.synchronised(part is parts[-1]), self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
-                share = self._workload.loss_sum(batch) / weight
+                share = self._replica.loss_sum(batch) / weight
             scaler.scale(share).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             loss += share.detach()
-            self._meter.count(batch.tokens, batch.cells)
+            tokens, cells = tokens + batch.tokens, cells + batch.cells
+        self._meter.count(*self._group.added(tokens, cells))
         scaler.unscale_(self._optimizer)
         norm = self._clip()
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         scaler.step(self._optimizer)  # skips the step where scaling made a gradient infinite
         scaler.update()
-        return loss, norm
+        return self._group.total(loss), norm
 
     def _look(self) -> None:
         """Wait for the device, and read what it has to say: losses and gradients, memory, utilisation."""
@@ -193,9 +198,9 @@ class TrainingRun:
             return self._measured[1]
         began = self._clock()
         self._meter.settle()
-        self.seconds += self._clock() - began  # the device was still training
+        self.seconds = self._group.agree(self.seconds + self._clock() - began)  # the device was still training
         metrics = self._workload.evaluate(self._precision) | self._meter.read(self.seconds)
-        metrics |= self._gpu.read(metrics["tokens_per_second"])
+        metrics = self._group.agree(metrics | self._gpu.read(metrics["tokens_per_second"]))
         self._trace.report(self.step, metrics)
         if not math.isfinite(metrics["loss"]):
             rate = metrics["learning_rate"]
@@ -223,10 +228,11 @@ class TrainingRun:
 
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
-        self._checkpoints.recorded(resource)
+        if self._group.first:
+            self._checkpoints.recorded(resource)
 
     def _save(self, best: bool) -> Path:
-        path = self._checkpoints.save(self.step, self._fill, best)
+        path = self._group.once(lambda: self._checkpoints.save(self.step, self._fill, best))
         self._saved = self.step, self._reported, path
         return path
 

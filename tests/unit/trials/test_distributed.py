@@ -1,0 +1,79 @@
+"""One trial on two processes: the same batches, losses and checkpoints as on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from trials.distributed import Group, launched
+
+SETTINGS = {"batch_size": 16, "micro_batch": 3, "learning_rate": 0.01, "dropout": 0.0}
+PER_TRIAL = {"epochs": 2, "report_every": 0.5}
+NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_rate")
+
+
+def with_two_processes(folder: Path, *more: str) -> list[dict[str, Any]]:
+    """Train study.yaml into the folder `two`; the reports that were printed."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*launcher, "-m", "trials", "study.yaml", "--out", "two", "--device", "cpu", *more],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_two_processes_train_and_resume_as_one_would_and_only_the_first_prints(lab):
+    # 73 samples in batches of 16: the last batch of an epoch has nine rows, five for one rank and four for the other.
+    task = lab.task()
+    run = task.start(lab.setup("one", PER_TRIAL, **SETTINGS), task.prepare(SETTINGS))
+    expected = [(item.step, [item.metrics[name] for name in NAMES]) for item in run if item is not None]
+    study = {"task": lab.part(), "settings": SETTINGS, "budget": {"per_trial": PER_TRIAL}, "seed": 5}
+    (lab.folder / "study.yaml").write_text(yaml.safe_dump(study))
+
+    reports = with_two_processes(lab.folder)
+    assert [report["step"] for report in reports] == [step for step, _ in expected]
+    for report, (_, values) in zip(reports, expected, strict=True):
+        assert [report["metrics"][name] for name in NAMES] == pytest.approx(values, rel=1e-4, abs=1e-6)
+
+    (lab.folder / "two" / "last").unlink()
+    (lab.folder / "two" / "last").symlink_to(Path(reports[2]["checkpoint"]).name)
+    (again,) = with_two_processes(lab.folder, "--resume")
+    names = [*NAMES, "padding_ratio"]
+    assert [again["metrics"][name] for name in names] == [reports[3]["metrics"][name] for name in names]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 16])
+def test_every_row_is_trained_by_exactly_one_rank(rows):
+    batch = np.arange(100, 100 + rows)
+    shares = [Group(rank, 4).share(batch, weight=7.0) for rank in range(4)]
+    assert sorted(row for mine, weight in shares if weight == 7.0 for row in mine) == batch.tolist()
+    assert all(len(mine) == 1 for mine, weight in shares if weight == float("inf"))
+
+
+def test_one_process_without_a_launcher_is_a_group_of_its_own():
+    alone = Group()
+    assert alone.first
+    assert alone.gather("x") == ["x"]
+    assert alone.agree("x") == alone.once(lambda: "x") == "x"
+    assert alone.added(1, 2) == [1, 2]
+    assert [alone.any(value) for value in (True, False)] == [True, False]
+
+
+def test_a_launcher_is_told_by_the_environment():
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    assert launched(environment)
+    assert not launched({**environment, "WORLD_SIZE": "1"})
+    assert not launched({})
