@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from trials import checkpoint, diagnose, distributed, meters, optimizers
+from trials import checkpoint, diagnose, distributed, meters
 from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.gpu import Gpu
@@ -25,6 +25,7 @@ from trials.schedules import multiplier
 from trials.settings import Settings
 from trials.stopping import Progress
 from trials.trace import Trace
+from trials.updates import Updates
 from trials.workload import Workload
 
 CHECK_EVERY = 20
@@ -48,8 +49,7 @@ class TrainingRun:
         self._device = torch.device(setup.device)
         self._workload, self._settings, self._setup, self._clock = workload, settings, setup, clock
         self._precision = Precision(settings.precision, self._device)
-        self._optimizer = optimizers.build(workload.model, settings, self._device)
-        self._parameters = [p for p in workload.model.parameters() if p.requires_grad]
+        self._updates = Updates(workload.model, settings, self._precision, self._device)
         self._group = distributed.current()
         self._replica = self._group.replicate(workload)
         self._progress = Progress(settings.monitor_mode, settings.patience, settings.min_delta)
@@ -88,9 +88,7 @@ class TrainingRun:
         began = self._clock()
         seed_everything(derive(self._setup.seed, Use.STEP, self.step * self._group.size + self._group.rank))
         rows = self._next_rows()
-        rate = self._settings.learning_rate * multiplier(
-            self._settings.schedule, self._progress_at_middle_of(len(rows)), self._settings.warmup
-        )
+        rate = self._rate_for(len(rows))
         weight = self._workload.weight(rows)
         loss, norm = self._optimize(rows, weight, rate)
         self.step += 1
@@ -103,8 +101,7 @@ class TrainingRun:
     def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
         """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
         gradient's norm, left on the device."""
-        scaler = self._precision.scaler
-        self._optimizer.zero_grad(set_to_none=True)
+        self._updates.begin()
         loss, tokens, cells = torch.zeros((), device=self._device), 0, 0
         mine, weight = self._group.share(rows, weight)
         parts = micro_batches(mine, self._settings.micro_batch)
@@ -114,16 +111,11 @@ class TrainingRun:
             with self._replica.synchronised(part is parts[-1]), self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
                 share = self._replica.loss_sum(batch) / weight
-            scaler.scale(share).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            self._updates.backward(share)
             loss += share.detach()
             tokens, cells = tokens + batch.tokens, cells + batch.cells
         self._meter.count(*self._group.added(tokens, cells))
-        scaler.unscale_(self._optimizer)
-        norm = self._clip()
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        scaler.step(self._optimizer)  # skips the step where scaling made a gradient infinite
-        scaler.update()
+        norm = self._updates.apply(rate, len(rows))
         return self._group.total(loss), norm
 
     def _look(self) -> None:
@@ -131,13 +123,6 @@ class TrainingRun:
         self._meter.settle()
         self._trace.memory(meters.memory_in_use_bytes(self._device))
         self._gpu.sample()
-
-    def _clip(self) -> torch.Tensor:
-        """Scale the gradients down to the greatest norm allowed; their norm before."""
-        limit = self._settings.max_grad_norm
-        if limit is not None:
-            return torch.nn.utils.clip_grad_norm_(self._parameters, limit)
-        return torch.nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
 
     # ----------------------------------------------------------------------------------------- where it is
 
@@ -157,11 +142,20 @@ class TrainingRun:
             case Unit.SECONDS:
                 return self.seconds
 
-    def _progress_at_middle_of(self, rows: int) -> float:
-        """The share of the full budget used halfway through a step of so many rows: neither the first step of a
-        warm-up nor the last of a decay is then taken with a learning rate of zero."""
-        after = self._in_unit(self.step + 1, self.samples + rows)
-        return (self.resource + after) / 2 / self._setup.budget.total
+    def _rate_for(self, rows: int) -> float:
+        """The learning rate of a step of so many rows: the schedule's at the share of the full budget that is used
+        halfway through it, so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
+
+        A step that fp16's loss scaling skipped has changed nothing, and the schedule does not move on with it, though
+        the data does: a schedule ends as many steps before its horizon as were skipped. A budget in seconds moves on.
+        """
+        settings = self._settings
+        steps, samples = self.step - self._updates.skipped_steps, self.samples - self._updates.skipped_samples
+        halfway = (self._in_unit(steps, samples) + self._in_unit(steps + 1, samples + rows)) / 2
+        progress = halfway / self._setup.budget.total
+        return settings.peak_learning_rate * multiplier(
+            settings.schedule, progress, settings.warmup, settings.decay_fraction
+        )
 
     def _next_rows(self) -> Ints:
         epoch, index = divmod(self.step, self._steps_per_epoch)
@@ -199,7 +193,8 @@ class TrainingRun:
         began = self._clock()
         self._meter.settle()
         self.seconds = self._group.agree(self.seconds + self._clock() - began)  # the device was still training
-        metrics = self._workload.evaluate(self._precision) | self._meter.read(self.seconds)
+        with self._updates.averaged():
+            metrics = self._workload.evaluate(self._precision) | self._meter.read(self.seconds)
         metrics = self._group.agree(metrics | self._gpu.read(metrics["tokens_per_second"]))
         self._trace.report(self.step, metrics)
         if not math.isfinite(metrics["loss"]):
@@ -208,6 +203,7 @@ class TrainingRun:
                 f"validation loss became {metrics['loss']} at step {self.step} (learning rate {rate:.3g}, "
                 f"last gradient norm {metrics['grad_norm']:.3g}); try a lower learning rate"
             )
+        metrics["skipped_steps"] = float(self._updates.skipped_steps)
         metrics["peak_memory_bytes"] = float(meters.peak_memory_bytes(self._device))
         self._measured = self.step, metrics
         return metrics
@@ -237,7 +233,8 @@ class TrainingRun:
         return path
 
     def _fill(self, folder: Path) -> None:
-        self._workload.write(folder)
+        with self._updates.averaged():
+            self._workload.write(folder)
         torch.save(self._state(), folder / STATE)
 
     def _state(self) -> dict[str, Any]:
@@ -246,8 +243,7 @@ class TrainingRun:
             "samples": self.samples,
             "seconds": self.seconds,
             "reported": self._reported,
-            "optimizer": self._optimizer.state_dict(),
-            "scaler": self._precision.scaler.state_dict(),
+            "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
             "meter": self._meter.state_dict(),
             "trace": self._trace.state_dict(),
@@ -260,9 +256,7 @@ class TrainingRun:
         self._workload.read(folder)
         self.step, self.samples, self.seconds = state["step"], state["samples"], state["seconds"]
         self._reported = state["reported"]
-        self._optimizer.load_state_dict(state["optimizer"])
-        if self._precision.scales:
-            self._precision.scaler.load_state_dict(state["scaler"])
+        self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])
         self._meter.load_state_dict(state["meter"])
         self._trace.load_state_dict(state["trace"])
@@ -296,8 +290,6 @@ class TrainingRun:
 
     def close(self) -> bool:
         """Release the model, the gradients and the optimizer's state."""
-        self._optimizer.zero_grad(set_to_none=True)
-        self._optimizer.state.clear()
-        self._parameters.clear()
+        self._updates.close()
         self._epoch = None
         return True

@@ -13,21 +13,29 @@ ONE_CYCLE_START = 1 / 25
 """Where one_cycle begins, as a share of the peak (Smith and Topin 2018; the default of torch's OneCycleLR)."""
 ONE_CYCLE_RISE = 0.3
 """The rising share of one_cycle where no warm-up is set."""
+STEP_FACTOR = 0.1
+STEP_AT = (0.5, 0.75)
+"""Where `step` drops to a tenth, as shares of what follows the warm-up (He et al. 2016, on CIFAR-10)."""
+DECAY_FRACTION = 0.2
+"""The falling share of wsd where none is set."""
 
 
-def multiplier(schedule: str, progress: float, warmup: float) -> float:
-    """The learning rate at `progress` as a share of its peak.
+def multiplier(schedule: str, progress: float, warmup: float, decay_fraction: float = DECAY_FRACTION) -> float:
+    """The learning rate at `progress` as a share of its peak, in [0, 1].
 
     Args:
-        schedule: A name in `SHAPES`, or one_cycle.
+        schedule: A name in `SHAPES`, one_cycle or wsd.
         progress: Share of the full budget used, clipped to [0, 1].
         warmup: Share of the full budget in which the rate rises, in [0, 1).
+        decay_fraction: Of wsd, the share of the full budget in which the rate falls, in (0, 1].
     """
     progress = min(max(progress, 0.0), 1.0)
     if schedule == "one_cycle":
         return _one_cycle(progress, warmup or ONE_CYCLE_RISE)
     if progress < warmup:
         return progress / warmup
+    if schedule == "wsd":
+        return _stable_then_down(progress, max(warmup, 1.0 - decay_fraction))
     return SHAPES[schedule]((progress - warmup) / (1.0 - warmup))
 
 
@@ -36,6 +44,12 @@ def _one_cycle(progress: float, rise: float) -> float:
     if progress < rise:
         return ONE_CYCLE_START + (1.0 - ONE_CYCLE_START) * (1.0 - cosine(progress / rise))
     return cosine((progress - rise) / (1.0 - rise))
+
+
+def _stable_then_down(progress: float, stable: float) -> float:
+    """The peak until `stable`, then a straight line to nothing (warm-up, stable, decay: Hu et al. 2024, arXiv
+    2404.06395; Hägele et al. 2024, arXiv 2405.18392)."""
+    return 1.0 if progress < stable else linear((progress - stable) / (1.0 - stable))
 
 
 def constant(progress: float) -> float:
@@ -53,5 +67,10 @@ def cosine(progress: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-SHAPES: dict[str, Callable[[float], float]] = {"constant": constant, "linear": linear, "cosine": cosine}
+def step(progress: float) -> float:
+    """The peak, then a tenth of it, then a hundredth."""
+    return STEP_FACTOR ** sum(progress >= at for at in STEP_AT)
+
+
+SHAPES: dict[str, Callable[[float], float]] = {"constant": constant, "linear": linear, "cosine": cosine, "step": step}
 """What follows the warm-up: from 0 (its end) to 1 (the end of the budget)."""

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from trials.contract import Problem, Setting, TaskError
 
-OPTIMIZERS = ("adamw", "adam", "sgd")
-SCHEDULES = ("constant", "linear", "cosine", "one_cycle")
+OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lamb", "lion", "muon")
+SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
+SCALINGS = ("none", "linear", "sqrt")
+REFERENCE_BATCH = 32
+"""The batch size that `learning_rate` is meant for where `scale_learning_rate` scales it."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 
 
@@ -38,6 +42,12 @@ class Settings:
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
 
     learning_rate: float = _setting(float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
+    scale_learning_rate: str = _setting(
+        str, "none", "Multiplies the learning rate by batch_size / 32, or by its square root.", choices=SCALINGS
+    )
+    layer_decay: float = _setting(
+        float, 1.0, "The learning rate of each layer as a share of that of the layer above it.", above=0, high=1
+    )
     weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
     batch_size: int = _setting(int, 32, "Samples in one optimizer step (the effective batch).", low=1)
     micro_batch: int | None = _setting(
@@ -48,18 +58,42 @@ class Settings:
         nullable=True,
     )
     optimizer: str = _setting(str, "adamw", "The optimizer.", choices=OPTIMIZERS)
-    beta1: float = _setting(float, 0.9, "Decay of the gradient's running mean (adam, adamw).", low=0, high=0.9999)
-    beta2: float = _setting(
-        float, 0.999, "Decay of the squared gradient's running mean (adam, adamw).", low=0, high=0.999999
+    beta1: float = _setting(
+        float, 0.9, "Decay of the gradient's running mean (adam, adamw, lamb, lion, muon).", low=0, high=0.9999
     )
-    epsilon: float = _setting(float, 1e-8, "Added to the denominator (adam, adamw).", above=0, high=1)
-    momentum: float = _setting(float, 0.9, "Momentum (sgd).", low=0, high=0.9999)
+    beta2: float = _setting(
+        float,
+        0.999,
+        "Decay of the squared gradient's running mean (adam, adamw, lamb, muon); of lion's momentum (0.99 is usual).",
+        low=0,
+        high=0.999999,
+    )
+    epsilon: float = _setting(float, 1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1)
+    momentum: float = _setting(float, 0.9, "Momentum (sgd, nesterov, muon).", low=0, high=0.9999)
     schedule: str = _setting(str, "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES)
     warmup: float = _setting(
         float, 0.1, "Fraction of the full budget in which the learning rate rises.", low=0, high=0.9
     )
+    decay_fraction: float = _setting(
+        float, 0.2, "Fraction of the full budget in which the learning rate falls at the end (wsd).", above=0, high=1
+    )
     max_grad_norm: float | None = _setting(
         float, 1.0, "Gradients are scaled down to this norm; null leaves them.", above=0, nullable=True
+    )
+    max_grad_value: float | None = _setting(
+        float,
+        None,
+        "Each gradient is cut at plus and minus this; needs max_grad_norm: null.",
+        above=0,
+        nullable=True,
+    )
+    ema: float | None = _setting(
+        float,
+        None,
+        "Decay of a running mean of the weights, evaluated and saved in their place; null keeps none.",
+        above=0,
+        high=0.999999,
+        nullable=True,
     )
     label_smoothing: float = _setting(float, 0.0, "Share of each label spread over all classes.", low=0, high=0.9)
     dropout: float | None = _setting(
@@ -92,6 +126,14 @@ class Settings:
     )
 
     @property
+    def peak_learning_rate(self) -> float:
+        """The learning rate at the peak of its schedule, scaled to the batch size where that is asked for: linearly
+        (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root (Malladi et al. 2022, arXiv 2205.10287,
+        for adaptive optimizers)."""
+        power = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}[self.scale_learning_rate]
+        return self.learning_rate * math.pow(self.batch_size / REFERENCE_BATCH, power)
+
+    @property
     def monitor_mode(self) -> str:
         """`min` if a smaller `monitor` is better, else `max`."""
         return "min" if self.monitor.endswith(("loss", "perplexity", "rmse", "mae")) else "max"
@@ -113,7 +155,19 @@ class Settings:
         if problems:
             raise TaskError(problems)
         numbers = {n: float(v) for n, v in params.items() if table[n].type is float and v is not None}
-        return cls(**{**params, **numbers})
+        settings = cls(**{**params, **numbers})
+        if problems := list(_clashes(settings)):
+            raise TaskError(problems)
+        return settings
+
+
+def _clashes(settings: Settings) -> Iterator[Problem]:
+    """Settings that fit each by itself, and not together."""
+    if settings.max_grad_norm is not None and settings.max_grad_value is not None:
+        what = f"clips the gradients that max_grad_norm ({settings.max_grad_norm:g}) clips too; set one of them to null"
+        yield Problem("settings.max_grad_value", what)
+    if settings.optimizer == "nesterov" and settings.momentum == 0:
+        yield Problem("settings.momentum", "must be above 0 for nesterov; raise it, or choose sgd")
 
 
 def _row(spec: dataclasses.Field[Any]) -> Setting:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from trials.__main__ import main
 from trials.checkpoint import CheckpointError
+from trials.settings import OPTIMIZERS
 
 HARD = {
     "dropout": 0.3,
@@ -37,11 +38,20 @@ def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-@pytest.mark.parametrize("stop_after", [1, 4, 5, 7])  # five steps make an epoch
-def test_resuming_after_any_step_is_bit_identical(lab, without_timings, stop_after, optimizer):
+CASES = {
+    **{f"adamw after {steps}": (steps, {}) for steps in (1, 4, 5, 7)},  # five steps make an epoch
+    **{name: (4, {"optimizer": name}) for name in OPTIMIZERS if name != "adamw"},
+    "averaged": (4, {"ema": 0.95}),
+    "averaged in fp16": (7, {"ema": 0.95, "precision": "fp16"}),
+    "by layers": (4, {"layer_decay": 0.7, "scale_learning_rate": "sqrt", "schedule": "wsd"}),
+    "by value": (4, {"max_grad_norm": None, "max_grad_value": 0.1}),
+}
+
+
+@pytest.mark.parametrize(("stop_after", "changes"), CASES.values(), ids=CASES)
+def test_resuming_after_any_step_is_bit_identical(lab, without_timings, stop_after, changes):
     task = lab.task()
-    settings = {**HARD, "optimizer": optimizer}
+    settings = {**HARD, **changes}
     data = task.prepare(settings)
     budget = {"steps": 12, "report_every": 3}
     undisturbed = task.start(lab.setup("a", budget, **settings), data)

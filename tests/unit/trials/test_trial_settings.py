@@ -42,7 +42,7 @@ def test_an_unknown_setting_names_the_nearest():
         ({"batch_size": 16.0}, "must be a whole number, not 16.0"),
         ({"bucketing": 1}, "must be true or false, not 1"),
         ({"batch_size": None}, "must have a value"),
-        ({"schedule": "cosin"}, "must be one of constant, linear, cosine, one_cycle, not 'cosin'"),
+        ({"schedule": "cosin"}, "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'"),
     ],
 )
 def test_an_unfit_value_says_what_would_fit(params, said):
