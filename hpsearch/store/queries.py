@@ -43,6 +43,7 @@ class StudyHead:
     created: float
     ended: float | None
     active_seconds: float
+    """Seconds that drivers have worked on it, as of a few seconds ago."""
     lease_owner: str | None
     lease_since: float | None
     lease_expires: float | None
@@ -53,12 +54,6 @@ class StudyHead:
     def driver(self, now: float) -> str | None:
         """Who drives the study at `now`; None if nobody does."""
         return self.lease_owner if self.lease_expires is not None and self.lease_expires > now else None
-
-    def active(self, now: float) -> float:
-        """Seconds that drivers have worked on it, with what the one at work now has not written down yet."""
-        if self.driver(now) is None or self.lease_since is None:
-            return self.active_seconds
-        return self.active_seconds + max(0.0, now - self.lease_since)
 
     @property
     def has_best(self) -> bool:

@@ -101,7 +101,7 @@ def study_status(connection: Connection, study: StudyHead, now: float) -> StudyS
         )
     )
     ended = sum(n for state, n in summary.trials.items() if state.terminal)
-    hours = study.active(now) / 3600
+    hours = study.active_seconds / 3600
     return StudyStatus(
         summary=summary,
         budget=_budget(connection, summary, now),
@@ -139,7 +139,7 @@ def _budget(connection: Connection, summary: StudySummary, now: float) -> list[L
     limits = [
         Limit("trials", searched or 0, budget.get("trials")),
         Limit("gpu_seconds", summary.gpu_seconds, None if gpu_hours is None else gpu_hours * 3600),
-        Limit("wall_clock_seconds", summary.head.active(now), wall_clock_s),
+        Limit("wall_clock_seconds", summary.head.active_seconds, wall_clock_s),
     ]
     if budget.get("cost_per_gpu_hour") is not None:
         spent = connection.scalar(select(func.sum(trials.c.cost)).where(trials.c.study_id == summary.head.id))
