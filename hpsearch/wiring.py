@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hpsearch import space
 from hpsearch.driver import LEASE_TTL_S, Driver, Watch
-from hpsearch.errors import StudyExists, StudyHeld
+from hpsearch.errors import StudyExists, StudyHeld, UserError
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.frozen import STEP_SCALE
 from hpsearch.levels import step_scale, trial_budget
@@ -28,7 +28,7 @@ from hpsearch.spec_file import parse
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study import Study
-from trials import tasks
+from trials import places, tasks
 
 BASE = "hpsearch:base"
 """Study attribute: the folder that relative paths in the study file start from."""
@@ -39,18 +39,38 @@ CHECKPOINTS = "hpsearch:checkpoints"
 RECORDED_PACKAGES = ("hpsearch", "torch", "transformers", "optuna", "ray", "numpy", "scikit-learn", "tokenizers")
 
 
-def checkpoint_folder(spec: StudySpec, asked_for: str | None) -> Path:
-    """The study's folder for checkpoints: what was asked for, or the study file's, or one beside it."""
-    return Path(asked_for or spec.base / (spec.checkpoints or Path("hpsearch-studies") / spec.study)).absolute()
+def checkpoint_folder(spec: StudySpec, asked_for: str | None) -> str:
+    """The study's folder for checkpoints: what was asked for, or the study file's, or one beside it.
+
+    Returns: An absolute path, or a URL.
+
+    Raises:
+        UserError: A URL that nothing here can read or write.
+    """
+    stated = spec.checkpoints or str(Path("hpsearch-studies") / spec.study)
+    return usable(asked_for or (stated if places.is_url(stated) else spec.base / stated))
 
 
-def create_study(store: Store, spec: StudySpec, checkpoints: Path) -> History:
+def usable(checkpoints: Path | str) -> str:
+    """A folder for checkpoints by its absolute name.
+
+    Raises:
+        UserError: A URL that nothing here can read or write.
+    """
+    try:
+        places.place(checkpoints)
+    except places.PlaceError as error:
+        raise UserError(str(error), "install the package it names, or give a folder that all workers share") from error
+    return places.absolute(checkpoints)
+
+
+def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> History:
     """Write a new study into the database.
 
     Args:
         store: The database.
         spec: The study file.
-        checkpoints: The folder for checkpoints.
+        checkpoints: The folder for checkpoints, an absolute path or a URL.
 
     Raises:
         StudyExists: The name is taken.
@@ -128,7 +148,7 @@ def refuse_if_held(store: Store, name: str) -> None:
         )
 
 
-def worker_config(spec: StudySpec, checkpoints: Path) -> WorkerConfig:
+def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
     """What every worker of a study needs to know."""
     description = tasks.describe(spec.task["kind"])
     monitor = {"monitor": spec.objective.metric} if "monitor" in (description.settings or {}) else {}
@@ -159,7 +179,7 @@ def drive(
     *,
     address: str | None,
     resources: Resources,
-    checkpoints: Path,
+    checkpoints: Path | str,
     watch: Watch,
     on_driver: Callable[[Driver], None],
 ) -> StudyRecord:

@@ -1,13 +1,17 @@
 """Checkpoints that are either whole or not there.
 
-A checkpoint is a folder. It is written under a temporary name, flushed to the disk and renamed, so that a process
-killed at any moment leaves the ones before it untouched; a manifest with the SHA-256 of every file tells a damaged one.
+A checkpoint is a folder. It is written as a draft, flushed to the disk and renamed (or uploaded, its manifest last: see
+`trials.places`), so that a process killed at any moment leaves the ones before it untouched; a manifest with the
+SHA-256 of every file tells a damaged one.
 
     trial/
       step-00000120/          the one before
       step-00000240/          manifest.json, model.safetensors, config.json, state.pt, ...
       last -> step-00000240   replaced atomically
       best -> step-00000120   the best value of the monitored metric so far
+
+A run is cut into stretches by its reports. All checkpoints of one stretch carry the same name of it in their
+manifests, and whoever continues from one of them gets the newest whole one: it has the same reports behind it.
 """
 
 from __future__ import annotations
@@ -15,20 +19,20 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from trials.places import MANIFEST, Place, place, split
 
 log = logging.getLogger(__name__)
 
-MANIFEST = "manifest.json"
 FORMAT = 1
+KEEP = 2
 _NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
-_TEMPORARY = ".writing-"
 
 
 class CheckpointError(Exception):
@@ -36,18 +40,23 @@ class CheckpointError(Exception):
 
 
 class Checkpoints:
-    """The checkpoints in a trial's folder.
+    """The checkpoints of a trial.
 
     Args:
-        folder: The trial's folder; made on the first save.
+        folder: The trial's folder, a path or a URL; made on the first save.
+        keep: How many of those on record are kept: the newest, and the ones before it in case it is damaged.
+
+    Raises:
+        PlaceError: A URL that nothing here can read or write.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._reported: list[tuple[float, Path]] = []
-        self._left_behind = list(folder.glob(f"{_TEMPORARY}*"))
+    def __init__(self, folder: Path | str, keep: int = KEEP) -> None:
+        self._place = place(folder)
+        self._keep = keep
+        self._reported: list[tuple[float, str]] = []
+        self._left_behind = self._place.drafts()
 
-    def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path:
+    def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path | str:
         """Write a checkpoint and make it `last` (and `best` if told so).
 
         Args:
@@ -57,159 +66,200 @@ class Checkpoints:
 
         Returns: The checkpoint's folder.
         """
-        with self.writing(number, best) as folder:
-            fill(folder)
-        return self.last or folder
+        return self.commit(self.draft(fill), number, best)
 
     @contextmanager
     def writing(self, number: int, best: bool = False) -> Iterator[Path]:
         """Like `save`: yields the folder to write the files into. An exception leaves everything as it was."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f"{_TEMPORARY}{uuid.uuid4().hex}"
-        temporary.mkdir()
+        draft = self._place.draft()
         try:
-            yield temporary
-            _seal(temporary, number)
-            final = self._free_name(number)
-            temporary.rename(final)
+            yield draft
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(draft, ignore_errors=True)
             raise
-        self._point("last", final)
-        if best:
-            self._point("best", final)
-        _flush(self.folder)
+        self.commit(draft, number, best)
 
-    def reported(self, resource: float, path: Path) -> None:
+    def draft(self, fill: Callable[[Path], None]) -> Path:
+        """The first half of a save: the files, in a folder of this machine, not yet flushed to the disk."""
+        draft = self._place.draft()
+        try:
+            fill(draft)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return draft
+
+    def commit(self, draft: Path, number: int, best: bool = False, stretch: str | None = None) -> Path | str:
+        """The second half of a save: hash, flush, put in place and point. Works in any thread.
+
+        Args:
+            draft: What `draft` returned; gone afterwards.
+            number: The step it is of.
+            best: Whether it is the best so far.
+            stretch: Names the run and the report before it; None where nothing else continues the same stretch.
+
+        Returns: The checkpoint's folder.
+        """
+        try:
+            _seal(draft, number, stretch)
+            name = self._free_name(number)
+            self._place.publish(draft, name, ["last", "best"] if best else ["last"])
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return self._place.path(name)
+
+    def reported(self, resource: float, path: Path | str) -> None:
         """A report at `resource` names the checkpoint at `path`."""
-        self._reported.append((resource, path))
+        self._reported.append((resource, split(path)[1]))
 
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: remove what only older ones named.
 
-        Kept are the newest checkpoint on record and all after it, the one before it in case it is damaged, and the
+        Kept are the newest checkpoint on record and all after it, the ones before it in case it is damaged, and the
         best. Newer ones are never touched: they may be another process's, whose driver has died or is not yet told.
         """
-        known = [path for level, path in self._reported if level <= resource]
+        known = [name for level, name in self._reported if level <= resource]
         if not known:
             return
         self._reported = [entry for entry in self._reported if entry[0] > resource]
-        older = sorted((p for p in _checkpoints_in(self.folder) if _order(p) < _order(known[-1])), key=_order)
-        for path in [*older[:-1], *self._left_behind]:
-            if path != self.best:
-                shutil.rmtree(path, ignore_errors=True)
+        older = _before(self._place, known[-1])
+        best = self._place.target("best")
+        for name in [*older[: max(len(older) - self._keep + 1, 0)], *self._left_behind]:
+            if name != best:
+                self._place.remove(name)
         self._left_behind = []
 
     @property
-    def last(self) -> Path | None:
+    def last(self) -> Path | str | None:
         """The newest checkpoint, or None."""
         return self._target("last")
 
     @property
-    def best(self) -> Path | None:
+    def best(self) -> Path | str | None:
         """The checkpoint of the best value so far, or None."""
         return self._target("best")
 
+    def newest_of(self, stretch: str) -> Path | str | None:
+        """The newest checkpoint of a stretch, or None."""
+        names = _of_stretch(self._place, stretch)
+        return self._place.path(names[-1]) if names else None
+
     def next_number(self) -> int:
         """A number above all that are there, for those who do not count steps."""
-        return max((_order(path)[0] for path in _checkpoints_in(self.folder)), default=0) + 1
+        return max((_order(name)[0] for name in _checkpoints_in(self._place)), default=0) + 1
 
-    def _target(self, link: str) -> Path | None:
-        path = self.folder / link
-        return self.folder / path.readlink() if path.is_symlink() else None
+    def _target(self, pointer: str) -> Path | str | None:
+        name = self._place.target(pointer)
+        return None if name is None else self._place.path(name)
 
-    def _free_name(self, number: int) -> Path:
+    def _free_name(self, number: int) -> str:
         """A step saved twice (after a resume, or with more known about it) gets a second name: a folder that is
         there cannot be replaced atomically."""
         name, again = f"step-{number:08d}", 2
-        while (self.folder / name).exists():
+        while self._place.taken(name):
             name, again = f"step-{number:08d}-{again}", again + 1
-        return self.folder / name
-
-    def _point(self, link: str, target: Path) -> None:
-        temporary = self.folder / f".{link}-{os.getpid()}"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(target.name)
-        temporary.replace(self.folder / link)
+        return name
 
 
-def intact(source: Path) -> Path:
-    """The checkpoint to continue from: `source`, or where that is damaged, the newest whole one before it.
+@contextmanager
+def opened(source: Path | str) -> Iterator[Path]:
+    """The checkpoint to continue from, as a folder of this machine: the newest whole one of the stretch that `source`
+    is of; where that is damaged too, the newest whole one before it.
 
     Args:
-        source: A checkpoint's folder, or a link to one.
+        source: A checkpoint's folder or URL, or a pointer to one.
 
     Raises:
         CheckpointError: Neither it nor one before it can be used.
+        PlaceError: A URL that nothing here can read.
     """
-    folder = source.resolve()
-    before = [path for path in _checkpoints_in(folder.parent) if _order(path) < _order(folder)]
+    folder, name = split(source)
+    where = place(folder)
+    name = where.target(name) or name
+    stretch = _manifest(where, name).get("stretch")
+    later = [n for n in _of_stretch(where, stretch) if _order(n) > _order(name)] if stretch else []
     complaints = []
-    for candidate in [folder, *sorted(before, key=_order, reverse=True)]:
-        try:
-            verify(candidate)
-        except CheckpointError as damage:
-            complaints.append(str(damage))
-            continue
-        if complaints:
-            log.warning("%s; continuing from %s", "; ".join(complaints), candidate.name)
-        return candidate
+    for candidate in [*reversed(later), name, *reversed(_before(where, name))]:
+        with where.local(candidate) as files:
+            try:
+                verify(files, str(where.path(candidate)))
+            except CheckpointError as damage:
+                complaints.append(str(damage))
+                continue
+            if complaints:
+                log.warning("%s; continuing from %s", "; ".join(complaints), candidate)
+            yield files
+            return
     raise CheckpointError("; ".join(complaints) + "; there is none before it, so start the trial afresh")
 
 
-def verify(folder: Path) -> None:
+def verify(folder: Path, name: str | None = None) -> None:
     """Compare every file of a checkpoint with its manifest.
+
+    Args:
+        folder: Where its files are.
+        name: What to call it in complaints, where that is not the folder.
 
     Raises:
         CheckpointError: Something is missing or was changed.
     """
+    name = name or str(folder)
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         files: dict[str, str] = manifest["files"]
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} is no checkpoint: it has no {MANIFEST}") from None
+        raise CheckpointError(f"{name} is no checkpoint: it has no {MANIFEST}") from None
     except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{folder} is damaged: its {MANIFEST} cannot be read") from None
+        raise CheckpointError(f"{name} is damaged: its {MANIFEST} cannot be read") from None
     if manifest.get("format") != FORMAT:
-        raise CheckpointError(f"{folder} has format {manifest.get('format')}; this program reads {FORMAT}")
-    for name, digest in files.items():
-        path = folder / name
+        raise CheckpointError(f"{name} has format {manifest.get('format')}; this program reads {FORMAT}")
+    for file, digest in files.items():
+        path = folder / file
         if not path.is_file():
-            raise CheckpointError(f"{folder} is damaged: {name} is missing")
+            raise CheckpointError(f"{name} is damaged: {file} is missing")
         if _sha256(path) != digest:
-            raise CheckpointError(f"{folder} is damaged: {name} was changed or cut short")
+            raise CheckpointError(f"{name} is damaged: {file} was changed or cut short")
 
 
-def _checkpoints_in(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return [path for path in folder.iterdir() if _NAME.fullmatch(path.name)]
+def _checkpoints_in(where: Place) -> list[str]:
+    """From old to new."""
+    return sorted((name for name in where.names() if _NAME.fullmatch(name)), key=_order)
 
 
-def _order(path: Path) -> tuple[int, int]:
+def _before(where: Place, name: str) -> list[str]:
+    """Those older than `name`, from old to new."""
+    return [other for other in _checkpoints_in(where) if _order(other) < _order(name)]
+
+
+def _of_stretch(where: Place, stretch: str) -> list[str]:
+    """Those of one stretch, from old to new."""
+    return [name for name in _checkpoints_in(where) if _manifest(where, name).get("stretch") == stretch]
+
+
+def _manifest(where: Place, name: str) -> dict[str, Any]:
+    """What a manifest says; nothing where it cannot be read."""
+    try:
+        manifest = json.loads(where.read(name, MANIFEST))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def _order(name: str) -> tuple[int, int]:
     """Sorts checkpoints from old to new: by step, then by how often the step was saved."""
-    match = _NAME.fullmatch(path.name)
+    match = _NAME.fullmatch(name)
     return (int(match[1]), int(match[2] or 1)) if match else (0, 0)
 
 
-def _seal(folder: Path, number: int) -> None:
-    """Flush every file to the disk, and write the manifest last."""
+def _seal(folder: Path, number: int, stretch: str | None) -> None:
+    """Write the manifest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files:
         path.chmod(folder.stat().st_mode & 0o666)  # safetensors makes its files private; others may have to continue
     digests = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
-    manifest = folder / MANIFEST
-    manifest.write_text(json.dumps({"format": FORMAT, "number": number, "files": digests}, indent=1))
-    for path in [*files, manifest, *(path for path in folder.rglob("*") if path.is_dir()), folder]:
-        _flush(path)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    manifest = {"format": FORMAT, "number": number, "stretch": stretch, "files": digests}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))
 
 
 def _sha256(path: Path) -> str:

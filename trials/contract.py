@@ -62,16 +62,16 @@ class Setup:
         params: Every setting of the run: the fixed ones and the searched ones, merged.
         seed: The trial's own seed; everything random in the run derives from it.
         budget: How far it may train.
-        folder: The trial's own folder, for its checkpoints; made on the first save.
-        resume_from: A checkpoint folder to continue from, or None to start afresh.
+        folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the URL of a store.
+        resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
     """
 
     params: Mapping[str, Any]
     seed: int
     budget: Budget
-    folder: Path
-    resume_from: Path | None = None
+    folder: Path | str
+    resume_from: Path | str | None = None
     device: str = "cpu"
 
 
@@ -89,8 +89,9 @@ class Report:
     """Optimizer steps taken."""
     elapsed: float | None = None
     """Seconds trained, over all attempts of the trial."""
-    checkpoint: Path | None = None
-    """The state at exactly this point, where it was saved."""
+    checkpoint: Path | str | None = None
+    """The newest whole checkpoint: the state at exactly this point, or where that is still being written, the one
+    before."""
 
 
 class Run(Protocol):
@@ -102,8 +103,8 @@ class Run(Protocol):
     def __iter__(self) -> Iterator[Report | None]:
         """Train: None after every optimizer step, a Report at every level of the budget's grid."""
 
-    def save(self) -> Path | None:
-        """Write a checkpoint of this moment and return its folder; None where the task cannot."""
+    def save(self) -> Path | str | None:
+        """Write a checkpoint of this moment and return its folder once it is whole; None where the task cannot."""
 
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints that only older ones named may go.
@@ -191,11 +192,15 @@ class Setting:
     """Largest value allowed."""
     choices: tuple[Any, ...] | None = None
     nullable: bool = False
+    word: str | None = None
+    """One text allowed beside values of the type, such as auto."""
 
     def problem_with(self, value: Any) -> str | None:
         """What is wrong with `value` for this setting, as half a sentence; None if nothing is."""
         if value is None:
             return None if self.nullable else "must have a value"
+        if self.word is not None and isinstance(value, str):
+            return None if value == self.word else f"must be {self.word} or a number, not {value!r}"
         if self.type is bool:
             if not isinstance(value, bool):
                 return f"must be true or false, not {value!r}"

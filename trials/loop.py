@@ -15,12 +15,14 @@ from typing import Any
 
 import torch
 
-from trials import checkpoint, diagnose, distributed, meters
+from trials import diagnose, distributed, memory, meters
 from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
+from trials.checkpoint import Checkpoints, opened
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.gpu import Gpu
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
+from trials.saving import Saver, stretch
 from trials.schedules import multiplier
 from trials.settings import Settings
 from trials.stopping import Progress
@@ -56,10 +58,12 @@ class TrainingRun:
         self._trace = Trace()
         self._gpu = Gpu(self._device, workload.model, self._precision.name)
         self._meter = meters.Meter(self._precision.scales, self._trace)
-        self._checkpoints = checkpoint.Checkpoints(setup.folder)
+        self._checkpoints = Checkpoints(setup.folder, settings.keep_checkpoints)
+        self._saver = Saver(self._checkpoints, settings.save_every_steps, settings.save_every_minutes)
+        self._micro_batch = memory.micro_batch_of(workload, settings, self._precision, self._device, self._group.size)
         self._steps_per_epoch = math.ceil(len(workload.lengths) / settings.batch_size)
         self._epoch: tuple[int, list[Ints]] | None = None
-        self._saved: tuple[int, float, Path] | None = None
+        self._saved: tuple[int, float] | None = None
         self._measured: tuple[int, dict[str, float]] | None = None
         self.step = 0
         self.samples = 0
@@ -68,25 +72,28 @@ class TrainingRun:
         self.finished: str | None = None
         meters.start_memory(self._device)
         workload.model.train()
-        if setup.resume_from is not None:
-            self._restore(setup.resume_from)
+        source = setup.resume_from or self._saver.begun(self._stretch())
+        if source is not None:
+            self._restore(source)
 
     # ------------------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
         """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        self._fit_micro_batch()
         while True:
             while (level := self._level_due()) is not None:
                 yield self._report(level)
             if self.finished is not None:
                 return
             self._train_step()
+            if self._saver.due(self.step):
+                self._save(best=False)
             yield None
 
     def _train_step(self) -> None:
         """The next batch of the epoch, one optimizer step, and on."""
         began = self._clock()
-        seed_everything(derive(self._setup.seed, Use.STEP, self.step * self._group.size + self._group.rank))
         rows = self._next_rows()
         rate = self._rate_for(len(rows))
         weight = self._workload.weight(rows)
@@ -101,10 +108,19 @@ class TrainingRun:
     def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
         """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
         gradient's norm, left on the device."""
+        loss, tokens, cells = self._micro_batch.fitting(len(rows), lambda size: self._accumulate(rows, weight, size))
+        self._meter.count(*self._group.added(tokens, cells))
+        norm = self._updates.apply(rate, len(rows))
+        return self._group.total(loss), norm
+
+    def _accumulate(self, rows: Ints, weight: float, size: int) -> tuple[torch.Tensor, int, int]:
+        """The gradients of the samples `rows`, in micro-batches of `size`; their mean loss, tokens and cells. May be
+        done again for the same step: it starts with no gradients, and with the step's own random state."""
+        seed_everything(derive(self._setup.seed, Use.STEP, self.step * self._group.size + self._group.rank))
         self._updates.begin()
         loss, tokens, cells = torch.zeros((), device=self._device), 0, 0
         mine, weight = self._group.share(rows, weight)
-        parts = micro_batches(mine, self._settings.micro_batch)
+        parts = micro_batches(mine, size)
         for part in parts:
             with self._trace.waiting():
                 batch = self._workload.batch(part)
@@ -114,9 +130,16 @@ class TrainingRun:
             self._updates.backward(share)
             loss += share.detach()
             tokens, cells = tokens + batch.tokens, cells + batch.cells
-        self._meter.count(*self._group.added(tokens, cells))
-        norm = self._updates.apply(rate, len(rows))
-        return self._group.total(loss), norm
+        return loss, tokens, cells
+
+    def _fit_micro_batch(self) -> None:
+        """Rehearse the longest batch where its micro-batch is to be found; leaves no trace in the model."""
+        if not self._micro_batch.wanted:
+            return
+        rows = longest_batch(self._workload.lengths, self._settings.batch_size)
+        weight = self._workload.weight(rows)
+        with memory.unchanged_buffers(self._workload.model):
+            self._micro_batch.rehearse(lambda size: self._accumulate(rows, weight, size))
 
     def _look(self) -> None:
         """Wait for the device, and read what it has to say: losses and gradients, memory, utilisation."""
@@ -182,9 +205,11 @@ class TrainingRun:
         best = self._progress.note(metrics[self._settings.monitor])
         self._reported = level
         self.finished = self._reason_to_stop()
-        path = self._save(best)
-        self._checkpoints.reported(level, path)
-        return Report(level, metrics, self.step, self.seconds, path)
+        self._save(best)
+        whole = self._saver.join() if self.finished else self._saver.newest()
+        if whole is not None:
+            self._checkpoints.reported(level, whole)
+        return Report(level, metrics, self.step, self.seconds, whole)
 
     def _measure(self) -> dict[str, float]:
         """The metrics at this step; measured once where a step reached two levels, also when resumed in between."""
@@ -204,6 +229,7 @@ class TrainingRun:
                 f"last gradient norm {metrics['grad_norm']:.3g}); try a lower learning rate"
             )
         metrics["skipped_steps"] = float(self._updates.skipped_steps)
+        metrics["micro_batch"] = float(self._micro_batch.size)
         metrics["peak_memory_bytes"] = float(meters.peak_memory_bytes(self._device))
         self._measured = self.step, metrics
         return metrics
@@ -215,22 +241,24 @@ class TrainingRun:
 
     # --------------------------------------------------------------------------------------- checkpoints
 
-    def save(self) -> Path:
-        """Write a checkpoint of this moment; one that is there already is not written again."""
-        if self._saved is not None and self._saved[:2] == (self.step, self._reported):
-            return self._saved[2]
-        self._meter.settle()
-        return self._save(best=False)
+    def save(self) -> Path | str | None:
+        """Write a checkpoint of this moment and wait until it is whole; one that is there is not written again."""
+        if self._saved != (self.step, self._reported):
+            self._save(best=False)
+        return self._group.once(self._saver.join)
 
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
         if self._group.first:
             self._checkpoints.recorded(resource)
 
-    def _save(self, best: bool) -> Path:
-        path = self._group.once(lambda: self._checkpoints.save(self.step, self._fill, best))
-        self._saved = self.step, self._reported, path
-        return path
+    def _save(self, best: bool) -> None:
+        self._meter.settle()
+        self._group.once(lambda: self._saver.save(self.step, self._fill, best, self._stretch()))
+        self._saved = self.step, self._reported
+
+    def _stretch(self) -> str:
+        return stretch(self._setup, self._reported)
 
     def _fill(self, folder: Path) -> None:
         with self._updates.averaged():
@@ -243,6 +271,7 @@ class TrainingRun:
             "samples": self.samples,
             "seconds": self.seconds,
             "reported": self._reported,
+            "micro_batch": self._micro_batch.size,
             "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
             "meter": self._meter.state_dict(),
@@ -250,12 +279,13 @@ class TrainingRun:
             "measured": self._measured,
         }
 
-    def _restore(self, source: Path) -> None:
-        folder = checkpoint.intact(source)
-        state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
-        self._workload.read(folder)
+    def _restore(self, source: Path | str) -> None:
+        with opened(source) as folder:
+            state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+            self._workload.read(folder)
         self.step, self.samples, self.seconds = state["step"], state["samples"], state["seconds"]
         self._reported = state["reported"]
+        self._micro_batch.take(state["micro_batch"])
         self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])
         self._meter.load_state_dict(state["meter"])
@@ -271,6 +301,7 @@ class TrainingRun:
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`.
         """
         rows = longest_batch(self._workload.lengths, self._settings.batch_size)
+        self._fit_micro_batch()
         began = self._clock()
         weight = self._workload.weight(rows)
         self._meter.step(1, 0.0, len(rows), weight, *self._optimize(rows, weight, rate=0.0))
@@ -289,7 +320,8 @@ class TrainingRun:
         return diagnose.diagnose(self._trace.records(self.seconds))
 
     def close(self) -> bool:
-        """Release the model, the gradients and the optimizer's state."""
+        """End the save in flight; release the model, the gradients and the optimizer's state."""
+        self._saver.close()
         self._updates.close()
         self._epoch = None
         return True

@@ -107,7 +107,8 @@ class MicroBatch:
                     raise
             # Only here, after the except block, is the error gone, and with it the tensors its frames held.
             self._known.failed(tried)
-            self.size = _half(tried)
+            while self.size >= tried:
+                self.size = _half(self.size)
             release_memory()
 
     def take(self, size: int) -> None:

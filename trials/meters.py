@@ -135,7 +135,7 @@ class Meter:
 
 METRICS = (
     "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm", "learning_rate",
-    "peak_memory_bytes", "skipped_steps",
+    "peak_memory_bytes", "skipped_steps", "micro_batch",
 )  # fmt: skip
 """What a run reports beside its task's own metrics."""
 

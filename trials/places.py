@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -43,14 +43,12 @@ class Place(Protocol):
     def draft(self) -> Path:
         """A new empty folder of this machine to write a checkpoint in."""
 
-    def publish(self, draft: Path, name: str) -> None:
-        """Turn a sealed draft into the checkpoint `name`, and take the draft away."""
+    def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
+        """Turn a sealed draft into the checkpoint `name`, take the draft away, and let pointers (`last`, `best`) name
+        the checkpoint."""
 
     def remove(self, name: str) -> None:
         """Remove a checkpoint or a draft; whatever cannot be removed stays."""
-
-    def point(self, pointer: str, name: str) -> None:
-        """Let a pointer (`last`, `best`) name a checkpoint."""
 
     def target(self, pointer: str) -> str | None:
         """The name of the checkpoint that a pointer names, or None."""
@@ -127,24 +125,21 @@ class Folder:
         folder.mkdir(parents=True)
         return folder
 
-    def publish(self, draft: Path, name: str) -> None:
-        """Rename it: it is there at once."""
+    def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
+        """Rename it: it is there at once; and replace relative links at once."""
         for path in [*draft.rglob("*"), draft]:
             _flush(path)
         draft.rename(self._folder / name)
+        for pointer in pointers:
+            temporary = self._folder / f".{pointer}-{os.getpid()}"
+            temporary.unlink(missing_ok=True)
+            temporary.symlink_to(name)
+            temporary.replace(self._folder / pointer)
         _flush(self._folder)
 
     def remove(self, name: str) -> None:
         """Remove a folder."""
         shutil.rmtree(self._folder / name, ignore_errors=True)
-
-    def point(self, pointer: str, name: str) -> None:
-        """Replace a relative link at once."""
-        temporary = self._folder / f".{pointer}-{os.getpid()}"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(name)
-        temporary.replace(self._folder / pointer)
-        _flush(self._folder)
 
     def target(self, pointer: str) -> str | None:
         """Where a link leads."""
@@ -207,13 +202,15 @@ class Store:
         """A temporary folder of this machine."""
         return Path(tempfile.mkdtemp(prefix="checkpoint-"))
 
-    def publish(self, draft: Path, name: str) -> None:
-        """Upload it, its manifest last."""
+    def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
+        """Upload it, its manifest last; and write small files, which stores replace at once."""
         files = [path.relative_to(draft).as_posix() for path in sorted(draft.rglob("*")) if path.is_file()]
         for file in sorted(files, key=lambda file: file == MANIFEST):
             target = f"{self._root}/{name}/{file}"
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(draft / file), target)
+        for pointer in pointers:
+            self._files.pipe_file(f"{self._root}/{pointer}", name.encode())
         shutil.rmtree(draft, ignore_errors=True)
 
     def remove(self, name: str) -> None:
@@ -222,10 +219,6 @@ class Store:
         for path in (f"{folder}/{MANIFEST}", folder):
             if self._files.exists(path):
                 self._files.rm(path, recursive=True)
-
-    def point(self, pointer: str, name: str) -> None:
-        """Write a small file; stores replace one at once."""
-        self._files.pipe_file(f"{self._root}/{pointer}", name.encode())
 
     def target(self, pointer: str) -> str | None:
         """What the small file says."""

@@ -50,12 +50,13 @@ class Settings:
     )
     weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
     batch_size: int = _setting(int, 32, "Samples in one optimizer step (the effective batch).", low=1)
-    micro_batch: int | None = _setting(
+    micro_batch: int | str | None = _setting(
         int,
         None,
-        "Samples in one forward pass; null is the whole batch. Changes memory, not results.",
+        "Samples in one forward pass; null is the whole batch, auto the most that fits. Changes memory, not results.",
         low=1,
         nullable=True,
+        word="auto",
     )
     optimizer: str = _setting(str, "adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = _setting(
@@ -121,6 +122,13 @@ class Settings:
     max_length: int = _setting(int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536)
     bucketing: bool = _setting(bool, True, "Batch texts of similar length together: less padding, same samples.")
     eval_batch_size: int = _setting(int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1)
+    keep_checkpoints: int = _setting(int, 2, "Newest checkpoints that are kept, beside the best one.", low=1)
+    save_every_steps: int | None = _setting(
+        int, None, "Also save between reports, every so many steps.", low=1, nullable=True
+    )
+    save_every_minutes: float | None = _setting(
+        float, None, "Also save between reports, after so many minutes.", above=0, nullable=True
+    )
     model: str | None = _setting(
         str, None, "Train this model (hub id or local folder) instead of the task's own.", nullable=True
     )

@@ -62,7 +62,7 @@ def resume(
         if not history.study.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
         spec = wiring.spec_of(history.study)
-        folder = Path(checkpoints or history.study.user_attrs[wiring.CHECKPOINTS]).absolute()
+        folder = wiring.usable(checkpoints or history.study.user_attrs[wiring.CHECKPOINTS])
         _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, quiet)
 
 
@@ -73,7 +73,7 @@ def _drive(
     storage: str,
     address: str | None,
     resources: Resources,
-    checkpoints: Path,
+    checkpoints: str,
     quiet: bool,
 ) -> None:
     logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)

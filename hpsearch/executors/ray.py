@@ -27,7 +27,7 @@ from ray.exceptions import RayActorError, RayError
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors.address import refuse_unreachable
-from hpsearch.executors.worker import Worker, WorkerConfig
+from hpsearch.executors.worker import Unfit, Worker, WorkerConfig
 from hpsearch.spec import Resources
 
 FOLLOW_S = 2.0
@@ -97,7 +97,7 @@ class _Actor:
         return ray.util.get_node_ip_address(), device, os.getpid()
 
     @ray.method(concurrency_group="poll")
-    def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event]:
+    def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event | Unfit]:
         self.carry_out(orders)
         return self._worker.poll(timeout_s)
 
@@ -248,7 +248,7 @@ class RayExecutor:
             return [ev.SlotUp(name, node, device, self.gpus)]
         return self._sorted_out(name, slot, answer)
 
-    def _sorted_out(self, name: str, slot: _Slot, events: list[ev.Event]) -> list[ev.Event]:
+    def _sorted_out(self, name: str, slot: _Slot, events: list[ev.Event | Unfit]) -> list[ev.Event]:
         """Forget attempts that ended, and replace a worker after a fault."""
         faulty: str | None = None
         for event in events:
@@ -257,7 +257,10 @@ class RayExecutor:
                 self._attempts.pop((event.trial, event.attempt), None)
             if isinstance(event, ev.Failed) and event.kind in ("error", "out_of_memory"):
                 faulty = f"replaced after a fault of trial {event.trial}"
-        return events if faulty is None else [*events, *self._replace(name, faulty)]
+            if isinstance(event, Unfit):
+                faulty = event.why
+        told: list[ev.Event] = [event for event in events if not isinstance(event, Unfit)]
+        return told if faulty is None else [*told, *self._replace(name, faulty)]
 
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         slot = self._slots.pop(name)

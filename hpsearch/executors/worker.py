@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hpsearch import events as ev
-from trials import tasks
+from trials import places, tasks
 from trials.checkpoint import Checkpoints
 from trials.contract import Budget, Report, Setup, Task
 from trials.memory import allocated_bytes, release_memory
@@ -28,6 +28,9 @@ GATHER_S = 0.004
 """How long a first event waits for company, unless its attempt waits for an answer: one message, not six."""
 
 Ending = ev.Finished | ev.Stopped | ev.Failed
+
+LEAK_BYTES = 128 << 20
+"""GPU memory that may stay behind after an attempt: the workspaces of cuBLAS take some tens of MiB once and for all."""
 
 KEPT_DATA = 2
 """Prepared data sets a worker keeps references to."""
@@ -42,7 +45,7 @@ class WorkerConfig:
         base: The folder its relative paths start from.
         settings: Fixed settings, to be merged under each trial's parameters.
         budget: The trial budget with its report grid.
-        checkpoints: The study's folder for checkpoints.
+        checkpoints: The study's folder for checkpoints, a path or a URL.
         prepares: Whether the task has data to prepare.
         threads: Threads torch may use.
     """
@@ -65,9 +68,16 @@ class WorkerConfig:
         """Every setting of an attempt."""
         return {**self.settings, **order.params}
 
-    def folder(self, trial: int) -> Path:
-        """Where a trial's checkpoints live."""
-        return Path(self.checkpoints) / f"trial-{trial:05d}"
+    def folder(self, trial: int) -> Path | str:
+        """Where a trial's checkpoints live: a path, or a URL."""
+        return places.inside(self.checkpoints, f"trial-{trial:05d}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Word to the executor: replace this worker. It comes together with the event that ends the attempt before."""
+
+    why: str
 
 
 @dataclass
@@ -104,7 +114,7 @@ class Worker:
         self._data: dict[Any, Any] = {}
         self._orders: SimpleQueue[tuple[ev.Launch, Any, _Control]] = SimpleQueue()
         self._controls: dict[tuple[int, int], _Control] = {}
-        self._events: list[ev.Event] = []
+        self._events: list[ev.Event | Unfit] = []
         self._news = threading.Condition()
         self._delivered: list[ev.Reported] = []
         self._urgent = False
@@ -134,7 +144,7 @@ class Worker:
             control.stop, control.save = True, control.save or order.save
             control.changed.set()
 
-    def poll(self, timeout_s: float) -> list[ev.Event]:
+    def poll(self, timeout_s: float) -> list[ev.Event | Unfit]:
         """Events since the last call, which are on record now that the next one comes; waits for the first one."""
         for event in self._delivered:
             control = self._controls.get((event.trial, event.attempt))
@@ -163,6 +173,7 @@ class Worker:
             control.deadline = time.monotonic() + order.time_limit_s
         runner: Runner | None = None
         ending: Ending
+        before = allocated_bytes(self._device)
         try:
             if self._task is None:
                 self._warm_up()
@@ -181,7 +192,14 @@ class Worker:
             del runner
             if self._device != "cpu" or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
                 release_memory()
-            self._emit(ending, urgent=True)
+            self._emit(ending, *self._unfit(before), urgent=True)
+
+    def _unfit(self, before: int | None) -> list[Unfit]:
+        """Word that GPU memory of the attempt that ended stays allocated: the next one would have less."""
+        now = allocated_bytes(self._device)
+        if before is None or now is None or now - before <= LEAK_BYTES:
+            return []
+        return [Unfit(f"{(now - before) >> 20} MiB of GPU memory stayed behind after its last trial")]
 
     def _drive(self, runner: Runner, order: ev.Launch, control: _Control) -> Ending:
         """Train to each level that is allowed, wait there for word, and return how the attempt ended."""
@@ -191,8 +209,10 @@ class Worker:
             report: Report | None = None
             for report in runner.advance(control.until, control.interrupts):
                 runner.recorded(control.recorded)
-                checkpoint = str(report.checkpoint) if report.checkpoint is not None else None
                 waits = control.until <= report.resource < total
+                # Whoever is paused here goes on from exactly here; one that trains on need not wait for its disk.
+                saved = runner.save() if waits else report.checkpoint
+                checkpoint = str(saved) if saved is not None else None
                 self._emit(_reported(order, report, checkpoint), urgent=waits)
             if runner.finished is not None:
                 return ev.Finished(trial, attempt, runner.finished, _best_in(self._config.folder(trial)))
@@ -231,13 +251,13 @@ class Worker:
             seed=order.seed,
             budget=self._config.budget,
             folder=self._config.folder(order.trial),
-            resume_from=Path(order.resume_from) if order.resume_from else None,
+            resume_from=order.resume_from or None,
             device=self._device,
         )
 
-    def _emit(self, event: ev.Event, *, urgent: bool) -> None:
+    def _emit(self, *events: ev.Event | Unfit, urgent: bool) -> None:
         with self._news:
-            self._events.append(event)
+            self._events += events
             self._urgent |= urgent
             self._news.notify_all()
 
@@ -254,7 +274,7 @@ def _reported(order: ev.Launch, report: Report, checkpoint: str | None) -> ev.Re
     )
 
 
-def _best_in(folder: Path) -> str | None:
+def _best_in(folder: Path | str) -> str | None:
     best = Checkpoints(folder).best
     return str(best) if best is not None else None
 

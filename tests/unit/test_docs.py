@@ -28,6 +28,7 @@ def row(setting: Setting) -> str:
     bounds = (("at least", setting.low), ("above", setting.above), ("at most", setting.high))
     limits = [*map(str, setting.choices or ()), *(f"{word} {limit}" for word, limit in bounds if limit is not None)]
     limits += ["null"] if setting.nullable else []
+    limits += [setting.word] if setting.word else []
     return f"| `{setting.name}` | {kind} | {written(setting.default)} | {', '.join(limits)} | {setting.about} |"
 
 

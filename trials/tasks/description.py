@@ -14,7 +14,7 @@ _IN_WORDS: dict[type, str] = {str: "text", int: "a whole number", float: "a numb
 LOOP_METRICS = frozenset(
     {
         "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm", "learning_rate",
-        "peak_memory_bytes", "skipped_steps",
+        "peak_memory_bytes", "skipped_steps", "micro_batch",
     }
 )  # fmt: skip
 """What every built-in task reports beside its own metrics, as `meters.METRICS`, which is heavier to import."""

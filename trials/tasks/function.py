@@ -20,11 +20,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from trials.checkpoint import Checkpoints, intact
+from trials.checkpoint import Checkpoints, opened
 from trials.contract import Problem, Report, Setting, Setup, TaskError, TrialStopped
 from trials.settings import nearest
 from trials.tasks.description import Field, TaskDescription
@@ -47,7 +47,7 @@ class Trial:
         seed: The trial's own seed.
         budget: How far to train, in the study file's unit; an int where it is whole.
         device: A torch device name, such as cpu or cuda:0.
-        folder: The trial's own folder.
+        folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
     """
 
@@ -57,10 +57,11 @@ class Trial:
         self.budget: int | float = int(total) if total == int(total) else total
         self.device = setup.device
         self.folder = setup.folder
-        self.checkpoint = None if setup.resume_from is None else intact(setup.resume_from)
+        self._open = ExitStack()  # a checkpoint from a store is downloaded for as long as the function runs
+        self.checkpoint = None if setup.resume_from is None else self._open.enter_context(opened(setup.resume_from))
         self._hand_over = hand_over
         self._checkpoints = Checkpoints(setup.folder)
-        self._saved: Path | None = None
+        self._saved: Path | str | None = None
         self._resource = 0.0
         self._stopping = False
         self._before = _elapsed_at(self.checkpoint)
@@ -147,7 +148,7 @@ class FunctionRun:
                 self.finished = "budget used"
             yield report
 
-    def save(self) -> Path | None:
+    def save(self) -> Path | str | None:
         """The checkpoint that came with the report the function waits in; None where it saved none for it."""
         return self._report.checkpoint if self._waiting and self._report is not None else None
 
@@ -166,6 +167,7 @@ class FunctionRun:
                 log.warning("the training function goes on in the background until its next trial.report")
                 return False
             self._waiting = not self._ended
+        self._trial._open.close()
         if self._error is not None and not isinstance(self._error, TrialStopped):
             log.warning("the stopped training function raised %r", self._error)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from trials import saving
 from trials.budgets import budget_from
 from trials.contract import Report, Setup
 from trials.tasks.text_classification import TextClassification
@@ -27,6 +29,12 @@ FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with"
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _saves_in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the disk is: which checkpoint a report names would depend on it."""
+    monkeypatch.setattr(saving, "WORTH_S", math.inf)
 
 
 def sentences(count: int, seed: int = 0) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from trials.checkpoint import CheckpointError, Checkpoints, intact, verify
+from trials.checkpoint import CheckpointError, Checkpoints, opened, verify
 
 
 def filled(text):
@@ -102,7 +102,8 @@ def test_a_step_saved_twice_gets_a_second_name_and_comes_after_the_first(tmp_pat
     first, second = checkpoints.save(5, filled("a")), checkpoints.save(5, filled("b"))
     assert [first.name, second.name] == ["step-00000005", "step-00000005-2"]
     (second / "weights").write_text("damaged")
-    assert intact(tmp_path / "last") == first
+    with opened(tmp_path / "last") as folder:
+        assert folder == first
 
 
 @pytest.mark.parametrize(
@@ -123,16 +124,19 @@ def test_damage_is_recognised_and_the_one_before_is_used(tmp_path, caplog, harm,
     harm(second)
     with pytest.raises(CheckpointError, match=complaint):
         verify(second)
-    assert intact(second) == first
+    with opened(second) as folder:
+        assert folder == first
     assert "continuing from step-00000001" in caplog.text
 
 
 def test_a_missing_checkpoint_falls_back_too(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     first = checkpoints.save(1, filled("a"))
-    assert intact(tmp_path / "step-00000009") == first
-    with pytest.raises(CheckpointError, match="start the trial afresh"):
-        intact(tmp_path / "nowhere" / "step-00000001")
+    with opened(tmp_path / "step-00000009") as folder:
+        assert folder == first
+    nowhere = opened(tmp_path / "nowhere" / "step-00000001")
+    with pytest.raises(CheckpointError, match="start the trial afresh"), nowhere:
+        pass
 
 
 def test_files_are_as_readable_as_their_folder(tmp_path):
