@@ -42,6 +42,14 @@ def load(model: str | Scratch, texts: Sequence[str], max_length: int) -> PreTrai
     return tokenizer
 
 
+def written(folder: str) -> PreTrainedTokenizerBase:
+    """The tokenizer that `save_pretrained` wrote into a folder."""
+    from transformers import AutoTokenizer
+
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    return tokenizer
+
+
 def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
     """The token that fills a batch; models of the GPT family have none of their own and take the end of text."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
