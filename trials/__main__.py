@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -23,6 +21,7 @@ import yaml
 from trials import tasks
 from trials.budgets import budget_from
 from trials.contract import Problem, Report, Setup, Task, TaskError
+from trials.interruption import Interruption
 from trials.runner import Runner, failure_of
 from trials.settings import nearest
 
@@ -32,25 +31,6 @@ if TYPE_CHECKING:
 USED = ("task", "settings", "budget", "seed")
 IGNORED = ("study", "space", "objective", "search", "resources")
 BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
-
-
-class Interruption:
-    """Whether SIGINT or SIGTERM has come; the first one asks, the second one ends at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> Interruption:
-        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        self.asked = True
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,6 +6,7 @@ and the tokenizer's files, which a worker only copies into its checkpoints.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import tempfile
 from dataclasses import dataclass
@@ -94,6 +95,35 @@ def problems_with(spec: TextSpec) -> list[Problem]:
         if test is not None and train is not None:
             problems += labels.unseen(train.labels, test.labels, "task.test")
     return problems
+
+
+def on_test(spec: TextSpec, data: TextData, max_length: int) -> TextData | None:
+    """The data with the test texts in the place of the validation texts; None without a test file.
+
+    Args:
+        spec: The task.
+        data: What `prepare` made of it.
+        max_length: The longest text, in tokens.
+
+    Raises:
+        TaskError: With every problem of the file.
+    """
+    if spec.test is None:
+        return None
+    test, problems = _examples(spec, spec.test, "task.test")
+    unseen = [p for p in problems_with(spec) if p not in problems]
+    if problems or unseen or test is None:
+        raise TaskError(problems + unseen)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in data.tokenizer_files.items():
+            (Path(folder) / name).write_bytes(content)
+        tokenizer = text_tokenizer.written(folder)
+    numbers = {name: number for number, name in enumerate(data.labels)}
+    return dataclasses.replace(
+        data,
+        validation=_tokenise(tokenizer, _texts(test), max_length),
+        validation_labels=np.array([numbers[str(label)] for label in test.labels], dtype=np.int64),
+    )
 
 
 # --------------------------------------------------------------------------------------------------- reading
