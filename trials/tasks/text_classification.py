@@ -19,6 +19,7 @@ from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
     from trials.tasks.text_data import TextData
+    from trials.tasks.text_final import TextFinal
     from trials.workload import Workload
 
 METRICS = LOOP_METRICS | {"accuracy", "macro_f1", "mcc", "loss"}
@@ -155,6 +156,12 @@ class TextClassification(TrainedTask):
 
         settings = Settings.parse(params)
         return text_data.prepare(self.spec, self.spec.with_model(settings.model, self._base), settings.max_length)
+
+    def final(self) -> TextFinal:
+        """What its final training takes."""
+        from trials.tasks.text_final import TextFinal
+
+        return TextFinal(self.spec, self._base)
 
     def workload(self, data: TextData, settings: Settings, setup: Setup) -> Workload:
         """The classifier with its texts."""
