@@ -54,6 +54,23 @@ def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> 
     return Problem(where, f"{path} has no column {column!r}, it has {', '.join(columns)}; {hint}")
 
 
+def lines_of(path: Path, where: str) -> list[str]:
+    """The lines of a text file.
+
+    Raises:
+        TaskError: There is no such file, or it is not UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
+    except UnicodeDecodeError as error:
+        what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
+        raise TaskError([Problem(where, what)]) from None
+    except OSError as error:
+        raise TaskError([Problem(where, f"{path} cannot be read: {error.strerror}; mend the file")]) from None
+
+
 def missing_values(rows: list[int], column: str, path: Path) -> str:
     """What is wrong with a file whose `rows` (counted from 1) have no value in `column`."""
     named = ", ".join(map(str, rows[:FIRST])) + (", ..." if len(rows) > FIRST else "")

@@ -95,16 +95,16 @@ class TextSpec:
             test=base / task["test"] if "test" in task else None,
             text=task["text"],
             label=task["label"],
-            model=_parse_model(task["model"], base),
+            model=parse_model(task["model"], base),
             split_seed=task.get("split_seed", 0),
         )
 
     def with_model(self, model: str | None, base: Path) -> str | Scratch:
         """The model to train: the one that a setting names, or the task's own."""
-        return self.model if model is None else _parse_model(model, base)
+        return self.model if model is None else parse_model(model, base)
 
 
-def _parse_model(model: Any, base: Path) -> str | Scratch:
+def parse_model(model: Any, base: Path) -> str | Scratch:
     """A local folder becomes an absolute path; a hub id stays as it is."""
     if model == "scratch":
         return Scratch()

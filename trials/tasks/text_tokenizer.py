@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, TaskError
 from trials.tasks.text_classification import Scratch
@@ -16,25 +16,35 @@ SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
 
 
-def load(model: str | Scratch, texts: Sequence[str], max_length: int) -> PreTrainedTokenizerBase:
+def load(
+    model: str | Scratch,
+    texts: Sequence[str],
+    max_length: int,
+    scratch: Callable[[Sequence[str], int], PreTrainedTokenizerBase] | None = None,
+    **options: Any,
+) -> PreTrainedTokenizerBase:
     """The tokenizer for a model.
 
     Args:
         model: A hub id or local folder, or the shape of a model from scratch.
         texts: The training texts; a tokenizer from scratch learns its word pieces from them alone.
         max_length: The longest text that will be asked for, in tokens.
+        scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
+        options: For a pretrained tokenizer.
 
     Raises:
         TaskError: The model cannot be found or loaded, or cannot read texts so long.
     """
     if isinstance(model, Scratch):
         _check_length(max_length, SCRATCH_POSITIONS)
-        return _scratch(texts, model.vocabulary)
+        return (scratch or word_pieces)(texts, model.vocabulary)
     from transformers import AutoConfig, AutoTokenizer
 
     try:
         config = AutoConfig.from_pretrained(model, trust_remote_code=False)
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            model, trust_remote_code=False, **options
+        )
     except (OSError, ValueError) as error:
         raise TaskError([not_loadable(model, error)]) from error
     positions = getattr(config, "max_position_embeddings", None) or max_length
@@ -70,7 +80,7 @@ def _check_length(max_length: int, possible: int) -> None:
         raise TaskError([Problem("settings.max_length", what)])
 
 
-def _scratch(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Lower-cased word pieces, the same for the same texts."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast

@@ -1,0 +1,112 @@
+"""Data of tasks whose model predicts tokens: split, checked, and held as flat arrays of inputs and targets."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from trials.batching import Ints, Sequences
+from trials.contract import Problem, TaskError
+from trials.tasks import splitting
+from trials.tasks.sequence_task import SequenceSpec
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+IGNORED = -100
+"""A target that is none: its token is neither trained nor scored (torch's own `ignore_index`)."""
+
+Example = TypeVar("Example")
+Reader = Callable[[Path, str], tuple[list[Example] | None, list[Problem]]]
+"""Reads a file, named by a key of the study file: its examples (None where it has none to give), and its problems."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Samples.
+
+    Args:
+        inputs: What the model reads.
+        targets: What it is to predict, `IGNORED` where nothing.
+    """
+
+    inputs: Sequences
+    targets: Sequences
+
+    @property
+    def weights(self) -> Ints:
+        """How many targets each sample has, shape (n,)."""
+        counted = np.concatenate([[0], np.cumsum(self.targets.tokens != IGNORED)])
+        found: Ints = counted[self.targets.offsets[1:]] - counted[self.targets.offsets[:-1]]
+        return found
+
+
+@dataclass(frozen=True)
+class SequenceData:
+    """Prepared data: plain arrays, which may be read-only, and a little metadata.
+
+    Args:
+        train: The training samples.
+        validation: The validation samples.
+        labels: The names of the classes of a token; empty where tokens themselves are predicted.
+        padding: The token that fills a batch.
+        vocabulary: How many tokens the tokenizer knows.
+        tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
+        fingerprint: SHA-256 of the tokens and targets.
+    """
+
+    train: Split
+    validation: Split
+    labels: tuple[str, ...]
+    padding: int
+    vocabulary: int
+    tokenizer_files: dict[str, bytes]
+    fingerprint: str
+
+
+def read(spec: SequenceSpec, reader: Reader[Example]) -> tuple[list[Example], list[Example], list[Problem]]:
+    """The training and validation examples, as far as they can be read, and what is wrong with them."""
+    train, problems = reader(spec.train, "task.train")
+    if isinstance(spec.validation, Path):
+        validation, more = reader(spec.validation, "task.validation")
+        return train or [], validation or [], problems + more
+    if train is None or problems:
+        return train or [], [], problems
+    held_out = splitting.shuffled(len(train), spec.validation, spec.split_seed)
+    return (
+        [example for example, out in zip(train, held_out, strict=True) if not out],
+        [example for example, out in zip(train, held_out, strict=True) if out],
+        splitting.too_small(spec.validation, held_out),
+    )
+
+
+def demand(problems: list[Problem]) -> None:
+    """Raise the problems, where there are any.
+
+    Raises:
+        TaskError: With all of them.
+    """
+    if problems:
+        raise TaskError(problems)
+
+
+def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
+    """The tokenizer as `save_pretrained` writes it, by file name."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()}
+
+
+def fingerprint(*splits: Split) -> str:
+    """SHA-256 of tokens and targets."""
+    digest = hashlib.sha256()
+    for split in splits:
+        for sequences in (split.inputs, split.targets):
+            digest.update(sequences.offsets.tobytes() + sequences.tokens.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,175 @@
+"""A Hugging Face model that predicts tokens, and how it trains and evaluates.
+
+The loss of a batch is divided by its targets, not by its samples: long and short samples weigh by what they ask for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+import transformers
+from torch import nn
+
+from trials.batching import Ints
+from trials.contract import Setup, TaskError
+from trials.precision import Precision
+from trials.settings import Settings
+from trials.tasks import evaluation, text_model
+from trials.tasks.evaluation import to_device
+from trials.tasks.sequence_data import IGNORED, SequenceData, Split
+from trials.tasks.text_classification import Scratch
+from trials.tasks.text_model import WEIGHTS, Template
+from trials.tasks.text_tokenizer import not_loadable
+from trials.workload import Batch
+
+FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
+"""The configuration of a small model of a shape, for some data."""
+
+
+def template(model: str | Scratch, data: SequenceData, auto: Any, scratch: FromScratch) -> Template:
+    """The model to copy: read or built once in a process.
+
+    Args:
+        model: A hub id or local folder, or a shape to build from scratch.
+        data: What it is trained on.
+        auto: The class of transformers that loads and builds models of this kind.
+        scratch: Configures a model from scratch.
+
+    Raises:
+        TaskError: The model cannot be loaded.
+    """
+    if isinstance(model, Scratch):
+        return _built(auto, scratch(model, data).to_json_string())
+    return _loaded(auto, model, data.labels, data.padding)
+
+
+@functools.lru_cache(maxsize=2)
+def _built(auto: Any, config: str) -> Template:
+    parsed = json.loads(config)
+    built = auto.from_config(transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed))
+    built.config.architectures = [type(built).__name__]
+    return Template(built, frozenset(name for name, _ in built.named_modules()))
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Template:
+    names: Mapping[str, Any] = {
+        "id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)},
+    } if labels else {}  # fmt: skip
+    transformers.utils.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()  # it warns of a new classifier, which is what is asked for
+    try:
+        loaded, info = auto.from_pretrained(
+            model, trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
+            dtype=torch.float32, **names,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise TaskError([not_loadable(model, error)]) from error
+    if loaded.config.pad_token_id is None:
+        loaded.config.pad_token_id = padding
+    loaded.config.architectures = [type(loaded).__name__]
+    new = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
+    return Template(loaded, frozenset(key.rpartition(".")[0] for key in new))
+
+
+class SequenceWorkload:
+    """A model of tokens with its data on a device (a `workload.Workload`).
+
+    A task overrides `logits`, where its model reads more than tokens and a mask, and `measure`.
+    """
+
+    def __init__(self, source: Template, data: SequenceData, settings: Settings, setup: Setup) -> None:
+        self._device = torch.device(setup.device)
+        self._model = text_model.build(source, settings, setup.seed).to(self._device)
+        self.model: nn.Module = self._model
+        self.lengths: Ints = data.train.inputs.lengths
+        self._data = data
+        self._weights = data.train.weights
+        self._smoothing = settings.label_smoothing
+        self._eval_batch_size = settings.eval_batch_size
+        # Longest first: samples of a batch pad little, and too large a batch fails at once.
+        self._eval_order = np.argsort(-data.validation.inputs.lengths, kind="stable")
+
+    def batch(self, rows: Ints) -> Batch:
+        """The training samples `rows`."""
+        return self._batch(self._data.train, rows)
+
+    def _batch(self, split: Split, rows: Ints) -> Batch:
+        tokens, mask = split.inputs.padded(rows, self._data.padding)
+        targets, _ = split.targets.padded(rows, IGNORED)
+        inputs = {"input_ids": to_device(tokens, self._device), "attention_mask": to_device(mask, self._device)}
+        return Batch(inputs, to_device(targets, self._device), tokens=int(mask.sum()), cells=mask.size)
+
+    def weight(self, rows: Ints) -> float:
+        """The targets of the samples `rows`; 1 where they have none, for then the sum of their losses is zero."""
+        return float(max(self._weights[rows].sum(), 1))
+
+    def loss_sum(self, batch: Batch) -> torch.Tensor:
+        """The sum of the targets' cross-entropies."""
+        return _cross_entropy(self.logits(batch), batch.labels, self._smoothing)
+
+    def logits(self, batch: Batch) -> torch.Tensor:
+        """For each target, the model's scores of all classes: shape (samples, targets, classes)."""
+        scores: torch.Tensor = self._model(**batch.inputs).logits.float()
+        return scores
+
+    def evaluate(self, precision: Precision) -> dict[str, float]:
+        """The loss of a validation target (without smoothing), and what `measure` adds."""
+        order = self._eval_order
+        parts = evaluation.cut(order, self._eval_batch_size)
+        with evaluation.evaluating(self._model):
+            results = [self._evaluate_batch(part, precision) for part in parts]
+        loss = evaluation.total([loss for loss, _ in results]) / max(int(self._data.validation.weights.sum()), 1)
+        predicted = [row for _, rows in results for row in rows]
+        return {"loss": loss, **self.measure(loss, order, predicted)}
+
+    def measure(self, loss: float, order: Ints, predicted: list[torch.Tensor]) -> dict[str, float]:
+        """The metrics beside the loss.
+
+        Args:
+            loss: The mean loss of a validation target.
+            order: The validation samples in the order of their predictions.
+            predicted: What `keep` kept of each.
+        """
+        return {}
+
+    def keep(self, logits: torch.Tensor) -> torch.Tensor:
+        """What `measure` needs of the scores of a batch, shape (samples, ...); nothing by default."""
+        return logits[:, :0, 0]
+
+    def evaluate_longest(self, precision: Precision) -> None:
+        """Evaluate the batch of the longest validation samples."""
+        with evaluation.evaluating(self._model):
+            loss, _ = self._evaluate_batch(self._eval_order[: self._eval_batch_size], precision)
+        loss.item()  # waits for the device
+
+    def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
+        """The sum of losses of the validation samples `rows`, and what is kept of their scores; on the device."""
+        batch = self._batch(self._data.validation, rows)
+        with precision.autocast():
+            logits = self.logits(batch)
+        return _cross_entropy(logits, batch.labels, 0.0), self.keep(logits)
+
+    def write(self, folder: Path) -> None:
+        """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
+        safetensors.torch.save_model(self._model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        self._model.config.save_pretrained(folder)
+        for name, content in self._data.tokenizer_files.items():
+            (folder / name).write_bytes(content)
+
+    def read(self, folder: Path) -> None:
+        """Load the weights of a checkpoint."""
+        safetensors.torch.load_model(self._model, str(folder / WEIGHTS), device=str(self._device))
+
+
+def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor, smoothing: float) -> torch.Tensor:
+    """The sum over all targets that are not ignored."""
+    flat = logits.flatten(0, 1), targets.flatten()
+    return nn.functional.cross_entropy(*flat, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)

@@ -1,0 +1,76 @@
+"""What the tasks have in common whose model reads and predicts tokens: their fields, settings and parsed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from trials.settings import Settings
+from trials.tasks import splitting
+from trials.tasks.description import Field, TaskDescription
+from trials.tasks.text_classification import Scratch, parse_model
+from trials.tasks.trained import TrainedTask
+
+
+@dataclass(frozen=True)
+class SequenceSpec:
+    """The `task` part, parsed: paths are absolute.
+
+    Args:
+        columns: The names of the file's columns, by the field that states them.
+    """
+
+    train: Path
+    validation: float | Path
+    test: Path | None
+    columns: Mapping[str, str]
+    model: str | Scratch
+    split_seed: int
+
+
+def describe(
+    kind: str, files: str, columns: tuple[Field, ...], settings: type[Settings], metrics: frozenset[str]
+) -> TaskDescription:
+    """The description of a task on sequences.
+
+    Args:
+        kind: Its name.
+        files: Which files its data may be in, in words.
+        columns: The fields that name columns.
+        settings: Its settings.
+        metrics: What it reports.
+    """
+    fields = (
+        Field("train", (str,), f"the training data: {files}", required=True),
+        Field("validation", (float, str), "a fraction of the training data such as 0.15, or a file", required=True),
+        Field("test", (str,), "a file that the search never sees"),
+        *columns,
+        Field("model", (str, dict), "a hub id, a local folder, or scratch: {layers: 2, width: 128}", required=True),
+        Field("split_seed", (int,), "which samples a validation fraction picks; the same for every trial"),
+    )
+    return TaskDescription(kind, {field.name: field for field in fields}, settings.table(), metrics)
+
+
+class SequenceTask(TrainedTask):
+    """A task on sequences; what is prepared follows from the longest length and the model."""
+
+    DATA_SETTINGS = ("max_length", "model")
+    COLUMNS: ClassVar[Mapping[str, str]]
+    """The fields that name columns, each with the column's name where the study file states none."""
+
+    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+        super().__init__(task, base)
+        self.spec = SequenceSpec(
+            train=base / task["train"],
+            validation=splitting.parse(task, base),
+            test=base / task["test"] if "test" in task else None,
+            columns={name: task.get(name, default) for name, default in self.COLUMNS.items()},
+            model=parse_model(task["model"], base),
+            split_seed=task.get("split_seed", 0),
+        )
+
+    def model_for(self, settings: Settings) -> str | Scratch:
+        """The model to train: the one that a setting names, or the task's own."""
+        return self.spec.model if settings.model is None else parse_model(settings.model, self._base)
