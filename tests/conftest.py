@@ -16,6 +16,14 @@ import psycopg
 import pytest
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Prepared data goes to a folder of the tests' own, also that of the programs they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HPSEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The URL of a PostgreSQL server of the tests' own, without durability.

@@ -147,15 +147,15 @@ class TextClassification(TrainedTask):
         return text_data.problems_with(self.spec)
 
     def prepare(self, params: Mapping[str, Any]) -> TextData:
-        """Read, split and tokenise the data.
+        """Read, split and tokenise the data, or find it in the cache.
 
         Raises:
             TaskError: With every problem of the data or the model.
         """
-        from trials.tasks import text_data
+        from trials.tasks import text_cache
 
         settings = Settings.parse(params)
-        return text_data.prepare(self.spec, self.spec.with_model(settings.model, self._base), settings.max_length)
+        return text_cache.prepare(self.spec, self.spec.with_model(settings.model, self._base), settings.max_length)
 
     def final(self) -> TextFinal:
         """What its final training takes."""
