@@ -14,6 +14,7 @@ from trials.contract import Problem, Task, TaskError
 from trials.settings import nearest
 from trials.tasks import function
 from trials.tasks.description import Field, TaskDescription
+from trials.tasks.language_modeling import LanguageModeling
 from trials.tasks.tabular import Tabular
 from trials.tasks.text_classification import TextClassification
 from trials.tasks.token_classification import TokenClassification
@@ -22,7 +23,7 @@ from trials.tasks.trained import TrainedTask
 __all__ = ["BUILT_IN", "Field", "TaskDescription", "describe", "inspect", "load"]
 
 _CLASSES: dict[str, type[TrainedTask]] = {
-    task.DESCRIPTION.kind: task for task in (TextClassification, TokenClassification, Tabular)
+    task.DESCRIPTION.kind: task for task in (TextClassification, TokenClassification, LanguageModeling, Tabular)
 }
 BUILT_IN: dict[str, TaskDescription] = {kind: task.DESCRIPTION for kind, task in _CLASSES.items()}
 """The built-in tasks by name."""

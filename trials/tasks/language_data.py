@@ -1,0 +1,119 @@
+"""The data of a language modelling task: documents one after the other, cut into blocks of tokens.
+
+A document is a row of a table, or a paragraph of a text file (a line, where there is only one paragraph). Documents are
+split into training and validation first, so that no document stands on both sides. Every token but a split's first is
+a target once: the target of each place of a block is the token that follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trials.batching import Sequences
+from trials.contract import Problem, TaskError
+from trials.tasks import tables, text_tokenizer
+from trials.tasks.sequence_data import SequenceData, Split, demand, files_of, fingerprint, read
+from trials.tasks.sequence_task import SequenceSpec
+from trials.tasks.text_classification import Scratch
+from trials.tasks.text_tokenizer import SCRATCH_POSITIONS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+END_OF_TEXT = "<|endoftext|>"
+
+
+def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> SequenceData:
+    """Read, check, split, tokenise and cut.
+
+    Raises:
+        TaskError: With every problem found.
+    """
+    train, validation, problems = read(spec, lambda path, where: _documents(spec, path, where))
+    demand(problems)
+    tokenizer = text_tokenizer.load(model, train, max_length, byte_pairs)
+    splits = [_blocks(tokenizer, documents, max_length) for documents in (train, validation)]
+    return SequenceData(
+        train=splits[0],
+        validation=splits[1],
+        labels=(),
+        padding=text_tokenizer.padding_of(tokenizer),
+        vocabulary=len(tokenizer),
+        tokenizer_files=files_of(tokenizer),
+        fingerprint=fingerprint(*splits),
+    )
+
+
+def problems_with(spec: SequenceSpec) -> list[Problem]:
+    """Everything wrong with the files that can be seen before training, the test file's problems too."""
+    _, _, problems = read(spec, lambda path, where: _documents(spec, path, where))
+    if spec.test is not None:
+        problems = problems + _documents(spec, spec.test, "task.test")[1]
+    return problems
+
+
+def _documents(spec: SequenceSpec, path: Path, where: str) -> tuple[list[str] | None, list[Problem]]:
+    """The documents in a file, or None where it has none to give; and its problems."""
+    try:
+        documents = _paragraphs(path, where) if path.suffix.lower() == ".txt" else _rows(spec, path, where)
+    except TaskError as error:
+        return None, error.problems
+    if not any(len(document) > 1 for document in documents):  # a single letter has no next token
+        return None, [Problem(where, f"{path} has no text; name a file with data")]
+    return documents, []
+
+
+def _paragraphs(path: Path, where: str) -> list[str]:
+    lines = tables.lines_of(path, where)
+    paragraphs = [part.strip("\n") for part in re.split(r"\n\s*\n", "\n".join(lines)) if part.strip()]
+    return paragraphs if len(paragraphs) > 1 else [line for line in lines if line.strip()]
+
+
+def _rows(spec: SequenceSpec, path: Path, where: str) -> list[str]:
+    """The texts of a table; a row without one is none."""
+    table = tables.read(path, where)
+    column = spec.columns["text"]
+    if missing := tables.missing_column(table, column, "task.text", path):
+        raise TaskError([missing])
+    return [text for text in tables.texts_in(table, column) if text is not None]
+
+
+def _blocks(tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int) -> Split:
+    """Blocks of `size` tokens; the last may be smaller."""
+    # Documents may be longer than the model reads: they are cut here, so there is nothing to warn of.
+    encoded = tokenizer(list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False)
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    stream = Sequences.of([[*tokens, *end] for tokens in encoded["input_ids"]]).tokens
+    offsets = np.append(np.arange(0, len(stream) - 1, size, dtype=np.int64), len(stream) - 1)
+    return Split(Sequences(stream[:-1].copy(), offsets), Sequences(stream[1:].copy(), offsets))
+
+
+def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the same texts."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(vocabulary, len(alphabet) + 1),
+        special_tokens=[END_OF_TEXT],
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=END_OF_TEXT,
+        eos_token=END_OF_TEXT,
+        pad_token=END_OF_TEXT,
+        model_max_length=SCRATCH_POSITIONS,
+        model_input_names=["input_ids", "attention_mask"],
+    )
