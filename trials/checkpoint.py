@@ -176,7 +176,8 @@ def opened(source: Path | str) -> Iterator[Path]:
     """
     folder, name = split(source)
     where = place(folder)
-    name = where.target(name) or name
+    if not _NAME.fullmatch(name):
+        name = where.target(name) or name
     stretch = _manifest(where, name).get("stretch")
     later = [n for n in _of_stretch(where, stretch) if _order(n) > _order(name)] if stretch else []
     complaints = []

@@ -87,7 +87,7 @@ class TrainingRun:
             if self.finished is not None:
                 return
             self._train_step()
-            if self._saver.due(self.step):
+            if self._saver.between_reports and self._group.agree(self._saver.due(self.step)):
                 self._save(best=False)
             yield None
 

@@ -57,6 +57,11 @@ class Saver:
         self._flight: Future[Path | str] | None = None
         self._newest: Path | str | None = None
 
+    @property
+    def between_reports(self) -> bool:
+        """Whether it saves between reports too."""
+        return self._every_steps is not None or self._every_minutes is not None
+
     def begun(self, stretch: str) -> Path | str | None:
         """What an earlier attempt has saved before its first report, which nobody has heard of; None where there is
         nothing, or only reports are saved.
@@ -64,8 +69,7 @@ class Saver:
         Args:
             stretch: The run's first.
         """
-        saves_between = self._every_steps is not None or self._every_minutes is not None
-        return self._checkpoints.newest_of(stretch) if saves_between else None
+        return self._checkpoints.newest_of(stretch) if self.between_reports else None
 
     def due(self, step: int) -> bool:
         """Whether it is time to save between two reports."""
