@@ -1,9 +1,11 @@
-"""How deep in a model a parameter stands: the embeddings, layer by layer, the head. Told from its name alone."""
+"""How deep in a model a parameter stands: the embeddings, layer by layer, the head. Told from its name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+
+from torch import nn
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
 """``encoder.layer.3.`` (BERT, RoBERTa), ``transformer.layer.3.`` (DistilBERT), ``transformer.h.3.`` (GPT-2),
@@ -32,3 +34,15 @@ def depths(names: Iterable[str]) -> dict[str, int]:
             found[name] = -1  # the head, whose depth is known at the end
     head = max(found.values(), default=0) + 1 if inside else 0
     return {name: head if depth == -1 else depth for name, depth in found.items()}
+
+
+def hidden_matrices(model: nn.Module) -> set[str]:
+    """The names of the parameters that are matrices and neither embeddings nor of the head.
+
+    In a model with numbered layers these are the layers' matrices; in another one, all but the last matrix.
+    """
+    found = depths(name for name, _ in model.named_parameters())
+    embeddings = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    matrices = [name for name, p in model.named_parameters() if p.ndim == 2 and name not in embeddings]
+    head = max(found.values(), default=0)
+    return {name for name in matrices if 0 < found[name] < head} if head else set(matrices[:-1])

@@ -11,9 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
-
-from trials.depths import depths
 
 
 class MuonWithAdamW(torch.optim.Optimizer):
@@ -46,15 +43,3 @@ class MuonWithAdamW(torch.optim.Optimizer):
         assert closure is None
         for part in self._parts:
             part.step()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-
-
-def hidden_matrices(model: nn.Module) -> set[str]:
-    """The names of the parameters that Muon is for: matrices that are neither embeddings nor of the head.
-
-    In a model with numbered layers these are the layers' matrices; in another one, all but the last matrix.
-    """
-    found = depths(name for name, _ in model.named_parameters())
-    embeddings = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
-    matrices = [name for name, p in model.named_parameters() if p.ndim == 2 and name not in embeddings]
-    head = max(found.values(), default=0)
-    return {name for name in matrices if 0 < found[name] < head} if head else set(matrices[:-1])

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from trials.depths import depths
+from trials.depths import depths, hidden_matrices
 from trials.lamb import Lamb
 from trials.lion import Lion
-from trials.muon import MuonWithAdamW, hidden_matrices
+from trials.muon import MuonWithAdamW
 from trials.settings import Settings
 
 FACTOR = "factor"

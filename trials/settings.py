@@ -108,6 +108,17 @@ class Settings:
     freeze_layers: int = _setting(
         int, 0, "Train neither the embeddings nor this many of the lowest layers; 0 trains everything.", low=0
     )
+    lora: bool = _setting(bool, False, "Train low-rank adapters of the layers and the head alone.")
+    lora_rank: int = _setting(int, 8, "Rank of the adapters (lora).", low=1, high=1024)
+    lora_alpha: float = _setting(
+        float, 16.0, "An adapter's output is multiplied by this over its rank (lora).", above=0, high=65536
+    )
+    lora_targets: str = _setting(
+        str, "auto", "Modules to adapt, by name, separated by commas; auto is every matrix of the layers (lora)."
+    )
+    gradient_checkpointing: bool = _setting(
+        bool, False, "Compute activations again in the backward pass: less memory, more time, same results."
+    )
     precision: str = _setting(
         str,
         "auto",

@@ -43,7 +43,10 @@ _FIELDS = (
 class TabularSettings(Settings):
     """The loop's settings, and the shape of the perceptron."""
 
-    LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"max_length", "bucketing", "model", "freeze_layers"})
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset(
+        {"max_length", "bucketing", "model", "freeze_layers", "gradient_checkpointing"}
+        | {"lora", "lora_rank", "lora_alpha", "lora_targets"}
+    )
 
     learning_rate: float = setting(float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
     dropout: float | None = setting(

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import safetensors.torch
 import torch
 import transformers
 from torch import nn
 
-from trials import metrics
+from trials import lora, metrics
 from trials.batching import Ints, Sequences
 from trials.contract import Problem, Setup, TaskError
 from trials.precision import Precision
@@ -30,7 +29,7 @@ from trials.tasks.text_data import TextData
 from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
 from trials.workload import Batch
 
-WEIGHTS = "model.safetensors"
+WEIGHTS = lora.WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,22 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
             model._init_weights(module)
     if settings.dropout is not None:
         _set_dropout(model, settings.dropout)
+    if settings.lora:
+        lora.add(model, settings, template.fresh)
     if settings.freeze_layers:
         _freeze(model, settings.freeze_layers)
+    if settings.gradient_checkpointing:
+        _checkpoint_activations(model)
     return model
+
+
+def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
+    if not model.supports_gradient_checkpointing:
+        what = f"a {type(model).__name__} cannot do it; set it to false, or choose another model"
+        raise TaskError([Problem("settings.gradient_checkpointing", what)])
+    # Later releases of transformers 5 have renamed it, and warn of the older name.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})  # the reentrant kind gives no gradients to a layer above frozen ones
 
 
 def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
@@ -188,11 +200,11 @@ class TextWorkload:
 
     def write(self, folder: Path) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
-        safetensors.torch.save_model(self._model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        lora.write(self._model, folder)
         self._model.config.save_pretrained(folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)
 
     def read(self, folder: Path) -> None:
         """Load the weights of a checkpoint."""
-        safetensors.torch.load_model(self._model, str(folder / WEIGHTS), device=str(self._device))
+        lora.read(self._model, folder, self._device)

@@ -22,10 +22,9 @@ from transformers import (
 
 from trials import optimizers
 from trials.contract import TaskError
-from trials.depths import depths
+from trials.depths import depths, hidden_matrices
 from trials.lamb import Lamb
 from trials.lion import Lion
-from trials.muon import hidden_matrices
 from trials.settings import OPTIMIZERS, Settings
 
 CPU = torch.device("cpu")
