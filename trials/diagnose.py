@@ -31,7 +31,11 @@ OVERFIT_RISE = 0.05
 OVERFIT_FALL = 0.05
 """Training loss fallen meanwhile, as a share: if it stands still, the model is not fitting the training data closer."""
 SPIKE_RATIO = 20.0
-"""A gradient norm over the median. Batches of a healthy run differ by a few times; 20 times is what clipping is for."""
+"""A gradient norm over the usual one: the median around it, or that of the first quarter where that is more, since
+what is learnt leaves small gradients beside which any batch looks large. Batches of a healthy run differ by a few
+times; 20 times is what clipping is for."""
+SPIKE_WINDOW = 10
+"""Points on either side that a spike is compared with."""
 COLLAPSE_RATIO = 1e-3
 """Gradient norms at the end over those at the beginning; below it steps change nothing any more."""
 COLLAPSE_LOSS = 0.5
@@ -112,13 +116,15 @@ def gradient_spikes(records: Records) -> Finding | None:
     """Single gradients are far larger than the usual one."""
     if len(records.norms) < FEWEST_POINTS:
         return None
-    usual, greatest = median(records.norms), max(records.norms)
-    if greatest <= SPIKE_RATIO * usual:
+    norms, first = records.norms, median(records.norms[: len(records.norms) // 4])
+    usual = [max(first, median(norms[max(i - SPIKE_WINDOW, 0) : i + SPIKE_WINDOW + 1])) for i in range(len(norms))]
+    spikes = [i for i, norm in enumerate(norms) if norm > SPIKE_RATIO * usual[i]]
+    if not spikes:
         return None
-    spikes = sum(norm > SPIKE_RATIO * usual for norm in records.norms)
+    highest = max(spikes, key=lambda i: norms[i])
     evidence = (
-        f"the gradient norm was {greatest:.3g} around step {_step(records, records.norms.index(greatest))}, "
-        f"usually {usual:.3g}; {spikes} spike{'s' if spikes > 1 else ''} above {SPIKE_RATIO:g} times that"
+        f"the gradient norm was {norms[highest]:.3g} around step {_step(records, highest)}, usually "
+        f"{usual[highest]:.3g}; {len(spikes)} spike{'s' if len(spikes) > 1 else ''} above {SPIKE_RATIO:g} times that"
     )
     return Finding("gradient_spikes", evidence, Severity.WARNING)
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import hpsearch
-from hpsearch.cli.output import Format, TreeFormat, What, note
+from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
 from hpsearch.errors import HpsearchError, UserError
 
 app = typer.Typer(
@@ -110,6 +110,21 @@ def resume(
     from hpsearch.cli import run as command
 
     command.resume(name, storage, address, _count(workers), checkpoints, quiet)
+
+
+@app.command(rich_help_panel=_RUN)
+def train(
+    name: TheName,
+    trial: Annotated[int | None, typer.Option("--trial", min=0, help="Its number; the best without it.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="The folder of models: NAME/v1 goes into it.")] = Path("models"),
+    data: Annotated[TrainOn, typer.Option("--data", help="What to learn from.")] = TrainOn.TRAIN,
+    export: Annotated[ExportTo | None, typer.Option("--export", help="Write the model in this format too.")] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Train the chosen configuration for good, and keep the model."""
+    from hpsearch.cli import train as command
+
+    command.train(name, trial, out, data, export, storage)
 
 
 # --------------------------------------------------------------------------------------------------------- look

@@ -41,6 +41,20 @@ class What(enum.StrEnum):
     ATTEMPTS = "attempts"
 
 
+class TrainOn(enum.StrEnum):
+    """The data that a final model learns from."""
+
+    TRAIN = "train"
+    ALL = "train+validation"
+
+
+class ExportTo(enum.StrEnum):
+    """A format to write a final model in, too."""
+
+    TORCHSCRIPT = "torchscript"
+    TORCH_EXPORT = "torch.export"
+
+
 def note(text: str) -> None:
     """Tell the reader something that is not the result."""
     print(text, file=sys.stderr)  # noqa: T201  # this is the command line

@@ -111,6 +111,7 @@ WELL = {
         "losses": falling(100, end=1e-4),
         "norms": (*[1.0] * 50, *[1e-5] * 50),
     },
+    "a hard batch among what is learnt already": {"norms": (*[2.0] * 30, *[0.05] * 30, 3.0, *[0.05] * 30)},
     "too few steps to say": {"losses": (1.0, 9.0), "norms": (1.0, 99.0), "steps": 2, "waited_s": 19.0},
     "the search for the first scale of fp16": {"skipped": 10},
 }
