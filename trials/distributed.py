@@ -13,7 +13,7 @@ Without a launcher there is one rank, and every method here does nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
@@ -87,6 +87,17 @@ class Group:
         if self.size == 1:
             return list(numbers)
         return [int(number) for number in self.total(torch.tensor(numbers)).tolist()]
+
+    def spread(
+        self, parts: Sequence[Ints], measure: Callable[[Ints], tuple[torch.Tensor, ...]]
+    ) -> list[tuple[torch.Tensor, ...]]:
+        """What `measure` finds in every part, in their order: each part is measured on one rank, and all ranks get
+        the results, on the CPU."""
+        if self.size == 1:
+            return [measure(part) for part in parts]
+        mine = [tuple(found.cpu() for found in measure(part)) for part in parts[self.rank :: self.size]]
+        shares = self.gather(mine)
+        return [shares[number % self.size][number // self.size] for number in range(len(parts))]
 
     def gather(self, value: T) -> list[T]:
         """What every rank has, in the order of their ranks."""

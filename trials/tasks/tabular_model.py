@@ -14,7 +14,7 @@ import torch
 from sklearn import metrics as scores
 from torch import nn
 
-from trials import metrics
+from trials import distributed, metrics
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
@@ -104,7 +104,7 @@ class TabularWorkload:
         """Loss (without smoothing), and the metrics of classes or of quantities, of the validation rows."""
         parts = evaluation.cut(self._eval_order, self._settings.eval_batch_size)
         with evaluation.evaluating(self.model):
-            results = [self._evaluate_batch(part, precision) for part in parts]
+            results = distributed.current().spread(parts, lambda part: self._evaluate_batch(part, precision))
         outputs = torch.cat([output for _, output in results]).cpu().numpy()
         loss = evaluation.total([loss for loss, _ in results]) / len(self._eval_order)
         target = self._data.validation.target

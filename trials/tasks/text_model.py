@@ -16,7 +16,7 @@ import torch
 import transformers
 from torch import nn
 
-from trials import lora, metrics
+from trials import distributed, lora, metrics
 from trials.batching import Ints, Sequences
 from trials.contract import Problem, Setup, TaskError
 from trials.precision import Precision
@@ -179,7 +179,7 @@ class TextWorkload:
         order = self._eval_order
         parts = evaluation.cut(order, self._eval_batch_size)
         with evaluation.evaluating(self._model):
-            results = [self._evaluate_batch(part, precision) for part in parts]
+            results = distributed.current().spread(parts, lambda part: self._evaluate_batch(part, precision))
         predicted = torch.cat([prediction for _, prediction in results]).cpu().numpy()
         truth = self._data.validation_labels[order]
         found = metrics.classification(truth, predicted, len(self._data.labels))

@@ -15,7 +15,7 @@ import yaml
 
 from trials.distributed import Group, launched
 
-SETTINGS = {"batch_size": 16, "micro_batch": 3, "learning_rate": 0.01, "dropout": 0.0}
+SETTINGS = {"batch_size": 16, "micro_batch": 3, "learning_rate": 0.01, "dropout": 0.0, "eval_batch_size": 5}
 PER_TRIAL = {"epochs": 2, "report_every": 0.5}
 NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_rate")
 
