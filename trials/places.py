@@ -7,7 +7,6 @@ so a checkpoint is uploaded with its manifest last and counts once that is there
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import tempfile
@@ -169,8 +168,9 @@ class Store:
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
         try:
-            core = importlib.import_module("fsspec.core")
-            self._files, self._root = core.url_to_fs(self._url)
+            from fsspec.core import url_to_fs  # here: most studies never need it
+
+            self._files, self._root = url_to_fs(self._url)
         except (ImportError, ValueError) as error:
             raise PlaceError(f"checkpoints cannot be kept at {url}: {error}") from error
 

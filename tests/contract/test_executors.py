@@ -22,7 +22,7 @@ from trials.contract import Budget, Unit
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 4.0))
 
 TASK = """
-import os, time
+import itertools, os, time
 from pathlib import Path
 
 
@@ -36,6 +36,9 @@ def train(params, trial):
         Path(__file__).with_name("hangs").touch()
         while True:
             time.sleep(0.01)
+    if params["x"] > 0.6:  # from now on, every reading of the GPU's memory is a GiB more than the one before
+        from hpsearch.executors import worker
+        worker.allocated_bytes = lambda device, readings=itertools.count(): next(readings) << 30
     for epoch in (1, 2, 4):
         if epoch <= start:
             continue
@@ -208,6 +211,22 @@ def test_a_worker_is_replaced_after_a_fault(ray_executor: Make) -> None:
     assert kinds == [ev.Failed, ev.SlotDown, ev.SlotUp]
     executor.launch(launch(events[-1].slot, trial=2))
     assert process_of(wait_for(executor, of(ev.Finished))) != before
+
+
+def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(ray_executor: Make) -> None:
+    executor = ray_executor()
+    slot = slot_of(executor)
+    executor.launch(launch(slot, x=0.65))
+    wait_for(executor, of(ev.Finished))
+    executor.launch(launch(slot, trial=1))
+    events = wait_for(executor, of(ev.SlotUp))
+    assert [type(event) for event in events if not isinstance(event, ev.Reported)] == [
+        ev.Finished,
+        ev.SlotDown,
+        ev.SlotUp,
+    ]
+    down = next(event for event in events if isinstance(event, ev.SlotDown))
+    assert down.why == "1024 MiB of GPU memory stayed behind after its last trial"
 
 
 def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: Make) -> None:

@@ -1,0 +1,73 @@
+"""A worker without a cluster: what it reports, and where its checkpoints go."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpsearch import events as ev
+from hpsearch.executors import worker as worker_module
+from hpsearch.executors.worker import LEAK_BYTES, Unfit, Worker, WorkerConfig
+from trials.contract import Budget, Unit
+
+TASK = """
+def train(params, trial):
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, 5):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"loss": 1 / epoch})
+"""
+
+
+def worker_of(folder: Path, checkpoints: str, device: str = "cpu") -> Worker:
+    (folder / "plain_task.py").write_text(TASK)
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
+    config = WorkerConfig({"kind": "plain_task:train"}, str(folder), {}, budget, checkpoints, prepares=False)
+    return Worker(config, fetch=lambda data: data, device=device)
+
+
+def events_until(worker: Worker, kind: type) -> list[Any]:
+    events: list[Any] = []
+    for _ in range(100):
+        events += worker.poll(1.0)
+        if any(isinstance(event, kind) for event in events):
+            return events
+    raise AssertionError(f"no {kind.__name__} in {events}")
+
+
+def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path: Path) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    first = worker_of(tmp_path, url)
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    reports = [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    while reports[-1].resource < 2.0:
+        reports += [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    assert reports[-1].checkpoint == f"{url}/trial-00007/step-00000002"
+    first.stop(ev.Stop(7, 1))
+    events_until(first, ev.Stopped)
+    second = worker_of(tmp_path, url)
+    second.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=reports[-1].checkpoint), None)
+    again = events_until(second, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [3.0, 4.0]
+
+
+@pytest.mark.parametrize(("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)])
+def test_memory_that_stays_behind_is_told_together_with_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, unfit: bool
+) -> None:
+    readings = iter([10 << 30, (10 << 30) + left])
+    monkeypatch.setattr(worker_module, "allocated_bytes", lambda device: next(readings))
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0")
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    assert any(isinstance(event, Unfit) for event in events) == unfit
+
+
+def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    assert not any(isinstance(event, Unfit) for event in events_until(worker, ev.Finished))
