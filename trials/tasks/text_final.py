@@ -64,7 +64,7 @@ class TextFinal:
 
     def evaluate(self, folder: Path, data: TextData, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation texts of `data`."""
-        settings = Settings.parse(setup.params)
+        settings = replace(Settings.parse(setup.params), lora=False)  # in a written model, adapters are merged
         workload = TextWorkload(self._spec.with_model(settings.model, self._base), data, settings, setup)
         workload.read(folder)
         return workload.evaluate(Precision(settings.precision, torch.device(setup.device)))

@@ -91,6 +91,17 @@ def test_the_test_metrics_are_those_of_the_loaded_model_on_the_test_file(task, h
     assert measured["accuracy"] > 0.5, "a majority guess is right in a third of the cases"
 
 
+def test_adapters_are_merged_into_the_model_that_is_measured_and_loaded(task, home):
+    lora = {**SETTINGS, "lora": True, "lora_rank": 2, "learning_rate": 5e-2}
+    version = final.train(task, plan(params=lora, budget=budget_from({"epochs": 2})), home, silent)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(version)
+    assert not [name for name, _ in model.named_parameters() if "lora" in name]
+    classify = transformers.pipeline("text-classification", str(version), device="cpu")
+    predicted = [answer["label"] for answer in classify([text for text, _ in TEST])]
+    truth = [label for _, label in TEST]
+    assert about(version)["metrics"]["test"]["accuracy"] == pytest.approx(accuracy_score(truth, predicted))
+
+
 def test_the_validation_metrics_are_those_of_the_trials_best_report(task, home, lab):
     setup = lab.setup("search", {"epochs": 3}, **SETTINGS)
     run = task.start(setup, task.prepare(SETTINGS))
