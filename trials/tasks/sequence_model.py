@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 import transformers
 from torch import nn
 
+from trials import lora
 from trials.batching import Ints
 from trials.contract import Setup, TaskError
 from trials.precision import Precision
@@ -25,7 +25,7 @@ from trials.tasks import evaluation, text_model
 from trials.tasks.evaluation import to_device
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.text_classification import Scratch
-from trials.tasks.text_model import WEIGHTS, Template
+from trials.tasks.text_model import Template
 from trials.tasks.text_tokenizer import not_loadable
 from trials.workload import Batch
 
@@ -159,14 +159,14 @@ class SequenceWorkload:
 
     def write(self, folder: Path) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
-        safetensors.torch.save_model(self._model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        lora.write(self._model, folder)
         self._model.config.save_pretrained(folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)
 
     def read(self, folder: Path) -> None:
         """Load the weights of a checkpoint."""
-        safetensors.torch.load_model(self._model, str(folder / WEIGHTS), device=str(self._device))
+        lora.read(self._model, folder, self._device)
 
 
 def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor, smoothing: float) -> torch.Tensor:

@@ -133,9 +133,10 @@ def test_a_small_model_finds_the_entities(folder):
     assert last.metrics.keys() == METRICS
 
 
-def test_a_checkpoint_is_a_model_that_transformers_loads(folder):
+@pytest.mark.parametrize("params", [{}, {"lora": True}], ids=["plain", "with adapters"])
+def test_a_checkpoint_is_a_model_that_transformers_loads(folder, params):
     built = task(folder)
-    path = reports_of(built.start(setup(folder), built.prepare({})))[-1].checkpoint
+    path = reports_of(built.start(setup(folder, **params), built.prepare({})))[-1].checkpoint
     transformers.logging.disable_progress_bar()
     loaded = transformers.AutoModelForTokenClassification.from_pretrained(path)
     assert set(loaded.config.id2label.values()) == {"B-LOC", "B-PER", "I-PER", "O"}
