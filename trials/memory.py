@@ -122,6 +122,8 @@ def micro_batch_of(
     """The micro-batch of a run that so many processes train together."""
     import torch
 
+    from trials import order
+
     parameters = list(workload.model.parameters())
     key: Key = (
         type(workload.model).__name__,
@@ -131,8 +133,10 @@ def micro_batch_of(
         precision.name,
         torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         settings.optimizer,
+        settings.gradient_checkpointing,
     )
-    return MicroBatch(settings.micro_batch, settings.batch_size, key, retries=processes == 1)
+    batch = order.most_samples(workload.lengths, settings)
+    return MicroBatch(settings.micro_batch, batch, key, retries=processes == 1)
 
 
 def _half(size: int) -> int:

@@ -1,10 +1,10 @@
 """When a run saves, and who waits for it.
 
 A save has two halves. The files are written at once, by the training thread: they are a consistent snapshot in host
-memory (the page cache), and nothing waits for the disk. Hashing, flushing, renaming or uploading them is the second
-half. It is done by the training thread too while it is cheap; a background thread takes it over where the last one
-took more than 1% of the time between two saves. One is in flight at most: the next save waits for it, and raises
-what it raised.
+memory (the page cache, which takes hardly longer than copying every tensor would), and nothing waits for the disk.
+Hashing, flushing, renaming or uploading them is the second half. It is done by the training thread too while it is
+cheap; a background thread takes it over where the last one took more than 1% of the time between two saves. One is in
+flight at most: the next save waits for it, and raises what it raised.
 
 A report names the newest checkpoint that is whole when it is made. That may be the one of the report before, so that
 what a lost worker costs is one interval more at most. Whoever stops or pauses a run calls `save`, which waits for the
