@@ -41,6 +41,35 @@ def epoch_batches(lengths: Ints, batch_size: int, seed: int, epoch: int, bucketi
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
+def token_batches(lengths: Ints, batch_tokens: int, seed: int, epoch: int, bucketing: bool) -> list[Ints]:
+    """The batches of one epoch by a budget of tokens: every sample exactly once.
+
+    Args:
+        lengths: Tokens of each sample, shape (n,).
+        batch_tokens: The most tokens and padding in a batch; a sample that is longer makes a batch of its own.
+        seed, epoch, bucketing: As in `epoch_batches`.
+    """
+    generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
+    order = generator.permutation(len(lengths))
+    if not bucketing:
+        return _fill(order, lengths, batch_tokens)
+    samples = max(int(batch_tokens * len(lengths) / max(int(lengths.sum()), 1)), 1)
+    chunks = _cut(order, samples * CHUNK_BATCHES)
+    batches = [b for c in chunks for b in _fill(c[np.argsort(lengths[c], kind="stable")], lengths, batch_tokens)]
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def _fill(rows: Ints, lengths: Ints, batch_tokens: int) -> list[Ints]:
+    """`rows` cut, in their order, wherever one more would make a padded batch exceed the budget."""
+    cuts, begin, longest = [], 0, 0
+    for place, length in enumerate(lengths[rows].tolist()):
+        longest = max(longest, length)
+        if place > begin and (place - begin + 1) * longest > batch_tokens:
+            cuts.append(place)
+            begin, longest = place, length
+    return list(np.split(rows, cuts))
+
+
 def longest_batch(lengths: Ints, batch_size: int) -> Ints:
     """The rows that need the most memory together: the longest ones."""
     return np.argsort(-lengths, kind="stable")[:batch_size]

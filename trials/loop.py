@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 from trials import diagnose, distributed, memory, meters
-from trials.batching import Ints, epoch_batches, longest_batch, micro_batches
+from trials.batching import Ints, micro_batches
 from trials.checkpoint import Checkpoints, opened
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.gpu import Gpu
+from trials.order import Order
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
 from trials.saving import Saver, stretch
@@ -61,8 +62,7 @@ class TrainingRun:
         self._checkpoints = Checkpoints(setup.folder, settings.keep_checkpoints)
         self._saver = Saver(self._checkpoints, settings.save_every_steps, settings.save_every_minutes)
         self._micro_batch = memory.micro_batch_of(workload, settings, self._precision, self._device, self._group.size)
-        self._steps_per_epoch = math.ceil(len(workload.lengths) / settings.batch_size)
-        self._epoch: tuple[int, list[Ints]] | None = None
+        self._order = Order(workload.lengths, settings, setup.seed)
         self._saved: tuple[int, float] | None = None
         self._measured: tuple[int, dict[str, float]] | None = None
         self.step = 0
@@ -94,7 +94,7 @@ class TrainingRun:
     def _train_step(self) -> None:
         """The next batch of the epoch, one optimizer step, and on."""
         began = self._clock()
-        rows = self._next_rows()
+        rows = self._order.rows(self.step, self.samples)
         rate = self._rate_for(len(rows))
         weight = self._workload.weight(rows)
         loss, norm = self._optimize(rows, weight, rate)
@@ -136,7 +136,7 @@ class TrainingRun:
         """Rehearse the longest batch where its micro-batch is to be found; leaves no trace in the model."""
         if not self._micro_batch.wanted:
             return
-        rows = longest_batch(self._workload.lengths, self._settings.batch_size)
+        rows = self._order.longest()
         weight = self._workload.weight(rows)
         with memory.unchanged_buffers(self._workload.model):
             self._micro_batch.rehearse(lambda size: self._accumulate(rows, weight, size))
@@ -159,7 +159,7 @@ class TrainingRun:
             case Unit.STEPS:
                 return float(steps)
             case Unit.EPOCHS:
-                return steps / self._steps_per_epoch
+                return self._order.epochs(steps, samples)
             case Unit.SAMPLES:
                 return float(samples)
             case Unit.SECONDS:
@@ -179,16 +179,6 @@ class TrainingRun:
         return settings.peak_learning_rate * multiplier(
             settings.schedule, progress, settings.warmup, settings.decay_fraction
         )
-
-    def _next_rows(self) -> Ints:
-        epoch, index = divmod(self.step, self._steps_per_epoch)
-        if self._epoch is None or self._epoch[0] != epoch:
-            settings = self._settings
-            batches = epoch_batches(
-                self._workload.lengths, settings.batch_size, self._setup.seed, epoch, settings.bucketing
-            )
-            self._epoch = epoch, batches
-        return self._epoch[1][index]
 
     def _level_due(self) -> float | None:
         """The lowest level that is reached and not yet reported."""
@@ -300,7 +290,7 @@ class TrainingRun:
 
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`.
         """
-        rows = longest_batch(self._workload.lengths, self._settings.batch_size)
+        rows = self._order.longest()
         self._fit_micro_batch()
         began = self._clock()
         weight = self._workload.weight(rows)
@@ -323,5 +313,4 @@ class TrainingRun:
         """End the save in flight; release the model, the gradients and the optimizer's state."""
         self._saver.close()
         self._updates.close()
-        self._epoch = None
         return True

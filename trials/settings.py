@@ -50,6 +50,13 @@ class Settings:
     )
     weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
     batch_size: int = _setting(int, 32, "Samples in one optimizer step (the effective batch).", low=1)
+    batch_tokens: int | None = _setting(
+        int,
+        None,
+        "Most tokens and padding in one optimizer step, in place of batch_size; null counts samples.",
+        low=1,
+        nullable=True,
+    )
     micro_batch: int | str | None = _setting(
         int,
         None,
