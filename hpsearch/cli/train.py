@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hpsearch import spec_file, wiring
 from hpsearch.cli.opening import chosen_study, reading
@@ -51,7 +50,7 @@ def train(name: str, number: int | None, out: Path, data: TrainOn, export: Expor
     home = (out / study.name).absolute()
     version = _train(study, trial, spec, home, data, export)
     if version is None:
-        raise Interrupted("interrupted, everything is saved", f"the same command goes on: {_again(name, number)} …")
+        raise Interrupted("interrupted, everything is saved", "the same command goes on")
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result
 
@@ -137,8 +136,3 @@ def _spec_of(study: StudyHead) -> StudySpec:
 
 def _worth(trial: TrialRow) -> str:
     return "" if trial.value is None else f" with {trial.value:.6g}"
-
-
-def _again(name: str, number: int | None) -> str:
-    words: list[Any] = ["hpsearch", "train", name, *(["--trial", str(number)] if number is not None else [])]
-    return shlex.join(words)

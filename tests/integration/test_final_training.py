@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import closing
 from pathlib import Path
 
@@ -102,6 +104,24 @@ def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(storage: str
     story = json.loads((tmp_path / "kept" / "animals" / "v2" / "training.json").read_text())
     assert (story["trial"], story["data"], story["metrics"]["validation"]) == (0, "train+validation", None)
     assert (tmp_path / "kept" / "animals" / "v2" / story["export"]["file"]).is_file()
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(
+    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press_ctrl_c_after_two_epochs(text: str) -> None:
+        if text.startswith("2 of 12"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hpsearch.cli.train.note", press_ctrl_c_after_two_epochs)
+        assert train(storage) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert not list((tmp_path / "models" / "animals").glob("v*"))
+    assert train(storage) == 0
+    said = capsys.readouterr()
+    assert "going on where the same training was interrupted\n3 of 12 epochs" in said.err
+    assert said.out == f"{tmp_path}/models/animals/v1\n"
 
 
 @pytest.mark.parametrize(
