@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from torch import nn
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
+_LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|stages?)\.(\d+)\.")
 """``encoder.layer.3.`` (BERT, RoBERTa), ``transformer.layer.3.`` (DistilBERT), ``transformer.h.3.`` (GPT-2),
-``model.layers.3.`` (Llama and its relatives)."""
+``model.layers.3.`` (Llama and its relatives); ``stages.3.layers.1.`` counts by its stage (residual networks)."""
 
 
 def depths(names: Iterable[str]) -> dict[str, int]:

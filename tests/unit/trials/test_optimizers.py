@@ -172,6 +172,11 @@ def test_depth_counts_from_the_embeddings_through_the_layers_to_the_head(family)
         assert {found[name] for name in inside} == {depth}
 
 
+def test_the_outermost_number_counts_where_layers_stand_in_stages():
+    names = ["stem.weight", "stages.0.layers.1.weight", "stages.1.layers.0.weight", "head.weight"]
+    assert list(depths(names).values()) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_each_layer_learns_at_a_share_of_the_rate_above_it(optimizer):
     model = bert()
