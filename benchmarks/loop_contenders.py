@@ -93,18 +93,28 @@ class Floor:
     """The least there is to do: forward, backward, clip and a fused step, over batches that lie on the device.
 
     Its model, order, learning rates and random numbers are those of our loop, so that their losses must agree.
+
+    Args:
+        job: What to do.
+        bucketing: Whether texts of similar length share a batch.
+        pad_to: The length that every text is padded to; None for the longest of its batch.
+        fused: Whether the optimizer's step is one kernel.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, bucketing: bool = True, pad_to: int | None = None, fused: bool = True) -> None:
+        import numpy as np
         import torch
 
         from trials.batching import epoch_batches
 
-        self._job, self.data = job, Hpsearch(job).data
+        self._job, self.data, self._fused = job, Hpsearch(job).data, fused
         train, padding = self.data.train, self.data.padding
         self._batches = []
-        for rows in epoch_batches(train.lengths, job.batch_size, job.seed, 0, True):
-            arrays = (*train.padded(rows, padding), self.data.train_labels[rows])
+        for rows in epoch_batches(train.lengths, job.batch_size, job.seed, 0, bucketing):
+            tokens, mask = train.padded(rows, padding)
+            more = ((0, 0), (0, max((pad_to or 0) - tokens.shape[1], 0)))
+            tokens, mask = np.pad(tokens, more, constant_values=padding), np.pad(mask, more)
+            arrays = (tokens, mask, self.data.train_labels[rows])
             self._batches.append(tuple(torch.from_numpy(array).to(job.device) for array in arrays))
 
     def train(self, on_step: OnStep) -> Outcome:
@@ -121,7 +131,7 @@ class Floor:
             {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": job.weight_decay},
             {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
         ]
-        optimizer = torch.optim.AdamW(groups, fused=True)
+        optimizer = torch.optim.AdamW(groups, fused=self._fused, foreach=False)
         parameters, total, cells = list(model.parameters()), torch.zeros((), device=job.device), 0
         steps = len(self._batches)
         for step, (tokens, mask, labels) in enumerate(self._batches):

@@ -1,0 +1,82 @@
+"""What each technique of the training loop buys: the bare loop with all of them, and with one of them taken away.
+
+    python benchmarks/techniques.py [--data DIR] [--model PATH] [--samples 256] [--repeats 3] [--quick] [--json FILE]
+
+One process, variants in turns, an epoch each. What counts is the processor's time, which other programs on the machine
+disturb less than the clock on the wall; on a GPU it is the clock. The loop of the project itself stands beside the bare
+one: what it adds (assembling batches, seeding, measuring itself) is the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from loop import device, make_job
+from loop_contenders import Floor, Hpsearch, Job, Outcome
+from tables import show
+
+WARM_UP = 2
+"""Steps that are taken before anything is measured."""
+
+
+def variants(job: Job) -> dict[str, Any]:
+    """What is measured, by name."""
+    return {
+        "all, bare": Floor(job),
+        "all, our loop": Hpsearch(job),
+        "without bucketing": Floor(job, bucketing=False),
+        "without dynamic padding": Floor(job, bucketing=False, pad_to=job.max_length),
+        "without the fused optimizer": Floor(job, fused=False),
+    }
+
+
+def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, samples: int) -> float:
+    """Milliseconds of one epoch's steps, without the first ones."""
+    clock = time.process_time if job.device == "cpu" else time.perf_counter
+    ends: list[float] = []
+    train(lambda: ends.append(clock()))
+    return (ends[-1] - ends[WARM_UP - 1]) / (samples - WARM_UP * job.batch_size) * 1000
+
+
+def main() -> None:
+    """Measure the variants in turns, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv")
+    parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
+    parser.add_argument("--samples", type=int, default=256, help="training texts")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="one repeat from scratch on 256 texts")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    samples, repeats = (256, 1) if arguments.quick else (arguments.samples, arguments.repeats)
+    with tempfile.TemporaryDirectory() as name:
+        make_job(Path(name), arguments.data, None if arguments.quick else arguments.model, samples)
+        job = Job(Path(name), device())
+        contenders = variants(job)
+        found: dict[str, list[float]] = {variant: [] for variant in contenders}
+        for _ in range(repeats):
+            for variant, contender in contenders.items():
+                found[variant].append(ms_a_sample(contender.train, job, samples))
+    bare = statistics.median(found["all, bare"])
+    rows = [
+        {
+            "variant": variant,
+            "ms_a_sample": statistics.median(times),
+            "fastest": min(times),
+            "slowest": max(times),
+            "times_bare": statistics.median(times) / bare,
+            "repeats": repeats,
+        }
+        for variant, times in found.items()
+    ]
+    show(f"One epoch over {samples} texts", rows, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
