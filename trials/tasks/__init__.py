@@ -14,6 +14,7 @@ from trials.contract import Problem, Task, TaskError
 from trials.settings import nearest
 from trials.tasks import function
 from trials.tasks.description import Field, TaskDescription
+from trials.tasks.image_classification import ImageClassification
 from trials.tasks.language_modeling import LanguageModeling
 from trials.tasks.tabular import Tabular
 from trials.tasks.text_classification import TextClassification
@@ -23,7 +24,8 @@ from trials.tasks.trained import TrainedTask
 __all__ = ["BUILT_IN", "Field", "TaskDescription", "describe", "inspect", "load"]
 
 _CLASSES: dict[str, type[TrainedTask]] = {
-    task.DESCRIPTION.kind: task for task in (TextClassification, TokenClassification, LanguageModeling, Tabular)
+    task.DESCRIPTION.kind: task
+    for task in (TextClassification, TokenClassification, LanguageModeling, ImageClassification, Tabular)
 }
 BUILT_IN: dict[str, TaskDescription] = {kind: task.DESCRIPTION for kind, task in _CLASSES.items()}
 """The built-in tasks by name."""

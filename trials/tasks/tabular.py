@@ -44,7 +44,7 @@ class TabularSettings(Settings):
     """The loop's settings, and the shape of the perceptron."""
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset(
-        {"max_length", "bucketing", "model", "freeze_layers", "gradient_checkpointing"}
+        {"max_length", "bucketing", "batch_tokens", "model", "freeze_layers", "gradient_checkpointing"}
         | {"lora", "lora_rank", "lora_alpha", "lora_targets"}
     )
 

@@ -1,0 +1,119 @@
+"""Image classification: a small residual network learns to tell which class an image belongs to.
+
+This module holds the task's face. Its images are read in `image_data`, its network stands in `image_model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trials.contract import Problem, Setup, TaskError
+from trials.settings import Settings, setting
+from trials.tasks import splitting
+from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
+from trials.tasks.trained import TrainedTask
+
+if TYPE_CHECKING:
+    from trials.tasks.image_data import ImageData
+    from trials.workload import Workload
+
+METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
+"""All metrics of a report."""
+
+SIZE = 64
+"""Side of the squares that the images of a folder are scaled to, where the study file states none."""
+
+_FIELDS = (
+    Field(
+        "train", (str,), "the training data: a folder with a folder of images a class, or a .npz file", required=True
+    ),
+    Field("validation", (float, str), "a fraction of the training data such as 0.15, or such data", required=True),
+    Field("test", (str,), "data that the search never sees"),
+    Field("size", (int,), "the side in pixels of the squares that the images of a folder are scaled to"),
+    Field("split_seed", (int,), "which images a validation fraction picks; the same for every trial"),
+)
+
+
+@dataclass(frozen=True)
+class ImageSettings(Settings):
+    """The loop's settings, the shape of the network, and how training images are changed at random."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset(
+        {"max_length", "bucketing", "batch_tokens", "model", "freeze_layers", "gradient_checkpointing"}
+        | {"lora", "lora_rank", "lora_alpha", "lora_targets"}
+    )
+
+    learning_rate: float = setting(float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
+    dropout: float | None = setting(
+        float, None, "Dropout probability before the last layer; null is none.", low=0, high=0.95, nullable=True
+    )
+    depth: int = setting(int, 3, "Residual stages; each but the first halves the image.", low=1, high=8)
+    width: int = setting(int, 32, "Channels of the first stage; each stage has twice those before.", low=1, high=1024)
+    flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
+    shift: int = setting(int, 0, "Move each training image by up to so many pixels.", low=0, high=1024)
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """The `task` part, parsed: paths are absolute, `size` is in pixels."""
+
+    train: Path
+    validation: float | Path
+    test: Path | None
+    size: int
+    split_seed: int
+
+    @staticmethod
+    def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
+        """Parse a part whose keys and types are right.
+
+        Raises:
+            TaskError: The size or the fraction cannot be.
+        """
+        if task.get("size", SIZE) < 1:
+            raise TaskError([Problem("task.size", f"must be at least 1 pixel, not {task['size']}")])
+        return ImageSpec(
+            train=base / task["train"],
+            validation=splitting.parse(task, base),
+            test=base / task["test"] if "test" in task else None,
+            size=task.get("size", SIZE),
+            split_seed=task.get("split_seed", 0),
+        )
+
+
+class ImageClassification(TrainedTask):
+    """The task."""
+
+    DESCRIPTION = TaskDescription(
+        kind="image_classification",
+        fields={field.name: field for field in _FIELDS},
+        settings=ImageSettings.table(),
+        metrics=METRICS,
+    )
+    SETTINGS = ImageSettings
+
+    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+        super().__init__(task, base)
+        self.spec = ImageSpec.parse(task, base)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the images."""
+        from trials.tasks import image_data
+
+        return image_data.problems_with(self.spec)
+
+    def prepare(self, params: Mapping[str, Any]) -> ImageData:
+        """Read and split the images."""
+        from trials.tasks import image_data
+
+        ImageSettings.parse(params)
+        return image_data.prepare(self.spec)
+
+    def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
+        """The network with its images."""
+        from trials.tasks.image_model import ImageWorkload
+
+        return ImageWorkload(data, settings, setup)
