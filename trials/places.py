@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -216,9 +216,10 @@ class Store:
     def remove(self, name: str) -> None:
         """Remove a folder, its manifest first: what is half removed is no checkpoint."""
         folder = f"{self._root}/{name}"
-        for path in (f"{folder}/{MANIFEST}", folder):
-            if self._files.exists(path):
-                self._files.rm(path, recursive=True)
+        with suppress(OSError):  # no training fails because something old stays
+            for path in (f"{folder}/{MANIFEST}", folder):
+                if self._files.exists(path):
+                    self._files.rm(path, recursive=True)
 
     def target(self, pointer: str) -> str | None:
         """What the small file says."""

@@ -197,3 +197,17 @@ def test_a_run_in_a_store_resumes_bit_for_bit(lab, without_timings):
     assert str(reports[0].checkpoint).startswith(url)
     again = start(reports[0].checkpoint)
     assert without_timings([item for item in again if item]) == without_timings(reports[1:])
+
+
+def test_a_store_that_refuses_to_remove_fails_no_training(monkeypatch):
+    folder = f"memory://{uuid.uuid4().hex}/trial"
+    checkpoints = Checkpoints(folder, keep=1)
+    saved = [checkpoints.save(n, filled("a")) for n in (1, 2)]
+    checkpoints.reported(0.2, saved[1])
+
+    def refuse(*args, **more):
+        raise PermissionError("read only")
+
+    monkeypatch.setattr(type(files_of(folder)[0]), "rm", refuse)
+    checkpoints.recorded(0.2)
+    assert content(saved[0]) == "a"

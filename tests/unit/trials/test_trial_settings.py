@@ -42,6 +42,8 @@ def test_an_unknown_setting_names_the_nearest():
         ({"batch_size": 16.0}, "must be a whole number, not 16.0"),
         ({"bucketing": 1}, "must be true or false, not 1"),
         ({"batch_size": None}, "must have a value"),
+        ({"micro_batch": "most"}, "must be auto or a number, not 'most'"),
+        ({"micro_batch": 0}, "must be at least 1, not 0"),
         ({"schedule": "cosin"}, "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'"),
     ],
 )
@@ -103,3 +105,8 @@ def test_a_budget_that_cannot_be_says_why(per_trial, said):
     with pytest.raises(TaskError) as caught:
         budget_from(per_trial)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [None, 8, "auto"])
+def test_a_micro_batch_is_a_number_or_auto_or_the_whole_batch(size):
+    assert Settings.parse({"micro_batch": size}).micro_batch == size
