@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import demo_data
 import yaml
 
+import demo_data
 from hpsearch.errors import HpsearchError
 from hpsearch.lifecycle import State
 from hpsearch.records import Trial

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from hpsearch.lifecycle import State, move
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
 from hpsearch.rungs import Judgement, Verdict
 from hpsearch.search import Search
+from hpsearch.slots import Live, Slot
 from hpsearch.spec import StudySpec
 
 NOTE_S = 10.0
@@ -35,33 +35,6 @@ NOTE_S = 10.0
 
 GRACE_S = 30.0
 """How much longer than its limits the brain waits for a worker to enforce them itself."""
-
-
-@dataclass
-class Slot:
-    """A worker as the brain knows it."""
-
-    name: str
-    node: str
-    device: str
-    gpus: float
-    holds: tuple[int, int] | None = None
-    """The attempt it works on, current or on its way out."""
-
-
-@dataclass
-class Live:
-    """A current attempt."""
-
-    attempt: Attempt
-    slot: Slot
-    until: float
-    resource: float
-    """Where its last report stood."""
-    heard: float
-    """When it last gave word."""
-    stopping: str | None = None
-    """Why it was told to save and stop."""
 
 
 class Study:
