@@ -105,7 +105,9 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
             failure = failure_of(error)
             if failure.kind == "error" and spec.task["kind"] in tasks.BUILT_IN:
                 raise
-            hint = "lower max_length or eval_batch_size, or take a smaller model" if failure.kind == "out_of_memory" else None
+            hint = (
+                "lower max_length or eval_batch_size, or shrink the model" if failure.kind == "out_of_memory" else None
+            )
             raise UserError(f"the first step fails ({failure.kind}): {failure.text}", hint) from error
 
 
