@@ -20,6 +20,7 @@ import argparse
 import csv
 import importlib.util
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -171,7 +172,9 @@ def _write(path: Path, rows: list[tuple[str, str]]) -> None:
 def measured(contender: str, folder: Path) -> dict[str, float]:
     """One measurement, in a process of its own."""
     call = [sys.executable, __file__, "--one", contender, "--folder", str(folder)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as cache:  # an empty one each time: cold is cold
+        environment = {**os.environ, "HPSEARCH_CACHE": cache}
+        done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{contender} failed:\n{done.stderr}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
