@@ -7,7 +7,7 @@ attempt)` names each, and repeating one does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,7 +94,14 @@ class Lost:
     why: str
 
 
-Event = SlotUp | SlotDown | Reported | Finished | Stopped | Failed | Lost
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A worker found out how many samples fit in memory (`trials.memory.Facts`): later trials may start right."""
+
+    facts: Mapping[str, Sequence[int | None]] = field(hash=False)
+
+
+Event = SlotUp | SlotDown | Reported | Finished | Stopped | Failed | Lost | Learned
 
 # -------------------------------------------------------------------------------------------------- commands
 
@@ -112,6 +119,8 @@ class Launch:
     resume_from: str | None = None
     time_limit_s: float | None = None
     """The attempt fails as a timeout past this many seconds."""
+    known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
+    """What the study has learnt about memory (`trials.memory.Facts`)."""
 
 
 @dataclass(frozen=True, slots=True)

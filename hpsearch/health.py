@@ -1,12 +1,24 @@
-"""The health of trials on record: what the last word of an attempt says of how it trained."""
+"""What workers find out about training, on record: the health of each trial, and what fits in memory."""
 
 from __future__ import annotations
 
 from hpsearch import events as ev
 from hpsearch.records import History
+from trials.memory import merged
 
 FINDINGS = "hpsearch:findings"
 """Trial attribute: the findings of its latest attempt, each a mapping of name, evidence and severity."""
+
+
+MEMORY = "hpsearch:memory"
+"""Study attribute: what its workers have learnt of the micro-batches that fit (`trials.memory.Facts`)."""
+
+
+def note_memory(history: History, event: ev.Learned) -> None:
+    """Keep what a worker has learnt about memory."""
+    attributes = history.study.system_attrs
+    attributes[MEMORY] = merged(attributes.get(MEMORY, {}), event.facts)
+    history.touch_study()
 
 
 def note_findings(history: History, event: ev.Finished | ev.Stopped | ev.Failed) -> None:

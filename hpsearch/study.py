@@ -22,7 +22,7 @@ from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
 from hpsearch.failures import FailureWatch
-from hpsearch.health import note_findings
+from hpsearch.health import MEMORY, note_findings, note_memory
 from hpsearch.lifecycle import State, move
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
 from hpsearch.rungs import Judgement, Verdict
@@ -152,6 +152,9 @@ class Study:
                 return []
             case ev.SlotDown():
                 return self._slot_down(event, now)
+            case ev.Learned():
+                note_memory(self.history, event)
+                return []
             case ev.Finished() | ev.Stopped() | ev.Failed() | ev.Lost():
                 self._free((event.trial, event.attempt))
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
@@ -342,8 +345,9 @@ class Study:
         slot.holds = (trial.number, attempt.number)
         self.live[trial.number] = Live(attempt, slot, until, attempt.start_resource, heard=now)
         limit = self.spec.budget.per_trial.time_limit_s
+        known = self.history.study.system_attrs.get(MEMORY, {})
         return ev.Launch(
-            trial.number, attempt.number, slot.name, trial.params, trial.seed, until, trial.checkpoint, limit
+            trial.number, attempt.number, slot.name, trial.params, trial.seed, until, trial.checkpoint, limit, known
         )
 
     # ------------------------------------------------------------------------------------------------- helpers

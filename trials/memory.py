@@ -3,14 +3,14 @@
 An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes memory, not results, so
 it can follow the device: `auto` rehearses the longest batch, whole, then in halves, until it fits; and whenever a step
 runs out of memory, whatever the size was chosen by, the same step is done again in halves. What was learnt holds for
-all runs of the process with the same model, lengths, arithmetic and device.
+all runs of the process with the same model, lengths, arithmetic and device; `facts` and `learn` carry it elsewhere.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 T = TypeVar("T")
-Key = tuple[str | int, ...]
+Facts = Mapping[str, Sequence[int | None]]
+"""By the kind of run: the largest micro-batch that fits for sure, and the smallest that does not (None: not seen)."""
 
 
 @dataclass
@@ -51,8 +52,34 @@ class Known:
         return self.fails is None or size < self.fails
 
 
-_known: dict[Key, Known] = {}
+_known: dict[str, Known] = {}
 """What this process knows, by the kind of run."""
+
+
+def facts() -> dict[str, tuple[int, int | None]]:
+    """What this process has learnt so far."""
+    return {kind: (known.fits, known.fails) for kind, known in _known.items() if known.fits or known.fails}
+
+
+def learn(told: Facts) -> None:
+    """Take over what others have learnt; where they disagree, what does not fit counts."""
+    for kind, (fits, fails) in told.items():
+        known = _known.setdefault(kind, Known())
+        known.fitted(fits or 0)
+        smallest = min((size for size in (fails, known.fails) if size is not None), default=None)
+        if smallest is not None:
+            known.failed(smallest)
+
+
+def merged(known: Facts, told: Facts) -> dict[str, list[int | None]]:
+    """Two sets of facts as one, as plain data."""
+    result = {kind: list(fact) for kind, fact in known.items()}
+    for kind, (fits, fails) in told.items():
+        old_fits, old_fails = result.get(kind, (0, None))
+        smallest = min((size for size in (fails, old_fails) if size is not None), default=None)
+        most = max(fits or 0, old_fits or 0)
+        result[kind] = [most if smallest is None else min(most, smallest - 1), smallest]
+    return result
 
 
 class MicroBatch:
@@ -61,13 +88,13 @@ class MicroBatch:
     Args:
         asked: Samples, None for the whole batch, or `AUTO`.
         batch: Samples in one optimizer step.
-        key: What the memory of a sample depends on: runs of one key learn from each other.
+        kind: What the memory of a sample depends on: runs of one kind learn from each other.
         retries: Whether to try again in halves. Not where several processes train together: the others would wait
             for gradients that do not come.
     """
 
-    def __init__(self, asked: int | str | None, batch: int, key: Key, retries: bool = True) -> None:
-        self._known = _known.setdefault(key, Known())
+    def __init__(self, asked: int | str | None, batch: int, kind: str, retries: bool = True) -> None:
+        self._known = _known.setdefault(kind, Known())
         self._retries = retries
         self._sought = asked == AUTO
         self.size = batch if asked is None or isinstance(asked, str) else min(asked, batch)
@@ -125,7 +152,7 @@ def micro_batch_of(
     from trials import order
 
     parameters = list(workload.model.parameters())
-    key: Key = (
+    kind = (
         type(workload.model).__name__,
         sum(p.numel() for p in parameters),
         sum(p.numel() for p in parameters if p.requires_grad),
@@ -136,7 +163,7 @@ def micro_batch_of(
         settings.gradient_checkpointing,
     )
     batch = order.most_samples(workload.lengths, settings)
-    return MicroBatch(settings.micro_batch, batch, key, retries=processes == 1)
+    return MicroBatch(settings.micro_batch, batch, "/".join(map(str, kind)), retries=processes == 1)
 
 
 def _half(size: int) -> int:

@@ -8,9 +8,11 @@ libraries, the task, its prepared data, and the pretrained weights that the task
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hpsearch import events as ev
-from trials import places, tasks
+from trials import memory, places, tasks
 from trials.checkpoint import Checkpoints
 from trials.contract import Budget, Report, Setup, Task
 from trials.memory import allocated_bytes, release_memory
@@ -164,6 +166,9 @@ class Worker:
             order, data, control = self._orders.get()
             try:
                 self._attempt(order, data, control)
+            except BaseException:  # noqa: BLE001 - it ends the process
+                traceback.print_exc()
+                os._exit(1)  # a worker whose thread has died would take orders and never answer: be replaced instead
             finally:
                 self._controls.pop((order.trial, order.attempt), None)
 
@@ -178,6 +183,7 @@ class Worker:
             if self._task is None:
                 self._warm_up()
             assert self._task is not None
+            memory.learn(order.known)
             runner = Runner(self._task, self._prepared(order, data), self._setup(order))
             ending = self._drive(runner, order, control)
         except BaseException as error:  # noqa: BLE001 - whatever a training job raises is that trial's failure
@@ -192,7 +198,13 @@ class Worker:
             del runner
             if self._device != "cpu" or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
                 release_memory()
-            self._emit(ending, *self._unfit(before), urgent=True)
+            self._emit(ending, *self._learned(order.known), *self._unfit(before), urgent=True)
+
+    def _learned(self, known: memory.Facts) -> list[ev.Learned]:
+        """What this process has learnt about memory beyond what it was told."""
+        facts = memory.facts()
+        news = {kind: fact for kind, fact in facts.items() if list(fact) != list(known.get(kind, ()))}
+        return [ev.Learned(news)] if news else []
 
     def _unfit(self, before: int | None) -> list[Unfit]:
         """Word that GPU memory of the attempt that ended stays allocated: the next one would have less."""

@@ -42,9 +42,7 @@ def load(
 
     try:
         config = AutoConfig.from_pretrained(model, trust_remote_code=False)
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            model, trust_remote_code=False, **options
-        )
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(model, trust_remote_code=False, **options)
     except (OSError, ValueError) as error:
         raise TaskError([not_loadable(model, error)]) from error
     positions = getattr(config, "max_position_embeddings", None) or max_length

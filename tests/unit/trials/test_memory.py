@@ -170,3 +170,20 @@ def test_a_resumed_run_goes_on_with_its_micro_batch_and_bit_for_bit(tmp_path):
     rest = reports_of(second)
     assert sizes(rest) == [8.0] * 5
     assert losses(reports + rest) == losses(whole)
+
+
+def test_what_one_process_learnt_another_one_starts_with(monkeypatch):
+    memory.learn({"bert/1000/cpu": (0, 16)})
+    started = memory.MicroBatch(memory.AUTO, 32, "bert/1000/cpu")
+    assert started.size == 8
+    assert memory.facts() == {"bert/1000/cpu": (0, 16)}
+    memory.learn({"bert/1000/cpu": [8, None]})
+    assert not memory.MicroBatch(memory.AUTO, 32, "bert/1000/cpu").wanted
+
+
+def test_facts_that_disagree_leave_what_fits_below_what_does_not():
+    assert memory.merged({"k": [16, None]}, {"k": (0, 8)}) == {"k": [7, 8]}
+    assert memory.merged({"k": [4, 8]}, {"k": (2, 32), "other": (1, None)}) == {"k": [4, 8], "other": [1, None]}
+    memory.learn({"k": (16, None)})
+    memory.learn({"k": (0, 8)})
+    assert memory.facts() == {"k": (7, 8)}
