@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         study = _read(options.file)
         task = tasks.load(study["task"], options.file.parent)
+        _refuse_to_share(study["task"]["kind"])
         setup = _setup(study, options)
         data = task.prepare(setup.params)
     except TaskError as mistake:
@@ -47,6 +49,17 @@ def main(arguments: list[str] | None = None) -> int:
 
     with distributed.joined(setup.device) as group:
         return _train(task, data, setup, options.file, group)
+
+
+def _refuse_to_share(kind: str) -> None:
+    """Training code of one's own knows nothing of other processes: each would train the whole into the same folder.
+
+    Raises:
+        TaskError: It was started as one of several.
+    """
+    if kind not in tasks.BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        what = "is training code of one's own, which is not shared out among processes; start it without torchrun"
+        raise TaskError([Problem("task.kind", what)])
 
 
 def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:

@@ -140,3 +140,13 @@ def test_importing_the_package_and_describing_a_task_is_cheap():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_training_code_of_ones_own_is_not_started_as_one_of_several(tmp_path, monkeypatch, capsys):
+    (tmp_path / "own_code_alone.py").write_text("def train(params, trial):\n    trial.report(1, {'loss': 1.0})\n")
+    study = {"task": {"kind": "own_code_alone:train"}, "budget": {"per_trial": {"epochs": 1}}}
+    (tmp_path / "alone.yaml").write_text(yaml.safe_dump(study))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main([str(tmp_path / "alone.yaml"), "--out", str(tmp_path / "out")]) == 2
+    assert "start it without torchrun" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
