@@ -10,7 +10,8 @@ import torch
 from trials import tasks
 from trials.budgets import budget_from
 from trials.contract import Setup
-from trials.runner import Runner, failure_of, release_memory
+from trials.memory import release_memory
+from trials.runner import Runner, failure_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
