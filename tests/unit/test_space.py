@@ -155,7 +155,8 @@ def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
 
 
 def test_a_space_without_defaults_has_none() -> None:
-    assert spaces.defaults(SPACE, TABLE) is None
+    others = {name: setting for name, setting in TABLE.items() if name not in SPACE}
+    assert spaces.defaults(SPACE, others) is None
     assert spaces.defaults(SPACE, None) is None
 
 
