@@ -18,6 +18,7 @@ import torch
 from trials import diagnose, distributed, memory, meters
 from trials.batching import Ints, micro_batches
 from trials.checkpoint import Checkpoints, opened
+from trials.compiling import CompilableLoss
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.gpu import Gpu
 from trials.order import Order
@@ -55,6 +56,7 @@ class TrainingRun:
         self._updates = Updates(workload.model, settings, self._precision, self._device)
         self._group = distributed.current()
         self._replica = self._group.replicate(workload)
+        self._loss = CompilableLoss(settings.compile, self._replica.loss_sum, self._device, self._group.size)
         self._progress = Progress(settings.monitor_mode, settings.patience, settings.min_delta)
         self._trace = Trace()
         self._gpu = Gpu(self._device, workload.model, self._precision.name)
@@ -104,14 +106,20 @@ class TrainingRun:
         if self.step % CHECK_EVERY == 0:
             self._look()
         self.seconds = self._group.agree(self.seconds + self._clock() - began)
+        if self.step % CHECK_EVERY == 0:
+            self._loss.consider(self.step, self.seconds, self.resource / self._setup.budget.total)
 
     def _optimize(self, rows: Ints, weight: float, rate: float) -> tuple[torch.Tensor, torch.Tensor]:
         """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
         gradient's norm, left on the device."""
-        loss, tokens, cells = self._micro_batch.fitting(len(rows), lambda size: self._accumulate(rows, weight, size))
+        loss, tokens, cells = self._micro_batch.fitting(len(rows), lambda size: self._gradients(rows, weight, size))
         self._meter.count(*self._group.added(tokens, cells))
         norm = self._updates.apply(rate, len(rows))
         return self._group.total(loss), norm
+
+    def _gradients(self, rows: Ints, weight: float, size: int) -> tuple[torch.Tensor, int, int]:
+        """`_accumulate`, done again without the compiler where that fails."""
+        return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> tuple[torch.Tensor, int, int]:
         """The gradients of the samples `rows`, in micro-batches of `size`; their mean loss, tokens and cells. May be
@@ -126,7 +134,7 @@ class TrainingRun:
                 batch = self._workload.batch(part)
             with self._replica.synchronised(part is parts[-1]), self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
-                share = self._replica.loss_sum(batch) / weight
+                share = self._loss.sum(batch) / weight
             self._updates.backward(share)
             loss += share.detach()
             tokens, cells = tokens + batch.tokens, cells + batch.cells
@@ -139,7 +147,7 @@ class TrainingRun:
         rows = self._order.longest()
         weight = self._workload.weight(rows)
         with memory.unchanged_buffers(self._workload.model):
-            self._micro_batch.rehearse(lambda size: self._accumulate(rows, weight, size))
+            self._micro_batch.rehearse(lambda size: self._gradients(rows, weight, size))
 
     def _look(self) -> None:
         """Wait for the device, and read what it has to say: losses and gradients, memory, utilisation."""
@@ -220,6 +228,7 @@ class TrainingRun:
             )
         metrics["skipped_steps"] = float(self._updates.skipped_steps)
         metrics["micro_batch"] = float(self._micro_batch.size)
+        metrics |= self._loss.read()
         metrics["peak_memory_bytes"] = float(meters.peak_memory_bytes(self._device))
         self._measured = self.step, metrics
         return metrics
@@ -262,6 +271,7 @@ class TrainingRun:
             "seconds": self.seconds,
             "reported": self._reported,
             "micro_batch": self._micro_batch.size,
+            "loss": self._loss.state_dict(),
             "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
             "meter": self._meter.state_dict(),
@@ -276,6 +286,7 @@ class TrainingRun:
         self.step, self.samples, self.seconds = state["step"], state["samples"], state["seconds"]
         self._reported = state["reported"]
         self._micro_batch.take(state["micro_batch"])
+        self._loss.load_state_dict(state["loss"])
         self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])
         self._meter.load_state_dict(state["meter"])
@@ -290,6 +301,7 @@ class TrainingRun:
 
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`.
         """
+        self._loss.do_without()  # a first step that compiles says nothing of the others
         rows = self._order.longest()
         self._fit_micro_batch()
         began = self._clock()
@@ -313,4 +325,5 @@ class TrainingRun:
         """End the save in flight; release the model, the gradients and the optimizer's state."""
         self._saver.close()
         self._updates.close()
+        self._loss.close()
         return True

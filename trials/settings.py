@@ -21,6 +21,7 @@ SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
 """The batch size that `learning_rate` is meant for where `scale_learning_rate` scales it."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
+COMPILE = ("never", "auto", "always")
 
 
 def _setting(kind: type, default: Any, about: str, **limits: Any) -> Any:
@@ -131,6 +132,12 @@ class Settings:
         "auto",
         "Arithmetic of the forward pass; auto is bf16 or fp16 on a GPU, fp32 elsewhere.",
         choices=PRECISIONS,
+    )
+    compile: str = _setting(
+        str,
+        "never",
+        "Train the model through torch.compile; auto does where what is left of the budget pays for it.",
+        choices=COMPILE,
     )
     patience: int | None = _setting(
         int, None, "Stop after this many reports without improvement; null never stops early.", low=1, nullable=True
