@@ -6,13 +6,14 @@ The connection is in autocommit mode; transactions are begun and ended here in p
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import URL, Connection, create_engine
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
 from hpsearch.errors import StoreUnreachable
@@ -134,3 +135,20 @@ def _connect(url: URL) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def write_ahead(connection: Connection) -> None:
+    """Have an SQLite file written ahead, so that readers and the one writer do not block each other; the file keeps it.
+
+    SQLite waits for a lock everywhere but here, where others may be doing the same to a new file: so we wait.
+    """
+    give_up = time.monotonic() + WAIT_S
+    while True:
+        try:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        except OperationalError as error:
+            if "locked" not in str(error.orig) or time.monotonic() > give_up:
+                raise
+        else:
+            return
+        time.sleep(0.01)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.errors import StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.records import Changes, History, StudyRecord
 from hpsearch.store import contents, leases, rows, version
-from hpsearch.store.database import Database
+from hpsearch.store.database import Database, write_ahead
 from hpsearch.store.leases import Lease
 from hpsearch.store.schema import studies
 from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
@@ -71,8 +71,8 @@ class Store:
                 raise self._missing()
             if found is not None:
                 version.check_version(found, url)
-            if is_file:  # so that readers and the one writer do not block each other; the file keeps it
-                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            if is_file:
+                write_ahead(connection)
         if found is None:
             with self._database.transaction("write") as connection:
                 version.migrate(connection, url)
