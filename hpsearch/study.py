@@ -350,7 +350,7 @@ class Study:
             trial.number, attempt.number, slot.name, trial.params, trial.seed, until, trial.checkpoint, limit, known
         )
 
-    # ------------------------------------------------------------------------------------------------- helpers
+    # --------------------------------------------------------------------------------------- what events share
 
     def _need(self, stretch: float, slot: Slot) -> float:
         return self.books.need(stretch, slot.gpus, len(self.slots))

@@ -135,8 +135,11 @@ def test_a_name_that_is_taken_is_mentioned(study: Path, tmp_path: Path, capsys: 
     assert "study films is already in the database" in capsys.readouterr().err
 
 
-def test_an_empty_database_is_good(study: Path, new_postgresql_url: Callable[[], str]) -> None:
-    check(study, new_postgresql_url(), None)
+def test_an_empty_database_is_good_and_stays_empty(study: Path, new_postgresql_url: Callable[[], str]) -> None:
+    url = new_postgresql_url()
+    check(study, url, None)
+    with pytest.raises(StoreUnreachable, match="there is no study database"):
+        Store.open(url, create=False)
 
 
 def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> None:

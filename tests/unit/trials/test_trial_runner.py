@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 
@@ -77,4 +79,12 @@ def test_more_memory_than_there_is_is_told_as_that():
 
 
 def test_memory_is_released_without_a_gpu_too():
+    class Ring:
+        pass
+
+    ring = Ring()
+    ring.itself = ring
+    gone = weakref.ref(ring)
+    del ring
     release_memory()
+    assert gone() is None
