@@ -26,7 +26,7 @@ from hpsearch.spec import Method, StudySpec
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
 
-DESIGNS = {"qmc", "QMCSampler", "grid", "GridSampler"}
+DESIGNS = {"qmc", "QMCSampler"}
 """Samplers that lay out one design for the whole study: all trials must share its seed."""
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", "hyperband", "HyperbandPruner"}

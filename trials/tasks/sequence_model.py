@@ -18,7 +18,7 @@ from torch import nn
 
 from trials import lora
 from trials.batching import Ints
-from trials.contract import Setup, TaskError
+from trials.contract import Setup
 from trials.precision import Precision
 from trials.settings import Settings
 from trials.tasks import evaluation, text_model
@@ -26,7 +26,6 @@ from trials.tasks.evaluation import to_device
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_model import Template
-from trials.tasks.text_tokenizer import not_loadable
 from trials.workload import Batch
 
 FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
@@ -63,20 +62,7 @@ def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Tem
     names: Mapping[str, Any] = {
         "id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)},
     } if labels else {}  # fmt: skip
-    transformers.utils.logging.disable_progress_bar()
-    transformers.logging.set_verbosity_error()  # it warns of a new classifier, which is what is asked for
-    try:
-        loaded, info = auto.from_pretrained(
-            model, trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
-            dtype=torch.float32, **names,
-        )  # fmt: skip
-    except (OSError, ValueError) as error:
-        raise TaskError([not_loadable(model, error)]) from error
-    if loaded.config.pad_token_id is None:
-        loaded.config.pad_token_id = padding
-    loaded.config.architectures = [type(loaded).__name__]
-    new = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
-    return Template(loaded, frozenset(key.rpartition(".")[0] for key in new))
+    return text_model.pretrained(auto, model, names, padding)
 
 
 class SequenceWorkload:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,10 +75,25 @@ def template(model: str | Scratch, labels: tuple[str, ...], vocabulary: int, pad
         )
         built = transformers.BertForSequenceClassification(config)
         return Template(built, frozenset(name for name, _ in built.named_modules()))
+    return pretrained(transformers.AutoModelForSequenceClassification, model, names, padding)
+
+
+def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int) -> Template:
+    """A model with pretrained weights, and which of its parts have none.
+
+    Args:
+        auto: One of transformers' Auto classes.
+        model: A hub id or a local folder.
+        names: The labels, as the model's configuration takes them.
+        padding: The token that fills a batch, for a model that names none.
+
+    Raises:
+        TaskError: It cannot be loaded.
+    """
     transformers.utils.logging.disable_progress_bar()
-    transformers.logging.set_verbosity_error()  # it warns of the new classifier, which is what is asked for
+    transformers.logging.set_verbosity_error()  # it warns of a new classifier, which is what is asked for
     try:
-        loaded, info = transformers.AutoModelForSequenceClassification.from_pretrained(
+        loaded, info = auto.from_pretrained(
             model, trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
             dtype=torch.float32, **names,
         )  # fmt: skip
