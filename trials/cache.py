@@ -13,6 +13,7 @@ that is damaged is made anew. Nothing here is worth keeping: any of it may be de
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -136,13 +137,19 @@ def _put(temporary: Path, place: Path) -> None:
             read(place)
             return
         except (DamagedError, OSError):
-            place.rename(temporary / "damaged")  # goes with the temporary folder's remains
-            shutil.rmtree(temporary / "damaged", ignore_errors=True)
+            _remove(place, temporary.with_name(f"{temporary.name}-damaged"))
     try:
         temporary.rename(place)
     except OSError:
         if not place.is_dir():  # another process was faster, and its entry is as good
             raise
+
+
+def _remove(place: Path, aside: Path) -> None:
+    """Take a damaged entry away, at once; another process may have been faster."""
+    with contextlib.suppress(FileNotFoundError):
+        place.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def digest_of(*parts: object) -> str:

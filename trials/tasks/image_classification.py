@@ -106,11 +106,20 @@ class ImageClassification(TrainedTask):
         return image_data.problems_with(self.spec)
 
     def prepare(self, params: Mapping[str, Any]) -> ImageData:
-        """Read and split the images."""
-        from trials.tasks import image_data
+        """Read, scale and split the images, or find them in the cache."""
+        from trials.tasks import image_data, prepared
 
         ImageSettings.parse(params)
-        return image_data.prepare(self.spec)
+        spec = self.spec
+        recipe = prepared.Recipe(
+            kind=self.DESCRIPTION.kind,
+            sources=(spec.train, spec.validation),
+            facts=(spec.split_seed, spec.size),
+            model=None,
+            types=(image_data.ImageData,),
+            build=lambda: image_data.prepare(spec),
+        )
+        return prepared.prepare(recipe)
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
         """The network with its images."""

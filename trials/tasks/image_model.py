@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from trials import metrics
+from trials import distributed, metrics
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
@@ -77,7 +77,7 @@ class ImageWorkload:
         """Loss (without smoothing), accuracy, macro F1 and Matthews correlation of the validation images."""
         parts = evaluation.cut(self._eval_order, self._settings.eval_batch_size)
         with evaluation.evaluating(self.model):
-            results = [self._evaluate_batch(part, precision) for part in parts]
+            results = distributed.current().spread(parts, lambda part: self._evaluate_batch(part, precision))
         predicted = torch.cat([prediction for _, prediction in results]).cpu().numpy()
         loss = evaluation.total([loss for loss, _ in results]) / len(self._eval_order)
         found = metrics.classification(self._data.validation_labels, predicted, len(self._data.labels))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-import torch
 import transformers
 
-from trials.batching import Ints
 from trials.contract import Setup
 from trials.settings import Settings
 from trials.tasks.sequence_data import SequenceData
@@ -25,7 +24,7 @@ class LanguageWorkload(SequenceWorkload):
     def __init__(self, model: str | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
         super().__init__(template(model, data, transformers.AutoModelForCausalLM, _scratch), data, settings, setup)
 
-    def measure(self, loss: float, order: Ints, predicted: list[torch.Tensor]) -> dict[str, float]:
+    def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
         """The perplexity of a token: e to the power of its mean loss."""
         return {"perplexity": math.exp(min(loss, LARGEST_EXPONENT))}
 

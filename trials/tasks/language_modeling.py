@@ -43,7 +43,8 @@ class LanguageModeling(SequenceTask):
         from trials.tasks import language_data
 
         settings = Settings.parse(params)
-        return language_data.prepare(self.spec, self.model_for(settings), settings.max_length)
+        spec, model = self.spec, self.model_for(settings)
+        return self.kept(settings, lambda: language_data.prepare(spec, model, settings.max_length))
 
     def workload(self, data: SequenceData, settings: Settings, setup: Setup) -> Workload:
         """The language model with its blocks."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 import transformers
 from torch import nn
 
-from trials import lora
+from trials import distributed, lora
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
@@ -68,7 +68,8 @@ def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Tem
 class SequenceWorkload:
     """A model of tokens with its data on a device (a `workload.Workload`).
 
-    A task overrides `logits`, where its model reads more than tokens and a mask, and `measure`.
+    A task overrides `logits`, where its model reads more than tokens and a mask; and `keep`, `count` and `measure`,
+    where it has metrics of its own.
     """
 
     def __init__(self, source: Template, data: SequenceData, settings: Settings, setup: Setup) -> None:
@@ -108,26 +109,35 @@ class SequenceWorkload:
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
         """The loss of a validation target (without smoothing), and what `measure` adds."""
-        order = self._eval_order
-        parts = evaluation.cut(order, self._eval_batch_size)
+        group = distributed.current()
+        parts = group.own(evaluation.cut(self._eval_order, self._eval_batch_size))
         with evaluation.evaluating(self._model):
             results = [self._evaluate_batch(part, precision) for part in parts]
-        loss = evaluation.total([loss for loss, _ in results]) / max(int(self._data.validation.weights.sum()), 1)
-        predicted = [row for _, rows in results for row in rows]
-        return {"loss": loss, **self.measure(loss, order, predicted)}
+        losses = [loss for share in group.gather([loss.cpu() for loss, _ in results]) for loss in share]
+        counts = group.added(*self.count(parts, [kept.cpu() for _, kept in results]))
+        loss = evaluation.total(losses) / max(int(self._data.validation.weights.sum()), 1)
+        return {"loss": loss, **self.measure(loss, counts)}
 
-    def measure(self, loss: float, order: Ints, predicted: list[torch.Tensor]) -> dict[str, float]:
+    def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
         """The metrics beside the loss.
 
         Args:
             loss: The mean loss of a validation target.
-            order: The validation samples in the order of their predictions.
-            predicted: What `keep` kept of each.
+            counts: The sums of what `count` has counted on every process.
         """
         return {}
 
+    def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
+        """What `measure` needs to know of validation samples, in numbers that add up; as many for no samples.
+
+        Args:
+            parts: Validation samples, in batches.
+            kept: What `keep` kept of each batch, on the CPU.
+        """
+        return ()
+
     def keep(self, logits: torch.Tensor) -> torch.Tensor:
-        """What `measure` needs of the scores of a batch, shape (samples, ...); nothing by default."""
+        """What `count` needs of the scores of a batch, shape (samples, ...); nothing by default."""
         return logits[:, :0, 0]
 
     def evaluate_longest(self, precision: Precision) -> None:

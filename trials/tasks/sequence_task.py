@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trials.settings import Settings
 from trials.tasks import splitting
 from trials.tasks.description import Field, TaskDescription
 from trials.tasks.text_classification import Scratch, parse_model
 from trials.tasks.trained import TrainedTask
+
+if TYPE_CHECKING:
+    from trials.tasks.sequence_data import SequenceData
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,30 @@ class SequenceTask(TrainedTask):
             model=parse_model(task["model"], base),
             split_seed=task.get("split_seed", 0),
         )
+
+    def kept(self, settings: Settings, build: Callable[[], SequenceData], *facts: object) -> SequenceData:
+        """The task's data from the cache, or built and kept.
+
+        Args:
+            settings: What the data is prepared for.
+            build: Prepares it.
+            facts: What decides on the data beside the files, the split, the columns and the settings.
+        """
+        from trials.batching import Sequences
+        from trials.tasks import prepared
+        from trials.tasks.sequence_data import SequenceData, Split
+
+        spec = self.spec
+        decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
+        recipe = prepared.Recipe(
+            kind=self.DESCRIPTION.kind,
+            sources=(spec.train, spec.validation),
+            facts=(spec.split_seed, dict(spec.columns), decisive, *facts),
+            model=self.model_for(settings),
+            types=(SequenceData, Split, Sequences),
+            build=build,
+        )
+        return prepared.prepare(recipe)
 
     def model_for(self, settings: Settings) -> str | Scratch:
         """The model to train: the one that a setting names, or the task's own."""

@@ -129,11 +129,20 @@ class Tabular(TrainedTask):
         return tabular_data.problems_with(self.spec)
 
     def prepare(self, params: Mapping[str, Any]) -> TabularData:
-        """Read, split and encode the table."""
-        from trials.tasks import tabular_data
+        """Read, split and encode the table, or find it in the cache."""
+        from trials.tasks import prepared, tabular_data
 
         TabularSettings.parse(params)
-        return tabular_data.prepare(self.spec)
+        spec = self.spec
+        recipe = prepared.Recipe(
+            kind=self.DESCRIPTION.kind,
+            sources=(spec.train, spec.validation),
+            facts=(spec.split_seed, spec.target, spec.objective, spec.numeric, spec.categorical),
+            model=None,
+            types=(tabular_data.TabularData, tabular_data.Rows, tabular_data.Encoding),
+            build=lambda: tabular_data.prepare(spec),
+        )
+        return prepared.prepare(recipe)
 
     def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
         """The perceptron with the table's rows."""

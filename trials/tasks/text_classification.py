@@ -18,6 +18,7 @@ from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from trials.tasks.prepared import Recipe
     from trials.tasks.text_data import TextData
     from trials.tasks.text_final import TextFinal
     from trials.workload import Workload
@@ -152,10 +153,25 @@ class TextClassification(TrainedTask):
         Raises:
             TaskError: With every problem of the data or the model.
         """
-        from trials.tasks import text_cache
+        from trials.tasks import prepared
 
-        settings = Settings.parse(params)
-        return text_cache.prepare(self.spec, self.spec.with_model(settings.model, self._base), settings.max_length)
+        return prepared.prepare(self.recipe(Settings.parse(params)))
+
+    def recipe(self, settings: Settings) -> Recipe[TextData]:
+        """How its data is prepared."""
+        from trials.batching import Sequences
+        from trials.tasks import text_data
+        from trials.tasks.prepared import Recipe
+
+        spec, model, max_length = self.spec, self.spec.with_model(settings.model, self._base), settings.max_length
+        return Recipe(
+            kind=self.DESCRIPTION.kind,
+            sources=(spec.train, spec.validation),
+            facts=(spec.split_seed, spec.text, spec.label, max_length),
+            model=model,
+            types=(text_data.TextData, Sequences),
+            build=lambda: text_data.prepare(spec, model, max_length),
+        )
 
     def final(self) -> TextFinal:
         """What its final training takes."""

@@ -46,7 +46,8 @@ class TokenClassification(SequenceTask):
         from trials.tasks import token_data
 
         settings = Settings.parse(params)
-        return token_data.prepare(self.spec, self.model_for(settings), settings.max_length)
+        spec, model = self.spec, self.model_for(settings)
+        return self.kept(settings, lambda: token_data.prepare(spec, model, settings.max_length))
 
     def workload(self, data: SequenceData, settings: Settings, setup: Setup) -> Workload:
         """The tagger with its sentences."""

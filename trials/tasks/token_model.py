@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import transformers
@@ -27,19 +29,25 @@ class TokenWorkload(SequenceWorkload):
         """The most likely tag of each token."""
         return logits.argmax(dim=-1)
 
-    def measure(self, loss: float, order: Ints, predicted: list[torch.Tensor]) -> dict[str, float]:
-        """The share of words with the right tag; precision, recall and F1 of whole entities."""
+    def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
+        """Words, those with the right tag, and the counts of entities."""
         names, targets = self._data.labels, self._data.validation.targets
         truth, found, right, words = [], [], 0, 0
-        for row, tags in zip(order, predicted, strict=True):
+        predicted = (tags for batch in kept for tags in batch.numpy())
+        for row, tags in zip((row for part in parts for row in part), predicted, strict=True):
             wanted = targets.tokens[targets.offsets[row] : targets.offsets[row + 1]]
             scored = wanted != IGNORED
-            guessed = tags.cpu().numpy()[: len(wanted)][scored]
+            guessed = tags[: len(wanted)][scored]
             right += int(np.count_nonzero(guessed == wanted[scored]))
             words += len(guessed)
             truth.append([names[number] for number in wanted[scored]])
             found.append([names[number] for number in guessed])
-        return {"accuracy": right / max(words, 1), **entities.scores(truth, found)}
+        return words, right, *entities.count(truth, found)
+
+    def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
+        """The share of words with the right tag; precision, recall and F1 of whole entities."""
+        words, right, *found = counts
+        return {"accuracy": right / max(words, 1), **entities.Counts(*found).scores()}
 
 
 def _scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import multiprocessing
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from trials import cache
+from trials import cache, tasks
 from trials.cache import Entry
-from trials.tasks import text_cache, text_data
+from trials.tasks import image_data, language_data, prepared, tabular_data, text_data, token_data
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def entry() -> Entry:
 
 
 def same(one: Any, other: Any) -> bool:
-    return pickle.dumps(text_cache.packed(one)) == pickle.dumps(text_cache.packed(other))
+    return pickle.dumps(prepared.packed(one)) == pickle.dumps(prepared.packed(other))
 
 
 def test_texts_are_tokenised_once_and_come_back_the_same(lab: Any, root: Path, builds: list[Any]) -> None:
@@ -51,8 +53,8 @@ def test_texts_are_tokenised_once_and_come_back_the_same(lab: Any, root: Path, b
 
 def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) -> None:
     def name(max_length: int = 128, **changes: Any) -> str | None:
-        spec = lab.task(**changes).spec
-        return text_cache.fingerprint(spec, spec.model, max_length)
+        task = lab.task(**changes)
+        return prepared.fingerprint(task.recipe(task.SETTINGS.parse({"max_length": max_length})))
 
     names = [name(), name(64), name(split_seed=1), name(validation=0.5), name(model={"scratch": {"vocabulary": 90}})]
     with (lab.folder / "train.csv").open("a") as file:
@@ -63,8 +65,52 @@ def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) ->
 
 
 def test_a_file_that_is_not_there_has_no_fingerprint(lab: Any) -> None:
-    spec = lab.task(train="other.csv").spec
-    assert text_cache.fingerprint(spec, spec.model, 128) is None
+    task = lab.task(train="other.csv")
+    assert prepared.fingerprint(task.recipe(task.SETTINGS())) is None
+
+
+SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
+OTHERS = {
+    "language_modeling": (language_data, {"train": "train.csv", "model": SCRATCH}),
+    "token_classification": (token_data, {"train": "train.conll", "model": SCRATCH}),
+    "tabular": (tabular_data, {"train": "train.csv", "target": "topic", "categorical": ["words"], "numeric": ["size"]}),
+    "image_classification": (image_data, {"train": "train.npz"}),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_task_prepares_its_data_once(kind: str, lab: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(f"one two {n}", f"{n % 4}", n % 5, ("a", "b")[n % 2]) for n in range(40)]
+    with (lab.folder / "train.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "words", "size", "topic"), *rows])
+    (lab.folder / "train.conll").write_text("".join(f"word{n}\tB-X\nout\tO\n\n" for n in range(40)))
+    np.savez(lab.folder / "train.npz", images=np.arange(640, dtype=np.uint8).reshape(40, 4, 4), labels=["a", "b"] * 20)
+    module, part = OTHERS[kind]
+    task = tasks.load({"kind": kind, "validation": 0.25, **part}, lab.folder)
+    first = task.prepare({})
+
+    def never(*_: Any) -> None:
+        raise AssertionError("prepared again")
+
+    monkeypatch.setattr(module, "prepare", never)
+    second = task.prepare({})
+    assert type(second) is type(first)
+    assert same(first, second)
+    with pytest.raises(AssertionError):
+        tasks.load({"kind": kind, "validation": 0.5, **part}, lab.folder).prepare({})
+
+
+def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "a.png").write_bytes(b"one")
+
+    def name() -> str | None:
+        return prepared.fingerprint(prepared.Recipe("image", (tmp_path, 0.5), (), None, (), dict))
+
+    before = name()
+    assert before == name()
+    (tmp_path / "cat" / "a.png").write_bytes(b"two")
+    assert before != name()
 
 
 @pytest.mark.parametrize("file", ["train.tokens.npy", "tokenizer.json", "manifest.json"])
@@ -95,6 +141,24 @@ def test_several_who_prepare_the_same_at_once_all_get_it(tmp_path: Path) -> None
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: cache.kept("name", entry, tmp_path), range(24)))
     assert all(one.arrays["numbers"].tolist() == [0, 1, 2, 3, 4] and one.facts == {"count": 5} for one in found)
+    assert [path.name for path in tmp_path.iterdir()] == ["name"]
+
+
+def slow_entry() -> Entry:
+    return Entry({f"numbers{n}": np.arange(5) for n in range(20)}, {"notes.txt": b"x"}, {"count": 5})
+
+
+def take(root: str) -> int:
+    found = cache.kept("name", slow_entry, Path(root))
+    return int(sum(array.sum() for array in found.arrays.values()))
+
+
+def test_several_processes_that_make_the_same_entry_at_once_all_get_it(tmp_path: Path) -> None:
+    (tmp_path / "name").mkdir()
+    (tmp_path / "name" / cache.MANIFEST).write_text("damaged, so that all of them want to put another in its place")
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(take, [str(tmp_path)] * 16))
+    assert found == [200] * 16
     assert [path.name for path in tmp_path.iterdir()] == ["name"]
 
 
