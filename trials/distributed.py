@@ -84,19 +84,24 @@ class Group:
 
     def added(self, *numbers: int) -> list[int]:
         """The sum of each number over all ranks."""
-        if self.size == 1:
+        if self.size == 1 or not numbers:
             return list(numbers)
         return [int(number) for number in self.total(torch.tensor(numbers)).tolist()]
+
+    def own(self, parts: Sequence[T]) -> Sequence[T]:
+        """This rank's part of what is to be measured; none where the ranks are more."""
+        return parts[self.rank :: self.size]
 
     def spread(
         self, parts: Sequence[Ints], measure: Callable[[Ints], tuple[torch.Tensor, ...]]
     ) -> list[tuple[torch.Tensor, ...]]:
         """What `measure` finds in every part, in their order: each part is measured on one rank, and all ranks get
         the results, on the CPU."""
+        found = [measure(part) for part in self.own(parts)]
         if self.size == 1:
-            return [measure(part) for part in parts]
-        mine = [tuple(found.cpu() for found in measure(part)) for part in parts[self.rank :: self.size]]
-        shares = self.gather(mine)
+            return found
+        # Only here, when all is measured, is the device waited for.
+        shares = self.gather([tuple(tensor.cpu() for tensor in tensors) for tensors in found])
         return [shares[number % self.size][number // self.size] for number in range(len(parts))]
 
     def gather(self, value: T) -> list[T]:

@@ -9,6 +9,7 @@ neighbours are one entity.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 Entity = tuple[str, int, int]
 """Type, first place, and the place after the last."""
@@ -40,14 +41,32 @@ def _parts(tag: str) -> tuple[str, str]:
     return (prefix, kind) if dash and prefix in ("B", "I", "E", "S") else ("I", tag)
 
 
-def scores(truth: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> dict[str, float]:
-    """Precision, recall and F1 of entities over all sequences together; an entity counts if type and both ends agree.
+class Counts(NamedTuple):
+    """Entities counted over some sequences; those of all sequences are the sums of those of their parts."""
+
+    correct: int
+    """Predicted with their type and both ends right."""
+    existing: int
+    """In the truth."""
+    proposed: int
+    """Predicted."""
+
+    def scores(self) -> dict[str, float]:
+        """`precision`, `recall` and `f1`; 0 where there is nothing to divide by."""
+        correct, existing, proposed = self
+        return {
+            "precision": correct / proposed if proposed else 0.0,
+            "recall": correct / existing if existing else 0.0,
+            "f1": 2 * correct / (existing + proposed) if existing + proposed else 0.0,
+        }
+
+
+def count(truth: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> Counts:
+    """Count entities over all sequences together; one is correct if type and both ends agree.
 
     Args:
         truth: The tags of each sequence.
         predicted: The tags predicted, in the same shape.
-
-    Returns: `precision`, `recall` and `f1`; 0 where there is nothing to divide by.
     """
     correct = existing = proposed = 0
     for one, other in zip(truth, predicted, strict=True):
@@ -55,8 +74,4 @@ def scores(truth: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -
         correct += len(real & guessed)
         existing += len(real)
         proposed += len(guessed)
-    return {
-        "precision": correct / proposed if proposed else 0.0,
-        "recall": correct / existing if existing else 0.0,
-        "f1": 2 * correct / (existing + proposed) if existing + proposed else 0.0,
-    }
+    return Counts(correct, existing, proposed)

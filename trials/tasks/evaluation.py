@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from trials.batching import Ints
+from trials.distributed import Group
 
 
 def to_device(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
@@ -38,7 +39,15 @@ def cut(order: Ints, size: int) -> list[Ints]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def total(losses: list[torch.Tensor]) -> float:
-    """The sum of the losses of batches, read from the device at once; not a number where one is not finite."""
-    values = torch.stack(losses).tolist()
+def total(losses: list[torch.Tensor], group: Group | None = None) -> float:
+    """The sum of the losses of batches, read from the device at once; not a number where one is not finite.
+
+    Args:
+        losses: Of this process's batches.
+        group: The processes that have batches of their own; None where all have the same. The sum is rounded once,
+            whoever has which.
+    """
+    values = torch.stack(losses).tolist() if losses else []
+    if group is not None:
+        values = [value for share in group.gather(values) for value in share]
     return math.fsum(values) if all(map(math.isfinite, values)) else math.nan

@@ -25,8 +25,13 @@ class LanguageWorkload(SequenceWorkload):
         super().__init__(template(model, data, transformers.AutoModelForCausalLM, _scratch), data, settings, setup)
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
-        """The perplexity of a token: e to the power of its mean loss."""
-        return {"perplexity": math.exp(min(loss, LARGEST_EXPONENT))}
+        """The perplexity of a token."""
+        return {"perplexity": perplexity(loss)}
+
+
+def perplexity(loss: float) -> float:
+    """e to the power of the mean loss of a token."""
+    return math.exp(min(loss, LARGEST_EXPONENT))
 
 
 def _scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:

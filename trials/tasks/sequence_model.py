@@ -76,13 +76,17 @@ class SequenceWorkload:
         self._device = torch.device(setup.device)
         self._model = text_model.build(source, settings, setup.seed).to(self._device)
         self.model: nn.Module = self._model
-        self.lengths: Ints = data.train.inputs.lengths
+        self.lengths: Ints = self.lengths_of(data.train)
         self._data = data
         self._weights = data.train.weights
         self._smoothing = settings.label_smoothing
         self._eval_batch_size = settings.eval_batch_size
         # Longest first: samples of a batch pad little, and too large a batch fails at once.
-        self._eval_order = np.argsort(-data.validation.inputs.lengths, kind="stable")
+        self._eval_order = np.argsort(-self.lengths_of(data.validation), kind="stable")
+
+    def lengths_of(self, split: Split) -> Ints:
+        """The tokens that the model reads of each sample, shape (n,)."""
+        return split.inputs.lengths
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`."""
@@ -113,9 +117,9 @@ class SequenceWorkload:
         parts = group.own(evaluation.cut(self._eval_order, self._eval_batch_size))
         with evaluation.evaluating(self._model):
             results = [self._evaluate_batch(part, precision) for part in parts]
-        losses = [loss for share in group.gather([loss.cpu() for loss, _ in results]) for loss in share]
+        total = evaluation.total([loss for loss, _ in results], group)
         counts = group.added(*self.count(parts, [kept.cpu() for _, kept in results]))
-        loss = evaluation.total(losses) / max(int(self._data.validation.weights.sum()), 1)
+        loss = total / max(int(self._data.validation.weights.sum()), 1)
         return {"loss": loss, **self.measure(loss, counts)}
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:

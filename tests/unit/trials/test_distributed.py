@@ -22,9 +22,15 @@ NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_ra
 
 def with_two_processes(folder: Path, *more: str) -> list[dict[str, Any]]:
     """Train study.yaml into the folder `two`; the reports that were printed."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    lines = in_processes(folder, 2, "-m", "trials", "study.yaml", "--out", "two", "--device", "cpu", *more)
+    return [json.loads(line) for line in lines]
+
+
+def in_processes(folder: Path, count: int, *program: str) -> list[str]:
+    """Run a program as so many processes of one thread each; the lines that were printed."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)] if count > 1 else []
     done = subprocess.run(
-        [*launcher, "-m", "trials", "study.yaml", "--out", "two", "--device", "cpu", *more],
+        [sys.executable, *launcher, *program],
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -32,7 +38,7 @@ def with_two_processes(folder: Path, *more: str) -> list[dict[str, Any]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout.splitlines()
 
 
 def test_two_processes_train_and_resume_as_one_would_and_only_the_first_prints(lab):
@@ -48,11 +54,56 @@ def test_two_processes_train_and_resume_as_one_would_and_only_the_first_prints(l
     for report, (_, values) in zip(reports, expected, strict=True):
         assert [report["metrics"][name] for name in NAMES] == pytest.approx(values, rel=1e-4, abs=1e-6)
 
+    # By its step: while a save is slow, a report names the checkpoint before, which is gone when the run has ended.
     (lab.folder / "two" / "last").unlink()
-    (lab.folder / "two" / "last").symlink_to(Path(reports[2]["checkpoint"]).name)
+    (lab.folder / "two" / "last").symlink_to(f"step-{reports[2]['step']:08d}")
     (again,) = with_two_processes(lab.folder, "--resume")
     names = [*NAMES, "padding_ratio"]
     assert [again["metrics"][name] for name in names] == [reports[3]["metrics"][name] for name in names]
+
+
+EVALUATE = """
+import json, sys
+from pathlib import Path
+import torch
+from trials import distributed, tasks
+from trials.budgets import budget_from
+from trials.contract import Setup
+from trials.precision import Precision
+
+with distributed.joined("cpu") as group:
+    for part in json.loads(sys.argv[1]):
+        task = tasks.load(part, Path())
+        setup = Setup({"eval_batch_size": 3}, 5, budget_from({"epochs": 1}), Path("out"))
+        data = task.prepare(setup.params)
+        workload = task.workload(data, task.SETTINGS.parse(setup.params), setup)
+        found = group.gather(workload.evaluate(Precision("fp32", torch.device("cpu"))))
+        if group.first:
+            print(json.dumps(found))
+"""
+
+
+def test_two_processes_measure_each_their_share_of_the_validation_data(tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"word{rng.integers(9)} " * rng.integers(1, 6) for _ in range(43)]
+    (tmp_path / "train.txt").write_text("\n\n".join(words))
+    sentences = ("\n".join(f"{word}\t{rng.choice(['O', 'B-X', 'I-X'])}" for word in text.split()) for text in words)
+    (tmp_path / "train.conll").write_text("\n\n".join(sentences))
+    images = rng.integers(0, 256, (43, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "train.npz", images=images, labels=np.arange(43) % 3)
+    model = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 300}}
+    parts = [
+        {"kind": "language_modeling", "train": "train.txt", "validation": 0.5, "model": model},
+        {"kind": "token_classification", "train": "train.conll", "validation": 0.5, "model": model},
+        {"kind": "image_classification", "train": "train.npz", "validation": 0.5},
+    ]
+    (tmp_path / "evaluate.py").write_text(EVALUATE)
+    (alone, together) = (
+        [json.loads(line) for line in in_processes(tmp_path, count, "evaluate.py", json.dumps(parts))]
+        for count in (1, 2)
+    )
+    assert together == [[found, found] for (found,) in alone]
+    assert {"loss", "perplexity", "f1", "accuracy", "mcc"} <= {name for (found,) in alone for name in found}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 16])
