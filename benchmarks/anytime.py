@@ -1,0 +1,148 @@
+"""Search against its peers: what each method would hand out at every moment of the same budget.
+
+    python benchmarks/anytime.py --tasks FILE --data DIR [--workers 8] [--seeds 10] [--methods a,b,...]
+                                 [--family lcbench|taskset|both] [--jobs N] [--json FILE] [--quick]
+
+FILE is JSON such as {"tasks": ["3945", "189906"]}: numbers of LCBench tasks, and names of TaskSet tables where not all
+of them are meant. DIR holds `lcbench` (model.onnx, encoding.json) and `taskset` (tables, *.npz).
+
+The budget is 40 mean full trials over all workers together. The score is the normalised regret of the configuration
+handed out at 5, 10, 25, 50 and 100% of it, 0 the best of 2,000 random configurations in full and 1 their median; what
+is handed out stands in `race.py`, and how tasks are made in `curves.py`. With --json, every race is a line of FILE as
+soon as it is over, and the same command later does only those that are missing: delete the file, or the lines of a
+method, to race again.
+
+Methods are `hpsearch` (a study file that leaves `search` to its defaults) and the peers that --help lists. Other
+settings of ours are written behind it: --methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread for each of the jobs
+
+import yaml  # noqa: E402
+from curves import Task, tasks_in  # noqa: E402
+from peers import PEERS  # noqa: E402
+from race import Race, Result, moments  # noqa: E402
+from scores import report  # noqa: E402
+
+from hpsearch.search import derived_seed  # noqa: E402
+
+OURS = "hpsearch"
+QUICK_METHODS = [OURS, "random"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A race to be run."""
+
+    method: str
+    task: str
+    seed: int
+    workers: int
+
+
+def search_of(method: str) -> dict[str, Any]:
+    """The `search` section of a study file from words such as ``pruner=promotion pruner.first_rung=3``."""
+    search: dict[str, Any] = {}
+    for word in method.split()[1:]:
+        key, _, value = word.partition("=")
+        part, _, argument = key.partition(".")
+        entry = search.setdefault(part, {})
+        entry[argument or "kind"] = yaml.safe_load(value)
+    return search
+
+
+def run(entry: Entry, file: Path, data: Path, family: str) -> Result:
+    """One race, in whatever process."""
+    task = _tasks(file, data, family)[entry.task]
+    seed = derived_seed("anytime", task.name, entry.seed)
+    result = Result(entry.method, task.name, task.family, entry.seed, entry.workers)
+    if entry.method.split()[0] == OURS:
+        import ours
+
+        return ours.race(task, entry.workers, seed, search_of(entry.method), result)
+    contender = PEERS[entry.method](task, seed)
+    return Race(contender, task, entry.workers, result).run(moments(task, entry.workers))
+
+
+@lru_cache(maxsize=1)
+def _tasks(file: Path, data: Path, family: str) -> dict[str, Task]:
+    return {task.name: task for task in tasks_in(file, data, family)}
+
+
+def race_all(entries: list[Entry], arguments: argparse.Namespace) -> Iterator[Result]:
+    """Run races side by side, each as soon as a process is free."""
+    where = (arguments.tasks, arguments.data, arguments.family)
+    if arguments.jobs == 1:
+        yield from (run(entry, *where) for entry in entries)
+        return
+    with ProcessPoolExecutor(arguments.jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
+        futures = [pool.submit(run, entry, *where) for entry in entries]
+        yield from (future.result() for future in as_completed(futures))
+
+
+def known_results(file: Path | None) -> dict[Entry, Result]:
+    """The races that a file already has."""
+    if file is None or not file.exists():
+        return {}
+    results = [Result(**json.loads(line)) for line in file.read_text().splitlines()]
+    return {Entry(r.method, r.task, r.seed, r.workers): r for r in results}
+
+
+def arguments_given() -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=10, help="how many; the first is 0")
+    parser.add_argument("--methods", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
+    parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races side by side")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}")
+    arguments = parser.parse_args()
+    arguments.methods = QUICK_METHODS if arguments.quick else [name.strip() for name in arguments.methods.split(",")]
+    for name in arguments.methods:
+        if name not in PEERS and name.split()[0] != OURS:
+            parser.error(f"no method is called {name}; known are {OURS}, {', '.join(PEERS)}")
+    return arguments
+
+
+def main() -> None:
+    """Run the races that are missing, and print the tables."""
+    arguments = arguments_given()
+    warnings.simplefilter("ignore")  # what peers warn of is not the reader's concern
+    tasks = tasks_in(arguments.tasks, arguments.data, arguments.family)
+    if arguments.quick:
+        tasks = [t for family in ("lcbench", "taskset") for t in [t for t in tasks if t.family == family][:2]]
+    seeds = range(1 if arguments.quick else arguments.seeds)
+    wanted = [Entry(m, t.name, s, arguments.workers) for s in seeds for t in tasks for m in arguments.methods]
+    results = known_results(arguments.json)
+    missing = [entry for entry in wanted if entry not in results]
+    for count, result in enumerate(race_all(missing, arguments), 1):
+        entry = Entry(result.method, result.task, result.seed, result.workers)
+        results[entry] = result
+        line = f"{count}/{len(missing)}  {result.method}  {result.task}  seed {result.seed}: {result.regret[-1]:.2f}"
+        print(line, file=sys.stderr)
+        if arguments.json is not None:
+            with arguments.json.open("a") as file:
+                file.write(json.dumps(asdict(result)) + "\n")
+    report([results[entry] for entry in wanted], arguments.methods)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""The learning curves that searches are raced on: LCBench's surrogate and TaskSet's tables, by path.
+
+LCBench (Zimmer et al. 2021, by way of YAHPO Gym): neural networks on tabular data, 7 hyperparameters, 52 epochs; what
+is minimised is the validation cross-entropy. Time is the running maximum of the surrogate's time output.
+
+TaskSet (Metz et al. 2020, by way of DyHPO): 1,000 settings of Adam with 8 hyperparameters on recurrent text
+classifiers, 51 points of the validation loss, each of which costs the same. All are searched on a log scale, beta1 and
+beta2 as 1 - beta. A proposal takes the nearest row that is not taken. A run that diverges ends there and counts as ten
+times the median initial loss; finite losses above that are cut off to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import optuna
+from pydantic import TypeAdapter
+
+from hpsearch.executors.recorded import Curve, Floats, RecordedCurves
+from hpsearch.executors.simulated import Curves
+from hpsearch.space import distribution_of
+from hpsearch.spec import Parameter
+
+RANDOM_CONFIGURATIONS = 2000
+"""How many of them say what is good and what is usual, where there is no table of all."""
+
+METRIC = "loss"
+DIVERGED = 10.0
+"""A diverged run counts as so many median initial losses."""
+
+
+class Task(Protocol):
+    """Something to search: a space, curves over it, and what their final values are worth."""
+
+    name: str
+    family: str
+    unit: str
+    """Of the resource, as a study file calls it."""
+    total: int
+    """The full budget of a trial: it reports at 1, 2, ... up to this."""
+    space: dict[str, dict[str, Any]]
+    """As a study file writes it."""
+    best: float
+    """The best final value of the random configurations."""
+    median: float
+    full_seconds: float
+    """The mean time of a full trial, over the random configurations."""
+    penalty: float
+    """What a diverged run counts as."""
+
+    def curves(self) -> Curves:
+        """The curves for one race."""
+        ...
+
+
+def parameters(space: Mapping[str, Mapping[str, Any]]) -> dict[str, Parameter]:
+    """A space as the program reads it from a study file."""
+    return {name: TypeAdapter[Any](Parameter).validate_python(dict(text)) for name, text in space.items()}
+
+
+def random_configurations(space: dict[str, dict[str, Any]], count: int, seed: int) -> list[dict[str, Any]]:
+    """Configurations drawn uniformly from a space without conditions."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed))
+    distributions = {name: distribution_of(parameter) for name, parameter in parameters(space).items()}
+    return [study.ask(distributions).params for _ in range(count)]
+
+
+# ------------------------------------------------------------------------------------------------------ LCBench
+
+LCBENCH_SPACE: dict[str, dict[str, Any]] = {
+    "batch_size": {"type": "int", "low": 16, "high": 512, "log": True},
+    "learning_rate": {"type": "float", "low": 1e-4, "high": 1e-1, "log": True},
+    "momentum": {"type": "float", "low": 0.1, "high": 0.99},
+    "weight_decay": {"type": "float", "low": 1e-5, "high": 1e-1},
+    "num_layers": {"type": "int", "low": 1, "high": 5},
+    "max_units": {"type": "int", "low": 64, "high": 1024, "log": True},
+    "max_dropout": {"type": "float", "low": 0.0, "high": 1.0},
+}
+"""In the order of the surrogate's inputs, after the epoch."""
+
+EPOCHS = 52
+TIME, CROSS_ENTROPY = 0, 2
+"""Places in the surrogate's output."""
+
+
+class LCBenchCurves:
+    """The surrogate at one task; every configuration is computed once, as a whole curve."""
+
+    def __init__(self, folder: Path, encoded: int) -> None:
+        self._session = _session(folder)
+        self._encoded = encoded
+        self._known: dict[tuple[Any, ...], Curve] = {}
+
+    def compute(self, configurations: list[dict[str, Any]]) -> list[Curve]:
+        """The curves of several configurations at once."""
+        levels = np.arange(1, EPOCHS + 1, dtype=float)
+        rows = np.array([[params[name] for name in LCBENCH_SPACE] for params in configurations], dtype=np.float32)
+        epochs = np.tile(levels.astype(np.float32), len(rows))[:, None]
+        continuous = np.hstack([epochs, np.repeat(rows, EPOCHS, axis=0)])
+        category = np.full((len(continuous), 1), self._encoded, dtype=np.int32)
+        (output,) = self._session.run(None, {"x_cat": category, "x_cont": continuous})
+        curves = output.reshape(len(rows), EPOCHS, -1).astype(float)
+        seconds = np.maximum.accumulate(np.maximum(curves[:, :, TIME], 0.0), axis=1)
+        return [
+            Curve(levels, {METRIC: curve[:, CROSS_ENTROPY]}, time) for curve, time in zip(curves, seconds, strict=True)
+        ]
+
+    def _curve(self, params: Mapping[str, Any]) -> Curve:
+        key = tuple(params[name] for name in LCBENCH_SPACE)
+        if key not in self._known:
+            (self._known[key],) = self.compute([dict(params)])
+        return self._known[key]
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        """The loss at an epoch."""
+        return self._curve(params).at(resource)
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        """Seconds of training up to an epoch."""
+        return self._curve(params).seconds_at(resource)
+
+
+@lru_cache(maxsize=1)
+def _session(folder: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+
+
+@dataclass(frozen=True)
+class LCBench:
+    """A task of LCBench, by its OpenML number."""
+
+    folder: Path
+    name: str
+    family: str = "lcbench"
+    unit: str = "epochs"
+    total: int = EPOCHS
+
+    @property
+    def space(self) -> dict[str, dict[str, Any]]:
+        return LCBENCH_SPACE
+
+    def curves(self) -> LCBenchCurves:
+        """The curves for one race."""
+        encoding = json.loads((self.folder / "encoding.json").read_text())["OpenML_task_id"]
+        return LCBenchCurves(self.folder, encoding[self.name])
+
+    @cached_property
+    def _random(self) -> list[Curve]:
+        seed = int.from_bytes(hashlib.sha256(f"lcbench {self.name}".encode()).digest()[:4], "big")
+        return self.curves().compute(random_configurations(LCBENCH_SPACE, RANDOM_CONFIGURATIONS, seed))
+
+    @cached_property
+    def _final(self) -> Floats:
+        return np.array([curve.metrics[METRIC][-1] for curve in self._random])
+
+    @property
+    def best(self) -> float:
+        return float(self._final.min())
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self._final))
+
+    @property
+    def full_seconds(self) -> float:
+        return float(np.mean([curve.seconds[-1] for curve in self._random]))
+
+    @property
+    def penalty(self) -> float:
+        return DIVERGED * float(np.median([curve.metrics[METRIC][0] for curve in self._random]))
+
+
+# ------------------------------------------------------------------------------------------------------ TaskSet
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """A table of TaskSet, by the name of its file."""
+
+    folder: Path
+    name: str
+    family: str = "taskset"
+    unit: str = "steps"
+
+    @cached_property
+    def _table(self) -> tuple[list[str], Floats, Floats]:
+        """Names, settings `[n, d]` and validation losses `[n, points]`, cut off above."""
+        with np.load(self.folder / f"{self.name}.npz", allow_pickle=True) as file:
+            names, settings, losses = [str(name) for name in file["hp_names"]], file["hp"], file["valid"]
+        for i, name in enumerate(names):
+            if name in ("beta1", "beta2"):
+                names[i], settings[:, i] = f"one_minus_{name}", 1 - settings[:, i]
+        return names, settings.astype(float), losses.astype(float)
+
+    @property
+    def total(self) -> int:
+        return self._table[2].shape[1]
+
+    @property
+    def penalty(self) -> float:
+        return DIVERGED * float(np.nanmedian(self._table[2][:, 0]))
+
+    @cached_property
+    def _losses(self) -> Floats:
+        """Losses cut off at the penalty; not a number from where a run diverged on."""
+        losses = np.minimum(self._table[2], self.penalty)
+        ended = np.maximum.accumulate(np.isnan(losses), axis=1)
+        return np.where(ended, np.nan, losses)
+
+    @cached_property
+    def space(self) -> dict[str, dict[str, Any]]:
+        names, settings, _ = self._table
+        return {
+            name: {"type": "float", "low": float(column.min()), "high": float(column.max()), "log": True}
+            for name, column in zip(names, settings.T, strict=True)
+        }
+
+    def curves(self) -> RecordedCurves:
+        """The curves for one race, no row taken."""
+        return RecordedCurves(parameters(self.space), *self._rows)
+
+    @cached_property
+    def _rows(self) -> tuple[list[dict[str, Any]], list[Curve]]:
+        names, settings, _ = self._table
+        points = np.arange(1, self.total + 1, dtype=float)
+        configurations = [dict(zip(names, map(float, row), strict=True)) for row in settings]
+        return configurations, [Curve(points, {METRIC: losses}, points) for losses in self._losses]
+
+    @cached_property
+    def _final(self) -> Floats:
+        return np.where(np.isnan(self._losses[:, -1]), self.penalty, self._losses[:, -1])
+
+    @property
+    def best(self) -> float:
+        return float(self._final.min())
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self._final))
+
+    @property
+    def full_seconds(self) -> float:
+        return float(self.total)
+
+
+def tasks_in(file: Path, data: Path, family: str) -> list[Task]:
+    """The tasks to race on.
+
+    Args:
+        file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables, or both.
+        data: The folder that has `lcbench` and `taskset`, or one of these folders itself.
+        family: lcbench, taskset or both. TaskSet's tables are those that the file names, or else all there are.
+
+    Raises:
+        SystemExit: A task is in neither family, or none is left.
+    """
+    lcbench = data / "lcbench" if (data / "lcbench").is_dir() else data
+    taskset = data / "taskset" if (data / "taskset").is_dir() else data
+    wanted = [str(name) for name in json.loads(file.read_text())["tasks"]]
+    tables = sorted(path.stem for path in taskset.glob("*.npz"))
+    encoding = lcbench / "encoding.json"
+    known = json.loads(encoding.read_text())["OpenML_task_id"] if encoding.is_file() else {}
+    for name in wanted:
+        if name not in known and name not in tables:
+            raise SystemExit(f"{file}: no task {name} in {lcbench} and no table of that name in {taskset}")
+    tasks: list[Task] = []
+    if family in ("lcbench", "both"):
+        tasks += [LCBench(lcbench, name) for name in wanted if name in known]
+    if family in ("taskset", "both"):
+        tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
+    if not tasks:
+        raise SystemExit(f"no task of the family {family} in {file} and {data}")
+    return tasks

@@ -1,0 +1,72 @@
+"""The peers in the race, by the names that the command knows: which there are, and how one is made for a race."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from curves import Task, random_configurations
+from race import FULL_TRIALS, Contender, Job, Verdict
+
+PLENTY = 100
+"""Configurations drawn ahead, a full trial of the budget: no race can start more, at one report each."""
+
+
+class RandomSearch:
+    """Random configurations, each trained in full."""
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self._configurations = random_configurations(task.space, PLENTY * FULL_TRIALS, seed)
+        self._started = 0
+
+    def ask(self) -> Job:
+        """The next configuration."""
+        self._started += 1
+        return Job(self._started - 1, self._configurations[self._started - 1])
+
+    def report(self, trial: int, resource: int, value: float) -> Verdict:
+        """It goes on, whatever it measures."""
+        return Verdict.CONTINUE
+
+    def finish(self, trial: int, resource: int, value: float) -> None:
+        """Nothing is learnt from it."""
+
+
+class OneEpochThenTop:
+    """Half the budget on one level of as many random configurations, then the best of them in full.
+
+    The share is counted in levels, so that a budget of n full trials of R levels looks at n R / 2 configurations.
+    """
+
+    def __init__(self, task: Task, seed: int) -> None:
+        self._configurations = random_configurations(task.space, FULL_TRIALS * task.total // 2, seed)
+        self._started = 0
+        self._first: dict[int, float] = {}
+
+    def ask(self) -> Job | None:
+        """A configuration that nobody has looked at, or else the best one that has not gone on."""
+        if self._started < len(self._configurations):
+            self._started += 1
+            return Job(self._started - 1, self._configurations[self._started - 1])
+        if not self._first:
+            return None
+        best = min(self._first, key=lambda trial: self._first[trial])
+        del self._first[best]
+        return Job(best, self._configurations[best])
+
+    def report(self, trial: int, resource: int, value: float) -> Verdict:
+        """It pauses after the first level."""
+        if resource > 1:
+            return Verdict.CONTINUE
+        self._first[trial] = value
+        return Verdict.PAUSE
+
+    def finish(self, trial: int, resource: int, value: float) -> None:
+        """Nothing is learnt from it."""
+
+
+PEERS: dict[str, Callable[[Task, int], Contender]] = {
+    "random": RandomSearch,
+    "one-epoch": OneEpochThenTop,
+}
+"""By name: made from a task and a seed."""

@@ -1,0 +1,67 @@
+"""A whole study on recorded or computed curves: the real brain, search, ledger, driver and store on a virtual clock.
+
+Nothing is trained and nothing is waited for: what happens and when is read from `Curves`. The study starts at time 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import closing
+
+from hpsearch import events as ev
+from hpsearch import wiring
+from hpsearch.driver import LEASE_TTL_S, Driver, Watch
+from hpsearch.executors.simulated import Curves, SimulatedExecutor
+from hpsearch.levels import trial_budget
+from hpsearch.records import History
+from hpsearch.spec import StudySpec
+from hpsearch.store.store import Store
+
+OWNER = "simulation"
+IN_MEMORY = "sqlite://"
+
+
+class Straight(SimulatedExecutor):
+    """A simulated executor that is polled straight to what happens next, or to the next of some moments.
+
+    A driver asks for a short wait, to watch its limits; on a virtual clock that would be thousands of empty ticks. The
+    limits that matter are among the moments instead.
+    """
+
+    moments: Iterable[float] = ()
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """The next events; the clock moves to them, or to the next moment if that comes first."""
+        ahead = [moment - self.now for moment in self.moments if moment > self.now]
+        return super().poll(min(ahead, default=math.inf) if self._happens or ahead else timeout_s)
+
+
+def simulate(
+    spec: StudySpec,
+    curves: Curves,
+    workers: int,
+    *,
+    gpus: float = 1.0,
+    moments: Iterable[float] = (),
+    watch: Watch = lambda study, changes, now: None,
+) -> History:
+    """Run a study to its end, in a database in memory, and return everything it has recorded.
+
+    Args:
+        spec: The study file.
+        curves: What configurations do, and how long it takes.
+        workers: How many slots.
+        gpus: GPUs a slot.
+        moments: Times at which the driver ticks though nothing happens, for `watch`.
+        watch: Called after every tick with the study, what was written, and the time.
+    """
+    with closing(Store.open(IN_MEMORY)) as store:
+        history = wiring.create_study(store, spec, "")
+        executor = Straight(curves, trial_budget(spec), workers, gpus)
+        limit = spec.budget.wall_clock_s
+        executor.moments = sorted({*moments, *([] if limit is None else [limit])})
+        lease = store.acquire(history.study.id, OWNER, executor.now, LEASE_TTL_S)
+        study = wiring.build_study(store, history, spec)
+        Driver(study, executor, store, lease, watch, executor.clock).run()
+    return history
