@@ -49,7 +49,8 @@ def add(model: transformers.PreTrainedModel, settings: Settings, fresh: frozense
         target_modules=targets,
         fan_in_fan_out=all(isinstance(model.get_submodule(name), Conv1D) for name in targets),  # GPT-2 transposes
     )
-    body = f"{model.base_model_prefix}."
+    # A model that is its own base, such as T5, has no head beside its (tied) embeddings.
+    body = "" if model.base_model is model else f"{model.base_model_prefix}."
     trained_too = fresh if "" not in fresh else frozenset()
     for name, parameter in model.named_parameters():
         parameter.requires_grad = not name.startswith(body) or name.rpartition(".")[0] in trained_too

@@ -16,6 +16,7 @@ from trials.tasks import function
 from trials.tasks.description import Field, TaskDescription
 from trials.tasks.image_classification import ImageClassification
 from trials.tasks.language_modeling import LanguageModeling
+from trials.tasks.sequence_to_sequence import SequenceToSequence
 from trials.tasks.tabular import Tabular
 from trials.tasks.text_classification import TextClassification
 from trials.tasks.token_classification import TokenClassification
@@ -25,7 +26,14 @@ __all__ = ["BUILT_IN", "Field", "TaskDescription", "describe", "inspect", "load"
 
 _CLASSES: dict[str, type[TrainedTask]] = {
     task.DESCRIPTION.kind: task
-    for task in (TextClassification, TokenClassification, LanguageModeling, ImageClassification, Tabular)
+    for task in (
+        TextClassification,
+        TokenClassification,
+        LanguageModeling,
+        SequenceToSequence,
+        ImageClassification,
+        Tabular,
+    )
 }
 BUILT_IN: dict[str, TaskDescription] = {kind: task.DESCRIPTION for kind, task in _CLASSES.items()}
 """The built-in tasks by name."""

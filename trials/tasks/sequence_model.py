@@ -68,8 +68,8 @@ def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Tem
 class SequenceWorkload:
     """A model of tokens with its data on a device (a `workload.Workload`).
 
-    A task overrides `logits`, where its model reads more than tokens and a mask; and `keep`, `count` and `measure`,
-    where it has metrics of its own.
+    A task overrides `logits`, `_batch` and `lengths_of`, where its model reads more than tokens and a mask; and `keep`,
+    `count` and `measure`, where it has metrics of its own.
     """
 
     def __init__(self, source: Template, data: SequenceData, settings: Settings, setup: Setup) -> None:

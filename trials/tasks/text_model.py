@@ -141,7 +141,7 @@ def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
         for name in [n for n, value in vars(module).items() if "dropout" in n and isinstance(value, float)]:
             setattr(module, name, dropout)
     for name, value in model.config.to_dict().items():
-        if name.endswith(("dropout", "dropout_prob")) and isinstance(value, float):
+        if name.endswith(("dropout", "dropout_prob", "dropout_rate")) and isinstance(value, float):
             setattr(model.config, name, dropout)
 
 
