@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,29 @@ class Export(enum.StrEnum):
 FILES = {Export.TORCHSCRIPT: "model.torchscript.pt", Export.TORCH_EXPORT: "model.pt2"}
 
 
+@dataclass(frozen=True)
+class Portable:
+    """A model to export.
+
+    Args:
+        model: On the CPU; takes the inputs of a batch and returns one tensor.
+        free: The dimensions of every input that may have any size afterwards: samples (0), and tokens (1).
+    """
+
+    model: nn.Module
+    free: tuple[int, ...]
+
+
 class ExportError(Exception):
     """A model that cannot be written in this format, or would not compute the same in it."""
 
 
-def export(model: nn.Module, samples: Sequence[Inputs], format_: Export, folder: Path) -> dict[str, Any]:
+def export(portable: Portable, samples: Sequence[Inputs], format_: Export, folder: Path) -> dict[str, Any]:
     """Write a model, read it back and compare.
 
     Args:
-        model: On the CPU; takes the inputs of a sample and returns one tensor.
-        samples: At least two, of different shapes. The first is traced, all are compared. Of every input, the first
-            two dimensions (samples and tokens) may have any size afterwards.
+        portable: The model.
+        samples: At least two batches, of different sizes. The first is traced, all are compared.
         format_: How to write it.
         folder: Where to.
 
@@ -52,11 +65,11 @@ def export(model: nn.Module, samples: Sequence[Inputs], format_: Export, folder:
         ExportError: It cannot be written like this, or does not compute the same.
     """
     path = folder / FILES[format_]
-    model.eval()
+    model = portable.model.eval()
     with torch.no_grad():
         expected = [model(*sample) for sample in samples]
         try:
-            written = _WRITERS[format_](model, samples[0], path)
+            written = _WRITERS[format_](portable, samples[0], path)
             found = [written(*sample) for sample in samples]
         except (RuntimeError, ValueError, AssertionError) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -67,24 +80,24 @@ def export(model: nn.Module, samples: Sequence[Inputs], format_: Export, folder:
     return {"format": format_.value, "file": path.name, "greatest_difference": difference}
 
 
-def _script(model: nn.Module, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:
+def _script(portable: Portable, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:
     with warnings.catch_warnings():
         # torch tells that TorchScript is on its way out, and tracing touches every attribute of a model, old ones too.
         warnings.simplefilter("ignore")
-        torch.jit.trace(model, sample).save(str(path))  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        torch.jit.trace(portable.model, sample).save(str(path))  # type: ignore[no-untyped-call]  # torch leaves it untyped
         loaded: Callable[..., torch.Tensor] = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
     return loaded
 
 
-def _export(model: nn.Module, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:
-    any_size = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    program = torch.export.export(model, sample, dynamic_shapes=tuple(any_size for _ in sample))
+def _export(portable: Portable, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:
+    any_size = dict.fromkeys(portable.free, torch.export.Dim.DYNAMIC)
+    program = torch.export.export(portable.model, sample, dynamic_shapes=tuple(any_size for _ in sample))
     torch.export.save(program, path)
     loaded: Callable[..., torch.Tensor] = torch.export.load(path).module()
     return loaded
 
 
-_WRITERS: dict[Export, Callable[[nn.Module, Inputs, Path], Callable[..., torch.Tensor]]] = {
+_WRITERS: dict[Export, Callable[[Portable, Inputs, Path], Callable[..., torch.Tensor]]] = {
     Export.TORCHSCRIPT: _script,
     Export.TORCH_EXPORT: _export,
 }

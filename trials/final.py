@@ -38,7 +38,7 @@ class Parts(Protocol):
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The data files by the key that names them."""
+        """The data files, or folders, by the key that names them."""
 
     def fingerprint(self, data: Any) -> str:
         """SHA-256 of the prepared training and validation data."""
@@ -52,7 +52,7 @@ class Parts(Protocol):
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation samples of `data`."""
 
-    def export(self, folder: Path, data: Any, format_: Export) -> dict[str, Any]:
+    def export(self, folder: Path, data: Any, setup: Setup, format_: Export) -> dict[str, Any]:
         """Write the model in `folder` in another format beside it, and say what was written."""
 
 
@@ -137,7 +137,7 @@ def train(
             "fingerprint": prints,
             **outcome,
             "metrics": metrics,
-            "export": parts.export(model, data, plan.export) if plan.export is not None else None,
+            "export": parts.export(model, data, setup, plan.export) if plan.export is not None else None,
         }
         (model / ABOUT).write_text(json.dumps(about, indent=2, default=str) + "\n", encoding="utf-8")
         version = _publish(model, home)
@@ -229,6 +229,10 @@ def _publish(model: Path, home: Path) -> Path:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """The SHA-256 of a file; of a folder, that of its files' names and contents."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        listed = "".join(f"{sha256(file)} {file.relative_to(path).as_posix()}\n" for file in files)
+        return hashlib.sha256(listed.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,6 +17,7 @@ from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from trials.export import Portable
     from trials.tasks.image_data import ImageData
     from trials.workload import Workload
 
@@ -94,6 +95,7 @@ class ImageClassification(TrainedTask):
         metrics=METRICS,
     )
     SETTINGS = ImageSettings
+    spec: ImageSpec
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
@@ -120,6 +122,19 @@ class ImageClassification(TrainedTask):
             build=lambda: image_data.prepare(spec),
         )
         return prepared.prepare(recipe)
+
+    def on_test(self, data: ImageData, settings: ImageSettings) -> ImageData:
+        """The test images where the validation images were."""
+        from trials.tasks import image_data
+
+        return image_data.on_test(self.spec, data)
+
+    def portable(self, folder: Path) -> Portable:
+        """From `images`, bytes of shape (n, height, width, channels), to the logits of the classes."""
+        from trials import predict
+        from trials.export import Portable
+
+        return Portable(predict.ImageClassifier(folder), free=(0,))
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
         """The network with its images."""

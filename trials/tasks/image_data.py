@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +94,16 @@ def problems_with(spec: ImageSpec) -> list[Problem]:
         test, more = _images(spec, spec.test, "task.test")
         problems = problems + more + _misfits(train, test, "task.test")
     return problems
+
+
+def on_test(spec: ImageSpec, data: ImageData) -> ImageData:
+    """The data with the test images, which have no problems, in place of the validation images."""
+    assert spec.test is not None
+    test, _ = _images(spec, spec.test, "task.test")
+    assert test is not None
+    numbers = {name: number for number, name in enumerate(data.labels)}
+    found = np.array([numbers[name] for name in test.names], dtype=np.int64)
+    return replace(data, validation=test.pixels, validation_labels=found)
 
 
 def _read(spec: ImageSpec) -> tuple[Images | None, Images | None, list[Problem]]:

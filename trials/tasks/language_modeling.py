@@ -30,6 +30,7 @@ class LanguageModeling(SequenceTask):
         "language_modeling", "a text (.txt), CSV, Parquet or JSONL file", _COLUMNS, Settings, METRICS
     )
     SETTINGS = Settings
+    AUTO = "AutoModelForCausalLM"
     COLUMNS = {"text": "text"}  # noqa: RUF012  # declared as a class variable by its base
 
     def problems(self) -> list[Problem]:
@@ -45,6 +46,12 @@ class LanguageModeling(SequenceTask):
         settings = Settings.parse(params)
         spec, model = self.spec, self.model_for(settings)
         return self.kept(settings, lambda: language_data.prepare(spec, model, settings.max_length))
+
+    def on_test(self, data: SequenceData, settings: Settings) -> SequenceData:
+        """The test documents where the validation documents were."""
+        from trials.tasks import language_data
+
+        return language_data.on_test(self.spec, data, settings.max_length)
 
     def workload(self, data: SequenceData, settings: Settings, setup: Setup) -> Workload:
         """The language model with its blocks."""

@@ -14,6 +14,7 @@ from trials.tasks.text_classification import Scratch, parse_model
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from trials.export import Portable
     from trials.tasks.sequence_data import SequenceData
 
 
@@ -59,9 +60,12 @@ def describe(
 class SequenceTask(TrainedTask):
     """A task on sequences; what is prepared follows from the longest length and the model."""
 
-    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
+    DATA_SETTINGS = ("max_length", "model")
     COLUMNS: ClassVar[Mapping[str, str]]
     """The fields that name columns, each with the column's name where the study file states none."""
+    AUTO: ClassVar[str]
+    """The name of transformers' class that loads the written model."""
+    spec: SequenceSpec
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
@@ -97,6 +101,13 @@ class SequenceTask(TrainedTask):
             build=build,
         )
         return prepared.prepare(recipe)
+
+    def portable(self, folder: Path) -> Portable:
+        """From `input_ids` and `attention_mask` to the logits of every token."""
+        from trials.export import Portable
+        from trials.tasks.finishing import Scores
+
+        return Portable(Scores(folder, self.AUTO), free=(0, 1))
 
     def model_for(self, settings: Settings) -> str | Scratch:
         """The model to train: the one that a setting names, or the task's own."""

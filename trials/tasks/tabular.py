@@ -17,6 +17,7 @@ from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from trials.export import Portable
     from trials.tasks.tabular_data import TabularData
     from trials.workload import Workload
 
@@ -115,6 +116,7 @@ class Tabular(TrainedTask):
         metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
     )
     SETTINGS = TabularSettings
+    spec: TabularSpec
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
@@ -143,6 +145,19 @@ class Tabular(TrainedTask):
             build=lambda: tabular_data.prepare(spec),
         )
         return prepared.prepare(recipe)
+
+    def on_test(self, data: TabularData, settings: TabularSettings) -> TabularData:
+        """The test rows where the validation rows were."""
+        from trials.tasks import tabular_data
+
+        return tabular_data.on_test(self.spec, data)
+
+    def portable(self, folder: Path) -> Portable:
+        """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a standardised quantity."""
+        from trials import predict
+        from trials.export import Portable
+
+        return Portable(predict.TableModel(folder).network, free=(0,))
 
     def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
         """The perceptron with the table's rows."""

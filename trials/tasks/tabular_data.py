@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +114,14 @@ def problems_with(spec: TabularSpec) -> list[Problem]:
         if train is not None and test is not None:
             problems += _misfits(spec, train, test, spec.test, "task.test")
     return problems
+
+
+def on_test(spec: TabularSpec, data: TabularData) -> TabularData:
+    """The data with the rows of the test file, which has no problems, in place of the validation rows."""
+    assert spec.test is not None
+    test, _ = _table(spec, spec.test, "task.test")
+    assert test is not None
+    return replace(data, validation=_encode(spec, data.encoding, test))
 
 
 # --------------------------------------------------------------------------------------------------- reading
@@ -284,6 +292,11 @@ def _moments(numbers: Floats) -> tuple[float, float]:
 
 
 def _encode(spec: TabularSpec, encoding: Encoding, table: pd.DataFrame) -> Rows:
+    return Rows(*inputs(encoding, table), _target(spec, encoding, table))
+
+
+def inputs(encoding: Encoding, table: pd.DataFrame) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+    """The numbers and the classes that a model reads of the rows of a table: `Rows.numeric` and `Rows.categorical`."""
     columns, flags = [], []
     for column, mean, deviation in zip(encoding.numeric, encoding.means, encoding.deviations, strict=True):
         numbers, _ = numbers_in(table, column)
@@ -291,11 +304,8 @@ def _encode(spec: TabularSpec, encoding: Encoding, table: pd.DataFrame) -> Rows:
         if column in encoding.flagged:
             flags.append(np.isnan(numbers).astype(np.float64))
     classes = [_numbered(tables.texts_in(table, column), names, 1) for column, names in encoding.categorical.items()]
-    return Rows(
-        numeric=_side_by_side([*columns, *flags], len(table)).astype(np.float32),
-        categorical=_side_by_side(classes, len(table)).astype(np.int32),
-        target=_target(spec, encoding, table),
-    )
+    numeric = _side_by_side([*columns, *flags], len(table)).astype(np.float32)
+    return numeric, _side_by_side(classes, len(table)).astype(np.int32)
 
 
 def _target(spec: TabularSpec, encoding: Encoding, table: pd.DataFrame) -> npt.NDArray[np.int64 | np.float32]:

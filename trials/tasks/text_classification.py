@@ -18,9 +18,9 @@ from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from trials.export import Portable
     from trials.tasks.prepared import Recipe
     from trials.tasks.text_data import TextData
-    from trials.tasks.text_final import TextFinal
     from trials.workload import Workload
 
 METRICS = LOOP_METRICS | {"accuracy", "macro_f1", "mcc", "loss"}
@@ -136,6 +136,7 @@ class TextClassification(TrainedTask):
     )
     SETTINGS = Settings
     DATA_SETTINGS = ("max_length", "model")
+    spec: TextSpec
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
@@ -173,11 +174,18 @@ class TextClassification(TrainedTask):
             build=lambda: text_data.prepare(spec, model, max_length),
         )
 
-    def final(self) -> TextFinal:
-        """What its final training takes."""
-        from trials.tasks.text_final import TextFinal
+    def on_test(self, data: TextData, settings: Settings) -> TextData:
+        """The test texts where the validation texts were."""
+        from trials.tasks import text_data
 
-        return TextFinal(self.spec, self._base)
+        return text_data.on_test(self.spec, data, settings.max_length)
+
+    def portable(self, folder: Path) -> Portable:
+        """From `input_ids` and `attention_mask` to the logits of the classes."""
+        from trials.export import Portable
+        from trials.tasks.finishing import Scores
+
+        return Portable(Scores(folder, "AutoModelForSequenceClassification"), free=(0, 1))
 
     def workload(self, data: TextData, settings: Settings, setup: Setup) -> Workload:
         """The classifier with its texts."""

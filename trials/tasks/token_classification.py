@@ -33,6 +33,7 @@ class TokenClassification(SequenceTask):
         "token_classification", "a CoNLL (.conll, .txt), Parquet or JSONL file", _COLUMNS, Settings, METRICS
     )
     SETTINGS = Settings
+    AUTO = "AutoModelForTokenClassification"
     COLUMNS = {"tokens": "tokens", "tags": "tags"}  # noqa: RUF012  # declared as a class variable by its base
 
     def problems(self) -> list[Problem]:
@@ -48,6 +49,12 @@ class TokenClassification(SequenceTask):
         settings = Settings.parse(params)
         spec, model = self.spec, self.model_for(settings)
         return self.kept(settings, lambda: token_data.prepare(spec, model, settings.max_length))
+
+    def on_test(self, data: SequenceData, settings: Settings) -> SequenceData:
+        """The test sentences where the validation sentences were."""
+        from trials.tasks import token_data
+
+        return token_data.on_test(self.spec, data, settings.max_length)
 
     def workload(self, data: SequenceData, settings: Settings, setup: Setup) -> Workload:
         """The tagger with its sentences."""

@@ -7,7 +7,7 @@ none; words behind the longest length are cut off, and neither trained nor score
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,14 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
         if train and test:
             problems += labels.unseen(_tags(train), _tags(test), "task.test")
     return problems
+
+
+def on_test(spec: SequenceSpec, data: SequenceData, max_length: int) -> SequenceData:
+    """The data with the sentences of the test file, which has no problems, in place of the validation sentences."""
+    assert spec.test is not None
+    sentences, _ = _sentences(spec, spec.test, "task.test")
+    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    return replace(data, validation=_tokenise(tokenizer, sentences or [], data.labels, max_length))
 
 
 def _read(spec: SequenceSpec) -> tuple[list[Sentence], list[Sentence], list[Problem]]:

@@ -11,15 +11,33 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from trials.contract import Problem, Setting, Setup, TaskError
 from trials.settings import Settings, nearest
 from trials.tasks.description import TaskDescription
 
 if TYPE_CHECKING:
+    from trials.export import Portable
     from trials.loop import TrainingRun
+    from trials.tasks.finishing import FinalParts
     from trials.workload import Workload
+
+
+class Files(Protocol):
+    """Where a task's data is; paths are absolute."""
+
+    @property
+    def train(self) -> Path:
+        """The training data."""
+
+    @property
+    def validation(self) -> float | Path:
+        """The validation data, or the share of the training data that it is."""
+
+    @property
+    def test(self) -> Path | None:
+        """Data that the search never sees."""
 
 
 class TrainedTask(abc.ABC):
@@ -34,6 +52,8 @@ class TrainedTask(abc.ABC):
     SETTINGS: ClassVar[type[Settings]]
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
     """The settings that decide what is prepared."""
+    spec: Files
+    """The `task` part, parsed."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         self.metrics: frozenset[str] | None = self.DESCRIPTION.metrics
@@ -56,6 +76,20 @@ class TrainedTask(abc.ABC):
     @abc.abstractmethod
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         """The model to train, with its data on the device."""
+
+    @abc.abstractmethod
+    def on_test(self, data: Any, settings: Any) -> Any:
+        """What `prepare` made, with the test samples where the validation samples were. The files have no problems."""
+
+    @abc.abstractmethod
+    def portable(self, folder: Path) -> Portable:
+        """The model that the workload wrote into a folder, to be exported."""
+
+    def final(self) -> FinalParts:
+        """What its final training takes."""
+        from trials.tasks.finishing import FinalParts
+
+        return FinalParts(self)
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         """Equal for settings that need the same data."""

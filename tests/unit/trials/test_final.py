@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from trials import export, final
 from trials.budgets import budget_from
 from trials.contract import TaskError
-from trials.export import Export, ExportError
+from trials.export import Export, ExportError, Portable
 from trials.tasks import function
 
 SETTINGS = {"batch_size": 8, "learning_rate": 1e-2, "max_length": 16, "monitor": "accuracy"}
@@ -214,4 +214,4 @@ class Fixed(torch.nn.Module):
 def test_an_export_that_computes_something_else_is_refused(tmp_path):
     samples = [tuple(torch.ones(shape, dtype=torch.long) for _ in range(2)) for shape in ((4, 7), (2, 3))]
     with pytest.raises(ExportError, match="logits differ by"):
-        export.export(Fixed(), samples, Export.TORCHSCRIPT, tmp_path)
+        export.export(Portable(Fixed(), (0, 1)), samples, Export.TORCHSCRIPT, tmp_path)
