@@ -21,12 +21,9 @@ from trials.tasks import tables, text_tokenizer
 from trials.tasks.sequence_data import SequenceData, Split, demand, files_of, fingerprint, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
-from trials.tasks.text_tokenizer import SCRATCH_POSITIONS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-END_OF_TEXT = "<|endoftext|>"
 
 
 def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> SequenceData:
@@ -37,7 +34,7 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> Sequen
     """
     train, validation, problems = read(spec, lambda path, where: _documents(spec, path, where))
     demand(problems)
-    tokenizer = text_tokenizer.load(model, train, max_length, byte_pairs)
+    tokenizer = text_tokenizer.load(model, train, max_length, text_tokenizer.byte_pairs)
     splits = [_blocks(tokenizer, documents, max_length) for documents in (train, validation)]
     return SequenceData(
         train=splits[0],
@@ -100,29 +97,3 @@ def _blocks(tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: 
     stream = Sequences.of([[*tokens, *end] for tokens in encoded["input_ids"]]).tokens
     offsets = np.append(np.arange(0, len(stream) - 1, size, dtype=np.int64), len(stream) - 1)
     return Split(Sequences(stream[:-1].copy(), offsets), Sequences(stream[1:].copy(), offsets))
-
-
-def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the same texts."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(
-        vocab_size=max(vocabulary, len(alphabet) + 1),
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=alphabet,
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=END_OF_TEXT,
-        eos_token=END_OF_TEXT,
-        pad_token=END_OF_TEXT,
-        model_max_length=SCRATCH_POSITIONS,
-        model_input_names=["input_ids", "attention_mask"],
-    )

@@ -60,7 +60,7 @@ def describe(
 class SequenceTask(TrainedTask):
     """A task on sequences; what is prepared follows from the longest length and the model."""
 
-    DATA_SETTINGS = ("max_length", "model")
+    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
     COLUMNS: ClassVar[Mapping[str, str]]
     """The fields that name columns, each with the column's name where the study file states none."""
     AUTO: ClassVar[str]

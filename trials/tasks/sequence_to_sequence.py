@@ -44,6 +44,7 @@ class SequenceToSequence(SequenceTask):
         "sequence_to_sequence", "a CSV, Parquet or JSONL file", _COLUMNS, SequenceToSequenceSettings, METRICS
     )
     SETTINGS = SequenceToSequenceSettings
+    AUTO = "AutoModelForSeq2SeqLM"
     DATA_SETTINGS = ("max_length", "max_target_length", "model")
     COLUMNS = {"source": "source", "target": "target"}  # noqa: RUF012  # declared as a class variable by its base
 
@@ -60,6 +61,13 @@ class SequenceToSequence(SequenceTask):
         settings = SequenceToSequenceSettings.parse(params)
         spec, model, lengths = self.spec, self.model_for(settings), (settings.max_length, settings.max_target_length)
         return self.kept(settings, lambda: sequence_to_sequence_data.prepare(spec, model, *lengths))
+
+    def on_test(self, data: SequenceData, settings: SequenceToSequenceSettings) -> SequenceData:
+        """The test pairs where the validation pairs were."""
+        from trials.tasks import sequence_to_sequence_data
+
+        lengths = settings.max_length, settings.max_target_length
+        return sequence_to_sequence_data.on_test(self.spec, data, *lengths)
 
     def workload(self, data: SequenceData, settings: SequenceToSequenceSettings, setup: Setup) -> Workload:
         """The model with its pairs of texts."""

@@ -7,7 +7,7 @@ trained and scored, its end too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,14 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
     if spec.test is not None:
         problems = problems + _pairs(spec, spec.test, "task.test")[1]
     return problems
+
+
+def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, max_target_length: int) -> SequenceData:
+    """The data with the pairs of the test file, which has no problems, in place of the validation pairs."""
+    assert spec.test is not None
+    pairs, _ = _pairs(spec, spec.test, "task.test")
+    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    return replace(data, validation=_tokenise(tokenizer, pairs or [], max_length, max_target_length))
 
 
 def _pairs(spec: SequenceSpec, path: Path, where: str) -> tuple[list[Pair] | None, list[Problem]]:

@@ -1,4 +1,4 @@
-"""The tokenizer of a text model: the pretrained one's own, or word pieces learnt from the training texts."""
+"""The tokenizer of a text model: the pretrained one's own, or word pieces or byte pairs learnt from the texts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from trials.contract import Problem, TaskError
 from trials.tasks.text_classification import Scratch
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+END_OF_TEXT = "<|endoftext|>"
+FILL, END_OF_SEQUENCE = "<pad>", "</s>"
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
 
@@ -23,6 +26,7 @@ def load(
     texts: Sequence[str],
     max_length: int,
     scratch: Callable[[Sequence[str], int], PreTrainedTokenizerBase] | None = None,
+    max_target_length: int | None = None,
     **options: Any,
 ) -> PreTrainedTokenizerBase:
     """The tokenizer for a model.
@@ -32,13 +36,15 @@ def load(
         texts: The training texts; a tokenizer from scratch learns its word pieces from them alone.
         max_length: The longest text that will be asked for, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
+        max_target_length: The longest text that the model will be asked to write, in tokens; None where it writes none.
         options: For a pretrained tokenizer.
 
     Raises:
         TaskError: The model cannot be found or loaded, or cannot read texts so long.
     """
+    lengths = {"max_length": max_length, "max_target_length": max_target_length}
     if isinstance(model, Scratch):
-        _check_length(max_length, SCRATCH_POSITIONS)
+        _check(lengths, SCRATCH_POSITIONS)
         return (scratch or word_pieces)(texts, model.vocabulary)
     from transformers import AutoConfig, AutoTokenizer
 
@@ -47,8 +53,8 @@ def load(
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(model, trust_remote_code=False, **options)
     except (OSError, ValueError) as error:
         raise TaskError([not_loadable(model, error)]) from error
-    positions = getattr(config, "max_position_embeddings", None) or max_length
-    _check_length(max_length, min(positions, tokenizer.model_max_length))
+    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    _check(lengths, min(positions, tokenizer.model_max_length))
     return tokenizer
 
 
@@ -77,16 +83,17 @@ def not_loadable(model: str, error: Exception) -> Problem:
     return Problem("task.model", f"{model!r} cannot be loaded: {first}; name a local folder or a hub id")
 
 
-def _check_length(max_length: int, possible: int) -> None:
-    if max_length > possible:
-        what = f"must be at most {possible}, the longest text this model can read, not {max_length}"
-        raise TaskError([Problem("settings.max_length", what)])
+def _check(lengths: Mapping[str, int | None], possible: int) -> None:
+    """Refuse lengths, by the setting that states them, that are more than possible."""
+    for name, length in lengths.items():
+        if length is not None and length > possible:
+            what = f"must be at most {possible}, the longest text this model can read, not {length}"
+            raise TaskError([Problem(f"settings.{name}", what)])
 
 
 def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Lower-cased word pieces, the same for the same texts."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -107,12 +114,48 @@ def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBas
     plain.pre_tokenizer = tokenizer.pre_tokenizer
     numbered = [(START, pieces[START]), (END, pieces[END])]
     plain.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=numbered)
+    return _fast(plain, unk_token=UNKNOWN, pad_token=PAD, cls_token=START, sep_token=END)
+
+
+def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the same texts."""
+    tokenizer = _learnt_byte_pairs(texts, vocabulary, [END_OF_TEXT])
+    return _fast(tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, pad_token=END_OF_TEXT)
+
+
+def ended_byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Byte pairs with a token at the end of each text, and another one that fills batches, as T5 has them."""
+    from tokenizers import processors
+
+    tokenizer = _learnt_byte_pairs(texts, vocabulary, [FILL, END_OF_SEQUENCE])
+    numbered = [(END_OF_SEQUENCE, tokenizer.token_to_id(END_OF_SEQUENCE))]
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END_OF_SEQUENCE}", special_tokens=numbered)
+    return _fast(tokenizer, eos_token=END_OF_SEQUENCE, pad_token=FILL)
+
+
+def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(vocabulary, len(alphabet) + len(special)),
+        special_tokens=special,
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def _fast(tokenizer: Tokenizer, **special: str) -> PreTrainedTokenizerBase:
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
-        tokenizer_object=plain,
-        unk_token=UNKNOWN,
-        pad_token=PAD,
-        cls_token=START,
-        sep_token=END,
+        tokenizer_object=tokenizer,
         model_max_length=SCRATCH_POSITIONS,
         model_input_names=["input_ids", "attention_mask"],
+        **special,
     )

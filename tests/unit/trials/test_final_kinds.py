@@ -14,6 +14,7 @@ import transformers
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 from test_image_classification import images
 from test_language_modeling import documents
+from test_sequence_to_sequence import pairs
 from test_tabular import table
 from test_token_classification import sentences, write_conll
 
@@ -26,6 +27,7 @@ SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 PARTS = {
     "token_classification": {"train": "train.conll", "test": "test.conll", "model": SCRATCH},
     "language_modeling": {"train": "train.txt", "test": "test.txt", "model": SCRATCH},
+    "sequence_to_sequence": {"train": "pairs.csv", "test": "other_pairs.csv", "model": SCRATCH},
     "image_classification": {"train": "train.npz", "test": "test.npz"},
     "classes of a table": {"kind": "tabular", "train": "train.csv", "test": "test.csv", "target": "kind"},
     "quantities of a table": {"kind": "tabular", "train": "train.csv", "test": "test.csv", "target": "price"},
@@ -33,6 +35,7 @@ PARTS = {
 SETTINGS = {
     "token_classification": {"learning_rate": 2e-2, "batch_size": 8, "monitor": "f1"},
     "language_modeling": {"learning_rate": 2e-2, "batch_size": 4, "max_length": 16},
+    "sequence_to_sequence": {"learning_rate": 2e-2, "batch_size": 8, "max_length": 16, "max_target_length": 12},
     "image_classification": {"learning_rate": 5e-3, "width": 8, "depth": 2, "flip": True, "monitor": "accuracy"},
     "classes of a table": {"learning_rate": 2e-2, "width": 16, "monitor": "accuracy"},
     "quantities of a table": {"learning_rate": 2e-2, "width": 16, "monitor": "rmse"},
@@ -49,6 +52,8 @@ def folder(tmp_path):
         pixels, names = images(count, seed)
         np.savez(tmp_path / f"{name}.npz", images=pixels, labels=names)
         table(count, seed).to_csv(tmp_path / f"{name}.csv", index=False)
+    pairs(61).to_csv(tmp_path / "pairs.csv", index=False)
+    pairs(23).to_csv(tmp_path / "other_pairs.csv", index=False)
     return tmp_path
 
 
