@@ -1,4 +1,4 @@
-"""How the built-in workloads bring arrays to their device and measure a model without disturbing its training."""
+"""How the built-in workloads measure a model without disturbing its training."""
 
 from __future__ import annotations
 
@@ -6,21 +6,11 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from trials.batching import Ints
 from trials.distributed import Group
-
-
-def to_device(array: npt.NDArray[np.generic], device: torch.device) -> torch.Tensor:
-    """An array as a tensor on `device`."""
-    tensor = torch.from_numpy(array)
-    if device.type != "cuda":
-        return tensor
-    return tensor.pin_memory().to(device, non_blocking=True)  # does not wait for the steps before
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import safetensors.torch
 import torch
 from torch import nn
@@ -16,8 +17,9 @@ from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
+from trials.residence import Residence, to_device
+from trials.samples import LABELS, Column, Samples
 from trials.tasks import evaluation
-from trials.tasks.evaluation import to_device
 from trials.tasks.image_classification import ImageSettings
 from trials.tasks.image_data import Bytes, ImageData
 from trials.tasks.residual import ResidualNetwork
@@ -26,6 +28,13 @@ from trials.workload import Batch
 WEIGHTS = "model.safetensors"
 DESCRIPTION = "images.json"
 """The file of a checkpoint that tells the network's shape, its classes and how an image is normalised."""
+
+
+def _samples(
+    residence: Residence, images: Bytes, labels: Ints, finish: Callable[[Batch], Batch] | None = None
+) -> Samples:
+    parts = [Column(residence, "images", images), Column(residence, LABELS, labels)]
+    return Samples(residence, parts, [np.ones(len(labels), dtype=np.int64)], finish)
 
 
 class ImageWorkload:
@@ -42,20 +51,24 @@ class ImageWorkload:
         shape = (1, channels, 1, 1)
         self._means = torch.tensor(data.means, device=self._device).reshape(shape)
         self._deviations = torch.tensor(data.deviations, device=self._device).reshape(shape)
+        residence = Residence.of(data, self._device)
+        self.samples = _samples(residence, data.train, data.train_labels, self._changed)
+        self._validation = _samples(residence, data.validation, data.validation_labels)
         self._eval_order = np.arange(len(data.validation))
 
     def batch(self, rows: Ints) -> Batch:
         """The training images `rows`, mirrored and moved at random."""
-        images = self._data.train[rows]
-        if self._settings.flip or self._settings.shift:
-            # The loop seeds numpy's generator for every step; three numbers an image, one image after the other, are
-            # the same ones however the batch is cut.
-            images = changed(images, np.random.random_sample((len(rows), 3)), self._settings.flip, self._settings.shift)
-        return self._batch(images, self._data.train_labels[rows])
+        return self.samples.batch(rows)
 
-    def _batch(self, images: Bytes, labels: Ints) -> Batch:
-        inputs = {"images": to_device(images, self._device)}
-        return Batch(inputs, to_device(labels, self._device), tokens=len(labels), cells=len(labels))
+    def _changed(self, batch: Batch) -> Batch:
+        images, settings = batch.inputs["images"], self._settings
+        if not settings.flip and not settings.shift:
+            return batch
+        # The loop seeds numpy's generator for every step; three numbers an image, one image after the other, are the
+        # same ones however the batch is cut.
+        draws = torch.from_numpy(np.random.random_sample((len(images), 3)))
+        images = changed(images, to_device(draws, self._device), settings.flip, settings.shift)
+        return dataclasses.replace(batch, inputs={"images": images})
 
     def _logits(self, batch: Batch) -> torch.Tensor:
         images = batch.inputs["images"].permute(0, 3, 1, 2).float() / 255
@@ -91,7 +104,7 @@ class ImageWorkload:
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of losses, and the predicted classes, of the validation images `rows`; both on the device."""
-        batch = self._batch(self._data.validation[rows], self._data.validation_labels[rows])
+        batch = self._validation.batch(rows)
         with precision.autocast():
             logits = self._logits(batch)
         return nn.functional.cross_entropy(logits, batch.labels, reduction="sum"), logits.argmax(dim=-1)
@@ -113,20 +126,21 @@ class ImageWorkload:
         safetensors.torch.load_model(self.model, str(folder / WEIGHTS), device=str(self._device))
 
 
-def changed(images: Bytes, draws: npt.NDArray[np.float64], flip: bool, shift: int) -> Bytes:
+def changed(images: torch.Tensor, draws: torch.Tensor, flip: bool, shift: int) -> torch.Tensor:
     """Images mirrored and moved; pixels at the edge are repeated where nothing else is.
 
     Args:
         images: Shape (n, height, width, channels).
-        draws: In [0, 1), shape (n, 3): whether to mirror, how far to move down and right.
+        draws: In [0, 1), shape (n, 3), float64, on the images' device: whether to mirror, how far to move down and
+            right.
         flip: Mirror those whose first draw is below a half.
         shift: The furthest to move, in pixels.
     """
     count, height, width, _ = images.shape
-    moves = np.floor(draws[:, 1:] * (2 * shift + 1)).astype(np.int64) - shift
-    rows = np.clip(np.arange(height) - moves[:, :1], 0, height - 1)
-    columns = np.clip(np.arange(width) - moves[:, 1:], 0, width - 1)
+    every, down, right = (torch.arange(size, device=images.device) for size in (count, height, width))
+    moves = (draws[:, 1:] * (2 * shift + 1)).floor().long() - shift
+    rows = (down - moves[:, :1]).clamp(0, height - 1)
+    columns = (right - moves[:, 1:]).clamp(0, width - 1)
     if flip:
-        columns = np.where(draws[:, :1] < 0.5, columns[:, ::-1], columns)
-    picked: Bytes = images[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return picked
+        columns = torch.where(draws[:, :1] < 0.5, columns.flip(1), columns)
+    return images[every[:, None, None], rows[:, :, None], columns[:, None, :]]

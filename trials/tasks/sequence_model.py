@@ -20,9 +20,10 @@ from trials import distributed, lora
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
+from trials.residence import Residence
+from trials.samples import LABELS, Padded, Samples
 from trials.settings import Settings
 from trials.tasks import evaluation, text_model
-from trials.tasks.evaluation import to_device
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_model import Template
@@ -68,8 +69,8 @@ def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Tem
 class SequenceWorkload:
     """A model of tokens with its data on a device (a `workload.Workload`).
 
-    A task overrides `logits`, `_batch` and `lengths_of`, where its model reads more than tokens and a mask; and `keep`,
-    `count` and `measure`, where it has metrics of its own.
+    A task overrides `samples_of`, `lengths_of` and `logits`, where its model reads more than tokens and a mask; and
+    `keep`, `count` and `measure`, where it has metrics of its own.
     """
 
     def __init__(self, source: Template, data: SequenceData, settings: Settings, setup: Setup) -> None:
@@ -78,6 +79,9 @@ class SequenceWorkload:
         self.model: nn.Module = self._model
         self.lengths: Ints = self.lengths_of(data.train)
         self._data = data
+        residence = Residence.of(data, self._device)
+        self.samples = self.samples_of(data.train, residence)
+        self._validation = self.samples_of(data.validation, residence)
         self._weights = data.train.weights
         self._smoothing = settings.label_smoothing
         self._eval_batch_size = settings.eval_batch_size
@@ -90,13 +94,12 @@ class SequenceWorkload:
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`."""
-        return self._batch(self._data.train, rows)
+        return self.samples.batch(rows)
 
-    def _batch(self, split: Split, rows: Ints) -> Batch:
-        tokens, mask = split.inputs.padded(rows, self._data.padding)
-        targets, _ = split.targets.padded(rows, IGNORED)
-        inputs = {"input_ids": to_device(tokens, self._device), "attention_mask": to_device(mask, self._device)}
-        return Batch(inputs, to_device(targets, self._device), tokens=int(mask.sum()), cells=mask.size)
+    def samples_of(self, split: Split, residence: Residence) -> Samples:
+        """What batches of a split are made of."""
+        inputs = Padded(residence, "input_ids", split.inputs, self._data.padding, "attention_mask")
+        return Samples(residence, [inputs, Padded(residence, LABELS, split.targets, IGNORED)], [split.inputs.lengths])
 
     def weight(self, rows: Ints) -> float:
         """The targets of the samples `rows`; 1 where they have none, for then the sum of their losses is zero."""
@@ -152,7 +155,7 @@ class SequenceWorkload:
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of losses of the validation samples `rows`, and what is kept of their scores; on the device."""
-        batch = self._batch(self._data.validation, rows)
+        batch = self._validation.batch(rows)
         with precision.autocast():
             logits = self.logits(batch)
         return _cross_entropy(logits, batch.labels, 0.0), self.keep(logits)

@@ -14,9 +14,11 @@ import transformers
 
 from trials.batching import Ints
 from trials.contract import Problem, Setup, TaskError
+from trials.residence import Residence
+from trials.samples import LABELS, Padded, Samples
 from trials.settings import Settings
 from trials.tasks.language_model import perplexity
-from trials.tasks.sequence_data import SequenceData, Split
+from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.sequence_model import SequenceWorkload, template
 from trials.tasks.text_classification import Scratch
 from trials.workload import Batch
@@ -34,15 +36,15 @@ class PairWorkload(SequenceWorkload):
         """The tokens of source and target."""
         return split.inputs.lengths + split.targets.lengths
 
-    def _batch(self, split: Split, rows: Ints) -> Batch:
-        batch = super()._batch(split, rows)
+    def samples_of(self, split: Split, residence: Residence) -> Samples:
+        """Source and target count; what the decoder reads follows from the target."""
+        inputs = Padded(residence, "input_ids", split.inputs, self._data.padding, "attention_mask")
+        parts = [inputs, Padded(residence, LABELS, split.targets, IGNORED)]
+        return Samples(residence, parts, [split.inputs.lengths, split.targets.lengths], self._decoded)
+
+    def _decoded(self, batch: Batch) -> Batch:
         decoded = self._model.prepare_decoder_input_ids_from_labels(labels=batch.labels)
-        return dataclasses.replace(
-            batch,
-            inputs={**batch.inputs, "decoder_input_ids": decoded},
-            tokens=batch.tokens + int(split.targets.lengths[rows].sum()),
-            cells=batch.cells + batch.labels.numel(),
-        )
+        return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """For each token of the targets, the scores of all tokens. The decoder's padding stands behind its tokens,

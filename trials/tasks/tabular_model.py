@@ -19,8 +19,9 @@ from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
+from trials.residence import Residence
+from trials.samples import LABELS, Column, Samples
 from trials.tasks import evaluation
-from trials.tasks.evaluation import to_device
 from trials.tasks.tabular import TabularSettings
 from trials.tasks.tabular_data import Rows, TabularData
 from trials.workload import Batch
@@ -57,6 +58,15 @@ class Perceptron(nn.Module):
         return outputs
 
 
+def _samples(residence: Residence, rows: Rows) -> Samples:
+    parts = [
+        Column(residence, "numeric", rows.numeric),
+        Column(residence, "categorical", rows.categorical, torch.int64),
+        Column(residence, LABELS, rows.target),
+    ]
+    return Samples(residence, parts, [np.ones(len(rows.target), dtype=np.int64)])
+
+
 class TabularWorkload:
     """A perceptron with a table's rows on a device (a `workload.Workload`)."""
 
@@ -70,18 +80,13 @@ class TabularWorkload:
         model = Perceptron(data.train.numeric.shape[1], cardinalities, outputs, settings)
         self.model: nn.Module = model.to(self._device)
         self.lengths: Ints = np.ones(len(data.train.target), dtype=np.int64)
+        residence = Residence.of(data, self._device)
+        self.samples, self._validation = (_samples(residence, rows) for rows in (data.train, data.validation))
         self._eval_order = np.arange(len(data.validation.target))
 
     def batch(self, rows: Ints) -> Batch:
         """The training rows `rows`."""
-        return self._batch(self._data.train, rows)
-
-    def _batch(self, source: Rows, rows: Ints) -> Batch:
-        inputs = {
-            "numeric": to_device(source.numeric[rows], self._device),
-            "categorical": to_device(source.categorical[rows].astype(np.int64), self._device),
-        }
-        return Batch(inputs, to_device(source.target[rows], self._device), tokens=len(rows), cells=len(rows))
+        return self.samples.batch(rows)
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
         """The sum of the rows' cross-entropies, or of their squared errors in deviations of the target."""
@@ -132,7 +137,7 @@ class TabularWorkload:
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of losses, and the predicted classes or quantities; both on the device."""
-        batch = self._batch(self._data.validation, rows)
+        batch = self._validation.batch(rows)
         with precision.autocast():
             outputs = self._outputs(batch)
         return self._loss_sum(outputs, batch, 0.0), outputs if self._classes is None else outputs.argmax(dim=-1)

@@ -23,9 +23,10 @@ from trials.batching import Ints, Sequences
 from trials.contract import Problem, Setup, TaskError
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
+from trials.residence import Residence
+from trials.samples import LABELS, Column, Padded, Part, Samples
 from trials.settings import Settings
 from trials.tasks import evaluation
-from trials.tasks.evaluation import to_device
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_data import TextData
 from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
@@ -158,6 +159,14 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
         module.requires_grad_(False)
 
 
+def _samples(residence: Residence, texts: Sequences, labels: Ints, padding: int) -> Samples:
+    parts: list[Part] = [
+        Padded(residence, "input_ids", texts, padding, "attention_mask"),
+        Column(residence, LABELS, labels),
+    ]
+    return Samples(residence, parts, [texts.lengths])
+
+
 class TextWorkload:
     """A text classifier with its data on a device (a `workload.Workload`)."""
 
@@ -168,6 +177,9 @@ class TextWorkload:
         self.model: nn.Module = self._model
         self.lengths: Ints = data.train.lengths
         self._data = data
+        residence = Residence.of(data, self._device)
+        self.samples = _samples(residence, data.train, data.train_labels, data.padding)
+        self._validation = _samples(residence, data.validation, data.validation_labels, data.padding)
         self._smoothing = settings.label_smoothing
         self._eval_batch_size = settings.eval_batch_size
         # Longest first: texts of a batch pad little, and too large a batch fails at once.
@@ -175,12 +187,7 @@ class TextWorkload:
 
     def batch(self, rows: Ints) -> Batch:
         """The training texts `rows`."""
-        return self._batch(self._data.train, self._data.train_labels, rows)
-
-    def _batch(self, sequences: Sequences, labels: Ints, rows: Ints) -> Batch:
-        tokens, mask = sequences.padded(rows, self._data.padding)
-        inputs = {"input_ids": to_device(tokens, self._device), "attention_mask": to_device(mask, self._device)}
-        return Batch(inputs, to_device(labels[rows], self._device), tokens=int(mask.sum()), cells=mask.size)
+        return self.samples.batch(rows)
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
         """The sum of the texts' cross-entropies."""
@@ -210,7 +217,7 @@ class TextWorkload:
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> tuple[torch.Tensor, torch.Tensor]:
         """The sum of losses, and the predicted classes, of the validation texts `rows`; both on the device."""
-        batch = self._batch(self._data.validation, self._data.validation_labels, rows)
+        batch = self._validation.batch(rows)
         with precision.autocast():
             logits = self._model(**batch.inputs).logits.float()
         return nn.functional.cross_entropy(logits, batch.labels, reduction="sum"), logits.argmax(dim=-1)

@@ -121,12 +121,12 @@ def test_data_that_cannot_be_used_is_told(folder):
 
 
 def test_images_are_mirrored_and_moved_as_the_draws_say():
-    image = np.arange(9, dtype=np.uint8).reshape(1, 3, 3, 1)
-    same = changed(image, np.array([[0.9, 0.5, 0.5]]), flip=True, shift=1)
-    assert np.array_equal(same, image)
-    mirrored = changed(image, np.array([[0.1, 0.5, 0.5]]), flip=True, shift=1)
-    assert np.array_equal(mirrored, image[:, :, ::-1])
-    moved = changed(image, np.array([[0.1, 0.99, 0.5]]), flip=False, shift=1)
+    image = torch.arange(9, dtype=torch.uint8).reshape(1, 3, 3, 1)
+    same = changed(image, torch.tensor([[0.9, 0.5, 0.5]], dtype=torch.float64), flip=True, shift=1)
+    assert torch.equal(same, image)
+    mirrored = changed(image, torch.tensor([[0.1, 0.5, 0.5]], dtype=torch.float64), flip=True, shift=1)
+    assert torch.equal(mirrored, image.flip(2))
+    moved = changed(image, torch.tensor([[0.1, 0.99, 0.5]], dtype=torch.float64), flip=False, shift=1)
     assert moved[0, :, :, 0].tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5]]
 
 

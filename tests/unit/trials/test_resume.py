@@ -182,7 +182,8 @@ def test_a_killed_process_resumes_to_the_same_reports_and_weights(lab, capsys):
 
     assert main([str(file), "--out", str(killed), "--device", "cpu", "--resume"]) == 0
     after = reports_in(capsys.readouterr().out)
-    assert not before.keys() & after.keys()
+    # A slow save is whole by the next report: at most one report, and the same, is told again.
+    assert len(before.keys() & after.keys()) <= 1
     assert list(after.items()) == list(expected.items())[-len(after) :]
     a, b = (load_file(lab.folder / out / "last" / "model.safetensors") for out in ("undisturbed", "killed"))
     assert equal(a, b)
