@@ -174,6 +174,14 @@ def test_a_language_model_writes_and_its_perplexity_can_be_recomputed(folder):
     assert story["metrics"]["test"]["perplexity"] == pytest.approx(math.exp(mean), rel=1e-4)
 
 
+def test_a_model_of_pairs_is_loaded_and_writes(folder):
+    version, _ = train("sequence_to_sequence", folder, epochs=8)
+    read = transformers.AutoTokenizer.from_pretrained(version)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(version)
+    written = model.generate(**read("one one one", return_tensors="pt"), max_new_tokens=8, do_sample=False)
+    assert "one" in read.decode(written[0], skip_special_tokens=True)
+
+
 def test_an_image_classifier_is_loaded_in_a_line(folder):
     version, story = train("image_classification", folder, epochs=6)
     pixels, names = images(23, 1)
