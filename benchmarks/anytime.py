@@ -33,7 +33,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread for each of the jobs
 
 import yaml  # noqa: E402
-from curves import Task, tasks_in  # noqa: E402
+from curves import LCBENCH_METRICS, Task, tasks_in  # noqa: E402
 from peers import PEERS  # noqa: E402
 from race import Race, Result, moments  # noqa: E402
 from scores import report  # noqa: E402
@@ -65,9 +65,9 @@ def search_of(method: str) -> dict[str, Any]:
     return search
 
 
-def run(entry: Entry, file: Path, data: Path, family: str) -> Result:
+def run(entry: Entry, file: Path, data: Path, family: str, metric: str) -> Result:
     """One race, in whatever process."""
-    task = _tasks(file, data, family)[entry.task]
+    task = _tasks(file, data, family, metric)[entry.task]
     seed = derived_seed("anytime", task.name, entry.seed)
     result = Result(entry.method, task.name, task.family, entry.seed, entry.workers)
     if entry.method.split()[0] == OURS:
@@ -79,13 +79,13 @@ def run(entry: Entry, file: Path, data: Path, family: str) -> Result:
 
 
 @lru_cache(maxsize=1)
-def _tasks(file: Path, data: Path, family: str) -> dict[str, Task]:
-    return {task.name: task for task in tasks_in(file, data, family)}
+def _tasks(file: Path, data: Path, family: str, metric: str) -> dict[str, Task]:
+    return {task.name: task for task in tasks_in(file, data, family, metric)}
 
 
 def race_all(entries: list[Entry], arguments: argparse.Namespace) -> Iterator[Result]:
     """Run races side by side, each as soon as a process is free."""
-    where = (arguments.tasks, arguments.data, arguments.family)
+    where = (arguments.tasks, arguments.data, arguments.family, arguments.lcbench_metric)
     if arguments.jobs == 1:
         yield from (run(entry, *where) for entry in entries)
         return
@@ -111,6 +111,7 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=10, help="how many; the first is 0")
     parser.add_argument("--methods", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
     parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
+    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="cross_entropy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races side by side")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}")
@@ -126,7 +127,7 @@ def main() -> None:
     """Run the races that are missing, and print the tables."""
     arguments = arguments_given()
     warnings.simplefilter("ignore")  # what peers warn of is not the reader's concern
-    tasks = tasks_in(arguments.tasks, arguments.data, arguments.family)
+    tasks = tasks_in(arguments.tasks, arguments.data, arguments.family, arguments.lcbench_metric)
     if arguments.quick:
         tasks = [t for family in ("lcbench", "taskset") for t in [t for t in tasks if t.family == family][:2]]
     seeds = range(1 if arguments.quick else arguments.seeds)

@@ -87,16 +87,19 @@ LCBENCH_SPACE: dict[str, dict[str, Any]] = {
 """In the order of the surrogate's inputs, after the epoch."""
 
 EPOCHS = 52
-TIME, CROSS_ENTROPY = 0, 2
+TIME, ACCURACY, CROSS_ENTROPY = 0, 1, 2
 """Places in the surrogate's output."""
+LCBENCH_METRICS = {"accuracy": ACCURACY, "cross_entropy": CROSS_ENTROPY}
+"""What can be searched for; of the accuracy, in percent, it is the share of errors that is minimised."""
 
 
 class LCBenchCurves:
     """The surrogate at one task; every configuration is computed once, as a whole curve."""
 
-    def __init__(self, folder: Path, encoded: int) -> None:
+    def __init__(self, folder: Path, encoded: int, metric: str) -> None:
         self._session = _session(folder)
         self._encoded = encoded
+        self._metric = LCBENCH_METRICS[metric]
         self._known: dict[tuple[Any, ...], Curve] = {}
 
     def compute(self, configurations: list[dict[str, Any]]) -> list[Curve]:
@@ -109,9 +112,9 @@ class LCBenchCurves:
         (output,) = self._session.run(None, {"x_cat": category, "x_cont": continuous})
         curves = output.reshape(len(rows), EPOCHS, -1).astype(float)
         seconds = np.maximum.accumulate(np.maximum(curves[:, :, TIME], 0.0), axis=1)
-        return [
-            Curve(levels, {METRIC: curve[:, CROSS_ENTROPY]}, time) for curve, time in zip(curves, seconds, strict=True)
-        ]
+        measured = curves[:, :, self._metric]
+        losses = 1 - measured / 100 if self._metric == ACCURACY else measured
+        return [Curve(levels, {METRIC: loss}, time) for loss, time in zip(losses, seconds, strict=True)]
 
     def _curve(self, params: Mapping[str, Any]) -> Curve:
         key = tuple(params[name] for name in LCBENCH_SPACE)
@@ -143,6 +146,7 @@ class LCBench:
 
     folder: Path
     name: str
+    metric: str
     family: str = "lcbench"
     unit: str = "epochs"
     total: int = EPOCHS
@@ -154,7 +158,7 @@ class LCBench:
     def curves(self) -> LCBenchCurves:
         """The curves for one race."""
         encoding = json.loads((self.folder / "encoding.json").read_text())["OpenML_task_id"]
-        return LCBenchCurves(self.folder, encoding[self.name])
+        return LCBenchCurves(self.folder, encoding[self.name], self.metric)
 
     @cached_property
     def _random(self) -> list[Curve]:
@@ -255,13 +259,14 @@ class TaskSet:
         return float(self.total)
 
 
-def tasks_in(file: Path, data: Path, family: str) -> list[Task]:
+def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
     """The tasks to race on.
 
     Args:
         file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables, or both.
         data: The folder that has `lcbench` and `taskset`, or one of these folders itself.
         family: lcbench, taskset or both. TaskSet's tables are those that the file names, or else all there are.
+        metric: Of LCBench, what is searched for: one of `LCBENCH_METRICS`.
 
     Raises:
         SystemExit: A task is in neither family, or none is left.
@@ -277,7 +282,7 @@ def tasks_in(file: Path, data: Path, family: str) -> list[Task]:
             raise SystemExit(f"{file}: no task {name} in {lcbench} and no table of that name in {taskset}")
     tasks: list[Task] = []
     if family in ("lcbench", "both"):
-        tasks += [LCBench(lcbench, name) for name in wanted if name in known]
+        tasks += [LCBench(lcbench, name, metric) for name in wanted if name in known]
     if family in ("taskset", "both"):
         tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
     if not tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -65,8 +66,36 @@ class OneEpochThenTop:
         """Nothing is learnt from it."""
 
 
+def _of(module: str, name: str) -> Callable[[Task, int], Contender]:
+    """A peer whose package is imported only when it races."""
+
+    def make(task: Task, seed: int) -> Contender:
+        try:
+            peers: Any = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise SystemExit(f"{name} needs the package {error.name}: pip install hpsearch[benchmarks]") from error
+        contender: Contender = getattr(peers, name)(task, seed)
+        return contender
+
+    return make
+
+
 PEERS: dict[str, Callable[[Task, int], Contender]] = {
     "random": RandomSearch,
     "one-epoch": OneEpochThenTop,
+    "optuna-tpe": _of("optuna_peers", "tpe"),
+    "optuna-tpe-median": _of("optuna_peers", "tpe_median"),
+    "optuna-tpe-halving": _of("optuna_peers", "tpe_halving"),
+    "optuna-tpe-hyperband": _of("optuna_peers", "tpe_hyperband"),
+    "optuna-gp": _of("optuna_peers", "gp"),
+    "syne-asha": _of("syne_tune_peers", "asha"),
+    "syne-asha-3": _of("syne_tune_peers", "asha_from_3"),
+    "syne-asha-bore": _of("syne_tune_peers", "asha_bore"),
+    "syne-asha-cqr": _of("syne_tune_peers", "asha_cqr"),
+    "syne-bohb": _of("syne_tune_peers", "bohb"),
+    "syne-median": _of("syne_tune_peers", "median_stopping"),
+    "syne-cqr": _of("syne_tune_peers", "cqr"),
+    "syne-bore": _of("syne_tune_peers", "bore"),
+    "syne-evolution": _of("syne_tune_peers", "evolution"),
 }
 """By name: made from a task and a seed."""
