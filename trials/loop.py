@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from trials import diagnose, distributed, memory, meters
-from trials.batching import Ints, micro_batches
+from trials import diagnose, distributed, feed, memory, meters
+from trials.batching import Ints
 from trials.checkpoint import Checkpoints, opened
 from trials.compiling import CompilableLoss
 from trials.contract import Diverged, Finding, Report, Setup, Unit
@@ -65,6 +65,7 @@ class TrainingRun:
         self._saver = Saver(self._checkpoints, settings.save_every_steps, settings.save_every_minutes)
         self._micro_batch = memory.micro_batch_of(workload, settings, self._precision, self._device, self._group.size)
         self._order = Order(workload.lengths, settings, setup.seed)
+        self._feed = feed.Feed(workload, self._order, self._group, settings.data_workers)
         self._saved: tuple[int, float] | None = None
         self._measured: tuple[int, dict[str, float]] | None = None
         self.step = 0
@@ -127,11 +128,10 @@ class TrainingRun:
         seed_everything(derive(self._setup.seed, Use.STEP, self.step * self._group.size + self._group.rank))
         self._updates.begin()
         loss, tokens, cells = torch.zeros((), device=self._device), 0, 0
-        mine, weight = self._group.share(rows, weight)
-        parts = micro_batches(mine, size)
+        parts, weight = self._feed.parts(rows, weight, size, self.step, self.samples)
         for part in parts:
             with self._trace.waiting():
-                batch = self._workload.batch(part)
+                batch = self._feed.batch(part)
             with self._replica.synchronised(part is parts[-1]), self._precision.autocast():
                 # Divided by the whole batch, so that its parts add up to the gradient of its mean.
                 share = self._loss.sum(batch) / weight
@@ -322,8 +322,8 @@ class TrainingRun:
         return diagnose.diagnose(self._trace.records(self.seconds))
 
     def close(self) -> bool:
-        """End the save in flight; release the model, the gradients and the optimizer's state."""
+        """End the threads of data and saves; release the model, the gradients and the optimizer's state."""
         self._saver.close()
         self._updates.close()
         self._loss.close()
-        return True
+        return self._feed.close()

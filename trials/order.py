@@ -1,7 +1,7 @@
 """The order of a run: which samples its next step trains, and how many epochs it has gone.
 
 The order is a function of the trial's seed and of where the run stands (steps and samples), and holds no state but the
-epoch it has worked out last: a resumed run goes on at the very batch.
+epochs it has worked out last: a resumed run goes on at the very batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Order:
     def __init__(self, lengths: Ints, settings: Settings, seed: int) -> None:
         self._lengths, self._settings, self._seed = lengths, settings, seed
         self._steps_per_epoch = math.ceil(len(lengths) / settings.batch_size)
-        self._epoch: tuple[int, list[Ints], Ints] | None = None
+        self._epochs: dict[int, tuple[list[Ints], Ints]] = {}
 
     def rows(self, step: int, samples: int) -> Ints:
         """The batch of a run that has taken so many steps on so many samples."""
@@ -53,15 +53,17 @@ class Order:
 
     def _batches(self, epoch: int) -> tuple[list[Ints], Ints]:
         """The batches of an epoch, and how many of its samples come before each."""
-        if self._epoch is None or self._epoch[0] != epoch:
+        if epoch not in self._epochs:
             lengths, settings = self._lengths, self._settings
             if settings.batch_tokens is None:
                 batches = epoch_batches(lengths, settings.batch_size, self._seed, epoch, settings.bucketing)
             else:
                 batches = token_batches(lengths, settings.batch_tokens, self._seed, epoch, settings.bucketing)
             sizes = [len(batch) for batch in batches]
-            self._epoch = epoch, batches, np.cumsum([0, *sizes[:-1]])
-        return self._epoch[1:]
+            # Two of them: batches of the next epoch are gathered before this one ends.
+            last = dict(list(self._epochs.items())[-1:])
+            self._epochs = {**last, epoch: (batches, np.cumsum([0, *sizes[:-1]]))}
+        return self._epochs[epoch]
 
 
 def most_samples(lengths: Ints, settings: Settings) -> int:

@@ -147,6 +147,14 @@ class Settings:
     max_length: int = _setting(int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536)
     bucketing: bool = _setting(bool, True, "Batch texts of similar length together: less padding, same samples.")
     eval_batch_size: int = _setting(int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1)
+    data_workers: int | str = _setting(
+        int,
+        "auto",
+        "Threads that gather batches ahead where data does not fit on the GPU; auto is 2. Changes time, not results.",
+        low=0,
+        high=64,
+        word="auto",
+    )
     keep_checkpoints: int = _setting(int, 2, "Newest checkpoints that are kept, beside the best one.", low=1)
     save_every_steps: int | None = _setting(
         int, None, "Also save between reports, every so many steps.", low=1, nullable=True

@@ -15,7 +15,14 @@ import yaml
 
 from trials.distributed import Group, launched
 
-SETTINGS = {"batch_size": 16, "micro_batch": 3, "learning_rate": 0.01, "dropout": 0.0, "eval_batch_size": 5}
+SETTINGS = {
+    "batch_size": 16,
+    "micro_batch": 3,
+    "learning_rate": 0.01,
+    "dropout": 0.0,
+    "eval_batch_size": 5,
+    "data_workers": 1,
+}
 PER_TRIAL = {"epochs": 2, "report_every": 0.5}
 NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_rate")
 
