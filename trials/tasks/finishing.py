@@ -23,6 +23,8 @@ from trials.precision import Precision
 from trials.tasks.trained import TrainedTask
 from trials.workload import Workload
 
+PLAIN = {"lora", "packing"}
+"""Settings of the training that a written model is without."""
 SAMPLES = ((4, 0), (3, 4), (1, 7))
 """Batches that an exported model is compared on: how many samples, from which on. The last is cut to half its length,
 where lengths may differ."""
@@ -89,7 +91,8 @@ class FinalParts:
 
     def _written(self, folder: Path, data: Any, setup: Setup) -> Workload:
         """The model in `folder` with its data."""
-        settings = replace(self._task.SETTINGS.parse(setup.params), lora=False)  # adapters are merged when written
+        # Adapters are merged when written, and samples are measured and exported as they are.
+        settings = self._task.SETTINGS.parse({**setup.params, **dict.fromkeys(PLAIN & set(setup.params), False)})
         workload = self._task.workload(data, settings, setup)
         workload.read(folder)
         return workload

@@ -1,8 +1,9 @@
-"""The data of a language modelling task: documents one after the other, cut into blocks of tokens.
+"""The data of a language modelling task: documents one after the other, cut into blocks of tokens, or each by itself.
 
 A document is a row of a table, or a paragraph of a text file (a line, where there is only one paragraph). Documents are
 split into training and validation first, so that no document stands on both sides. Every token but a split's first is
-a target once: the target of each place of a block is the token that follows it.
+a target once: the target of each place of a block is the token that follows it. Where documents are samples, it is
+every token but the first of a document, and a document that is too long is cut into several samples.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import tables, text_tokenizer
+from trials.tasks.language_modeling import BLOCKS
 from trials.tasks.sequence_data import SequenceData, Split, demand, files_of, fingerprint, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> SequenceData:
+def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int, samples: str = BLOCKS) -> SequenceData:
     """Read, check, split, tokenise and cut.
 
     Raises:
@@ -35,7 +37,7 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> Sequen
     train, validation, problems = read(spec, lambda path, where: _documents(spec, path, where))
     demand(problems)
     tokenizer = text_tokenizer.load(model, train, max_length, text_tokenizer.byte_pairs)
-    splits = [_blocks(tokenizer, documents, max_length) for documents in (train, validation)]
+    splits = [_cut(tokenizer, documents, max_length, samples) for documents in (train, validation)]
     return SequenceData(
         train=splits[0],
         validation=splits[1],
@@ -55,12 +57,12 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
     return problems
 
 
-def on_test(spec: SequenceSpec, data: SequenceData, max_length: int) -> SequenceData:
+def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, samples: str = BLOCKS) -> SequenceData:
     """The data with the documents of the test file, which has no problems, in place of the validation documents."""
     assert spec.test is not None
     documents, _ = _documents(spec, spec.test, "task.test")
     tokenizer = text_tokenizer.written(data.tokenizer_files)
-    return replace(data, validation=_blocks(tokenizer, documents or [], max_length))
+    return replace(data, validation=_cut(tokenizer, documents or [], max_length, samples))
 
 
 def _documents(spec: SequenceSpec, path: Path, where: str) -> tuple[list[str] | None, list[Problem]]:
@@ -89,11 +91,25 @@ def _rows(spec: SequenceSpec, path: Path, where: str) -> list[str]:
     return [text for text in tables.texts_in(table, column) if text is not None]
 
 
-def _blocks(tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int) -> Split:
-    """Blocks of `size` tokens; the last may be smaller."""
+def _cut(tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int, samples: str) -> Split:
+    """Samples of at most `size` tokens."""
     # Documents may be longer than the model reads: they are cut here, so there is nothing to warn of.
     encoded = tokenizer(list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False)
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    stream = Sequences.of([[*tokens, *end] for tokens in encoded["input_ids"]]).tokens
+    ended = [[*tokens, *end] for tokens in encoded["input_ids"]]
+    return _blocks(ended, size) if samples == BLOCKS else _apart(ended, size)
+
+
+def _blocks(documents: Sequence[list[int]], size: int) -> Split:
+    """Blocks of `size` tokens, whatever documents they are of; the last may be smaller."""
+    stream = Sequences.of(list(documents)).tokens
     offsets = np.append(np.arange(0, len(stream) - 1, size, dtype=np.int64), len(stream) - 1)
     return Split(Sequences(stream[:-1].copy(), offsets), Sequences(stream[1:].copy(), offsets))
+
+
+def _apart(documents: Sequence[list[int]], size: int) -> Split:
+    """A sample a document, and several where it is longer than `size` tokens."""
+    cuts = [(document, begin) for document in documents for begin in range(0, len(document) - 1, size)]
+    inputs = [document[begin : min(begin + size, len(document) - 1)] for document, begin in cuts]
+    targets = [document[begin + 1 : begin + 1 + size] for document, begin in cuts]
+    return Split(Sequences.of(inputs), Sequences.of(targets))

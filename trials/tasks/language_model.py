@@ -19,7 +19,9 @@ LARGEST_EXPONENT = 700.0
 
 
 class LanguageWorkload(SequenceWorkload):
-    """A language model with its blocks."""
+    """A language model with its blocks or documents."""
+
+    CAUSAL = True
 
     def __init__(self, model: str | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
         super().__init__(template(model, data, transformers.AutoModelForCausalLM, _scratch), data, settings, setup)

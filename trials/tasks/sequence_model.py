@@ -9,14 +9,14 @@ import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import transformers
 from torch import nn
 
-from trials import distributed, lora
+from trials import distributed, lora, packed
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.precision import Precision
@@ -25,6 +25,7 @@ from trials.samples import LABELS, Padded, Samples
 from trials.settings import Settings
 from trials.tasks import evaluation, text_model
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
+from trials.tasks.sequence_task import PackingSettings
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_model import Template
 from trials.workload import Batch
@@ -69,9 +70,12 @@ def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Tem
 class SequenceWorkload:
     """A model of tokens with its data on a device (a `workload.Workload`).
 
-    A task overrides `samples_of`, `lengths_of` and `logits`, where its model reads more than tokens and a mask; and
-    `keep`, `count` and `measure`, where it has metrics of its own.
+    `CAUSAL` says whether a token sees only those before it. A task overrides `samples_of`, `lengths_of` and `logits`,
+    where its model reads more than tokens and a mask; and `keep`, `count` and `measure`, where it has metrics of its
+    own.
     """
+
+    CAUSAL: ClassVar[bool] = False
 
     def __init__(self, source: Template, data: SequenceData, settings: Settings, setup: Setup) -> None:
         self._device = torch.device(setup.device)
@@ -80,7 +84,7 @@ class SequenceWorkload:
         self.lengths: Ints = self.lengths_of(data.train)
         self._data = data
         residence = Residence.of(data, self._device)
-        self.samples = self.samples_of(data.train, residence)
+        self.samples = self._training_samples(settings, residence)
         self._validation = self.samples_of(data.validation, residence)
         self._weights = data.train.weights
         self._smoothing = settings.label_smoothing
@@ -95,6 +99,15 @@ class SequenceWorkload:
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`."""
         return self.samples.batch(rows)
+
+    def _training_samples(self, settings: Settings, residence: Residence) -> Samples:
+        """The training samples, packed where the settings ask for it; every target is in the cell of its token."""
+        split, padding = self._data.train, self._data.padding
+        if not (isinstance(settings, PackingSettings) and settings.packing):
+            return self.samples_of(split, residence)
+        packed.demand(self._model, self.CAUSAL)
+        inputs, targets = packed.Filled(split.inputs, padding), packed.Filled(split.targets, IGNORED)
+        return packed.PackedSamples(residence, inputs, targets, settings.max_length)
 
     def samples_of(self, split: Split, residence: Residence) -> Samples:
         """What batches of a split are made of."""
@@ -111,7 +124,8 @@ class SequenceWorkload:
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """For each target, the model's scores of all classes: shape (samples, targets, classes)."""
-        scores: torch.Tensor = self._model(**batch.inputs).logits.float()
+        inputs = packed.readable(batch.inputs, self._model.config, self.CAUSAL)
+        scores: torch.Tensor = self._model(**inputs).logits.float()
         return scores
 
     def evaluate(self, precision: Precision) -> dict[str, float]:

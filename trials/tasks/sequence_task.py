@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trials.settings import Settings
+from trials.settings import Settings, setting
 from trials.tasks import splitting
 from trials.tasks.description import Field, TaskDescription
 from trials.tasks.text_classification import Scratch, parse_model
@@ -16,6 +16,15 @@ from trials.tasks.trained import TrainedTask
 if TYPE_CHECKING:
     from trials.export import Portable
     from trials.tasks.sequence_data import SequenceData
+
+
+@dataclass(frozen=True)
+class PackingSettings(Settings):
+    """The loop's settings, and whether short samples share a row; for tasks that score every token by itself."""
+
+    packing: bool = setting(
+        bool, False, "Lay short samples end to end in rows of max_length: less padding, same samples, same losses."
+    )
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Setup
-from trials.settings import Settings
 from trials.tasks.description import LOOP_METRICS, Field
-from trials.tasks.sequence_task import SequenceTask, describe
+from trials.tasks.sequence_task import PackingSettings, SequenceTask, describe
 
 if TYPE_CHECKING:
     from trials.tasks.sequence_data import SequenceData
@@ -30,9 +29,9 @@ class TokenClassification(SequenceTask):
     """The task."""
 
     DESCRIPTION = describe(
-        "token_classification", "a CoNLL (.conll, .txt), Parquet or JSONL file", _COLUMNS, Settings, METRICS
+        "token_classification", "a CoNLL (.conll, .txt), Parquet or JSONL file", _COLUMNS, PackingSettings, METRICS
     )
-    SETTINGS = Settings
+    SETTINGS = PackingSettings
     AUTO = "AutoModelForTokenClassification"
     COLUMNS = {"tokens": "tokens", "tags": "tags"}  # noqa: RUF012  # declared as a class variable by its base
 
@@ -46,17 +45,17 @@ class TokenClassification(SequenceTask):
         """Read, split and tokenise the data."""
         from trials.tasks import token_data
 
-        settings = Settings.parse(params)
+        settings = PackingSettings.parse(params)
         spec, model = self.spec, self.model_for(settings)
         return self.kept(settings, lambda: token_data.prepare(spec, model, settings.max_length))
 
-    def on_test(self, data: SequenceData, settings: Settings) -> SequenceData:
+    def on_test(self, data: SequenceData, settings: PackingSettings) -> SequenceData:
         """The test sentences where the validation sentences were."""
         from trials.tasks import token_data
 
         return token_data.on_test(self.spec, data, settings.max_length)
 
-    def workload(self, data: SequenceData, settings: Settings, setup: Setup) -> Workload:
+    def workload(self, data: SequenceData, settings: PackingSettings, setup: Setup) -> Workload:
         """The tagger with its sentences."""
         from trials.tasks.token_model import TokenWorkload
 

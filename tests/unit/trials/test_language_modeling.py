@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import random
@@ -76,6 +77,18 @@ def test_no_document_stands_in_training_and_validation(folder):
     data = task(folder, train="rows.csv").prepare(PARAMS)
     assert (data.validation.targets.tokens == data.padding).sum() == 10
     assert (data.train.targets.tokens == data.padding).sum() == 30
+
+
+def test_documents_can_be_samples_by_themselves(folder):
+    data = task(folder, samples="documents", validation="train.txt").prepare(PARAMS)
+    inputs, targets = data.train.inputs, data.train.targets
+    assert inputs.lengths.tolist() == targets.lengths.tolist()
+    assert 1 <= inputs.lengths.min() < inputs.lengths.max() == 16
+    assert (targets.tokens == data.padding).sum() == len(documents())
+    assert (inputs.tokens == data.padding).sum() == 0
+    texts = [targets.tokens[a:b].tolist() for a, b in itertools.pairwise(targets.offsets.tolist())]
+    assert len(texts) > len(documents()), "long documents are cut"
+    assert "must be blocks or documents, not 'lines'" in problems(folder, samples="lines")["task.samples"]
 
 
 def test_every_format_gives_the_same_data(folder):
