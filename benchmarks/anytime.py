@@ -32,13 +32,13 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread for each of the jobs
 
-import yaml  # noqa: E402
-from curves import LCBENCH_METRICS, Task, tasks_in  # noqa: E402
-from peers import PEERS  # noqa: E402
-from race import Race, Result, moments  # noqa: E402
-from scores import report  # noqa: E402
+import yaml
 
-from hpsearch.search import derived_seed  # noqa: E402
+from curves import LCBENCH_METRICS, Task, tasks_in
+from hpsearch.search import derived_seed
+from peers import PEERS
+from race import Race, Result, moments
+from scores import report
 
 OURS = "hpsearch"
 QUICK_METHODS = [OURS, "random"]
@@ -111,10 +111,12 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=10, help="how many; the first is 0")
     parser.add_argument("--methods", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
     parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
-    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="cross_entropy")
+    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="accuracy")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races side by side")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}"
+    )
     arguments = parser.parse_args()
     arguments.methods = QUICK_METHODS if arguments.quick else [name.strip() for name in arguments.methods.split(",")]
     for name in arguments.methods:

@@ -1,7 +1,8 @@
 """The learning curves that searches are raced on: LCBench's surrogate and TaskSet's tables, by path.
 
 LCBench (Zimmer et al. 2021, by way of YAHPO Gym): neural networks on tabular data, 7 hyperparameters, 52 epochs; what
-is minimised is the validation cross-entropy. Time is the running maximum of the surrogate's time output.
+is minimised is the share of errors on the validation data, as YAHPO Gym's own suites do, or else the validation
+cross-entropy. Time is the running maximum of the surrogate's time output.
 
 TaskSet (Metz et al. 2020, by way of DyHPO): 1,000 settings of Adam with 8 hyperparameters on recurrent text
 classifiers, 51 points of the validation loss, each of which costs the same. All are searched on a log scale, beta1 and
@@ -39,25 +40,44 @@ DIVERGED = 10.0
 class Task(Protocol):
     """Something to search: a space, curves over it, and what their final values are worth."""
 
-    name: str
-    family: str
-    unit: str
-    """Of the resource, as a study file calls it."""
-    total: int
-    """The full budget of a trial: it reports at 1, 2, ... up to this."""
-    space: dict[str, dict[str, Any]]
-    """As a study file writes it."""
-    best: float
-    """The best final value of the random configurations."""
-    median: float
-    full_seconds: float
-    """The mean time of a full trial, over the random configurations."""
-    penalty: float
-    """What a diverged run counts as."""
+    @property
+    def name(self) -> str:
+        """By which the command knows it."""
+
+    @property
+    def family(self) -> str:
+        """lcbench or taskset."""
+
+    @property
+    def unit(self) -> str:
+        """Of the resource, as a study file calls it."""
+
+    @property
+    def total(self) -> int:
+        """The full budget of a trial: it reports at 1, 2, ... up to this."""
+
+    @property
+    def space(self) -> dict[str, dict[str, Any]]:
+        """As a study file writes it."""
+
+    @property
+    def best(self) -> float:
+        """The best final value: of random configurations, or of the table."""
+
+    @property
+    def median(self) -> float:
+        """The median of the same final values."""
+
+    @property
+    def full_seconds(self) -> float:
+        """The mean time of a full trial, over the same configurations."""
+
+    @property
+    def penalty(self) -> float:
+        """What a diverged run counts as."""
 
     def curves(self) -> Curves:
         """The curves for one race."""
-        ...
 
 
 def parameters(space: Mapping[str, Mapping[str, Any]]) -> dict[str, Parameter]:
@@ -210,7 +230,7 @@ class TaskSet:
 
     @property
     def total(self) -> int:
-        return self._table[2].shape[1]
+        return int(self._table[2].shape[1])
 
     @property
     def penalty(self) -> float:

@@ -1,4 +1,4 @@
-"""Optuna in the race: its own study, samplers and pruners, asked and told, with arguments as its documentation has them.
+"""Optuna in the race: its own study, samplers and pruners, asked and told, with arguments as its documentation has.
 
 Pruners are at their defaults, but that Hyperband is told the full budget, as in Optuna's own example; told nothing it
 waits for a finished trial and guesses.
@@ -7,13 +7,13 @@ waits for a finished trial and guesses.
 from __future__ import annotations
 
 import optuna
-from curves import Task, parameters
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 from optuna.trial import TrialState
-from race import Job, Verdict
 
+from curves import Task, parameters
 from hpsearch.space import distribution_of
+from race import Job, Verdict
 
 
 class OptunaPeer:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from curves import METRIC, Task
-from race import Judge, Result, moments
 
+from curves import METRIC, Task
 from hpsearch import simulation
 from hpsearch.executors.simulated import Curves
 from hpsearch.records import Changes
@@ -18,6 +17,7 @@ from hpsearch.selection import rank
 from hpsearch.spec import StudySpec
 from hpsearch.spec_file import parse
 from hpsearch.study import Study
+from race import Judge, Result, moments
 
 
 def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -> StudySpec:
@@ -81,9 +81,7 @@ def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result:
         looking_s += time.perf_counter() - began
 
     began = time.perf_counter()
-    history = simulation.simulate(
-        study_file(task, workers, seed, search), watched, workers, moments=looks, watch=watch
-    )
+    history = simulation.simulate(study_file(task, workers, seed, search), watched, workers, moments=looks, watch=watch)
     result.deciding_s = time.perf_counter() - began - watched.seconds_asked - looking_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from curves import METRIC, Task
-
 from hpsearch.executors.simulated import Curves
 from trials.contract import Diverged
 
@@ -53,15 +52,12 @@ class Contender(Protocol):
 
     def ask(self) -> Job | None:
         """What a free worker does; None if nothing until something else happens."""
-        ...
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
         """A running trial has a value at a resource below the full budget."""
-        ...
 
     def finish(self, trial: int, resource: int, value: float) -> None:
         """A trial has its last value: at the full budget, or where it diverged."""
-        ...
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a set of races says: mean regrets with their standard errors, ranks, and what it takes to catch the best peer."""
+"""What a set of races says: mean regrets with standard errors, ranks, and what it takes to catch the best peer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def _rows(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, o
             values = [r.regret[_place(percent)] for r in runs]
             row[f"at_{percent}%"] = f"{statistics.mean(values):.3f}±{_standard_error(values):.3f}"
         row |= {f"rank_{percent}": f"{ranks[method][percent]:.2f}" for percent in PERCENTS}
-        row |= {f"seen_{percent}": f"{statistics.mean(r.seen[_place(percent)] for r in runs):.3f}" for percent in PERCENTS}
+        row |= {
+            f"seen_{percent}": f"{statistics.mean(r.seen[_place(percent)] for r in runs):.3f}" for percent in PERCENTS
+        }
         row["%_to_best_peer"] = reached(mean[method], target)
         row["ms_a_decision"] = 1000 * sum(r.deciding_s for r in runs) / sum(r.decisions for r in runs)
         row["trials"] = statistics.mean(r.trials for r in runs)

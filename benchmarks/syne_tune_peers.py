@@ -11,16 +11,18 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from curves import METRIC, Task
-from race import Job, Verdict
 from syne_tune import config_space
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer import baselines
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
+from curves import METRIC, Task
+from race import Job, Verdict
+
 RESOURCE = "epoch"
-NO_TIME = datetime(2000, 1, 1)  # noqa: DTZ001 - Syne Tune's trials have a time of birth, which nothing here looks at
+NO_TIME = datetime(2000, 1, 1)
+"""Syne Tune's trials have a time of birth, which nothing here looks at."""
 
 
 def domains(space: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -71,13 +73,13 @@ class SyneTunePeer:
 
 
 def _in_full(name: str, task: Task, seed: int) -> SyneTunePeer:
-    np.random.seed(seed)  # noqa: NPY002 - what the schedulers draw from beside their own generators
+    np.random.seed(seed)
     scheduler = getattr(baselines, name)
     return SyneTunePeer(scheduler(domains(task.space), metric=METRIC, random_seed=seed))
 
 
 def _halving(name: str, task: Task, seed: int, grace_period: int = 1) -> SyneTunePeer:
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)
     scheduler = getattr(baselines, name)
     return SyneTunePeer(
         scheduler(
@@ -118,7 +120,7 @@ def bohb(task: Task, seed: int) -> SyneTunePeer:
 
 def median_stopping(task: Task, seed: int) -> SyneTunePeer:
     """Random search with the median stopping rule."""
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)
     random = baselines.RandomSearch(domains(task.space), metrics=[METRIC], random_seed=seed)
     return SyneTunePeer(MedianStoppingRule(random, time_attr=RESOURCE, metric=METRIC))
 

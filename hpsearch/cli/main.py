@@ -113,6 +113,21 @@ def resume(
 
 
 @app.command(rich_help_panel=_RUN)
+def simulate(
+    study: StudyFile,
+    curves: Annotated[Path, typer.Option("--curves", metavar="TABLE", help="A .csv or .parquet file of curves.")],
+    workers: Workers = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the study file's.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many of the best.")] = 5,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Search on recorded learning curves, to see what a study would have found."""
+    from hpsearch.cli import simulate as command
+
+    command.simulate(study, curves, _count(workers), seed, top, format)
+
+
+@app.command(rich_help_panel=_RUN)
 def train(
     name: TheName,
     trial: Annotated[int | None, typer.Option("--trial", min=0, help="Its number; the best without it.")] = None,

@@ -95,12 +95,21 @@ class RecordedCurves:
     def __init__(self, space: Space, configurations: Sequence[Mapping[str, Any]], curves: Sequence[Curve]) -> None:
         self._cube = UnitCube(space)
         self._places = np.array([self._cube.place(params) for params in configurations])
+        self._configurations = configurations
         self._curves = curves
         self._free = np.ones(len(curves), dtype=bool)
         self._taken: dict[tuple[Any, ...], int] = {}
 
-    def row(self, params: Mapping[str, Any]) -> int:
-        """The place in the table of the configuration that stands for a proposal."""
+    @property
+    def taken(self) -> int:
+        """How many configurations stand for a proposal."""
+        return int((~self._free).sum())
+
+    def recorded(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The configuration that stands for a proposal."""
+        return self._configurations[self._row(params)]
+
+    def _row(self, params: Mapping[str, Any]) -> int:
         key = tuple(sorted(params.items()))
         if key not in self._taken:
             distances = ((self._places - self._cube.place(params)) ** 2).sum(axis=1)
@@ -115,8 +124,8 @@ class RecordedCurves:
         Raises:
             Diverged: The recorded run did not get there.
         """
-        return self._curves[self.row(params)].at(resource)
+        return self._curves[self._row(params)].at(resource)
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:
         """Seconds of training from nothing up to a resource."""
-        return self._curves[self.row(params)].seconds_at(resource)
+        return self._curves[self._row(params)].seconds_at(resource)

@@ -44,12 +44,16 @@ def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = No
 
 
 def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    """A row for each report, by trial and resource, with a column for each metric."""
+    """A row for each report, by trial and resource, with a column for each parameter and metric: recorded curves."""
     plain = [c for c in reports.c if c.name not in ("study_id", "metrics")]
     statement = select(*plain, reports.c.metrics).where(reports.c.study_id == study.id)
     rows = connection.execute(statement.order_by(reports.c.trial, reports.c.resource)).all()
     columns: dict[str, list[Any]] = {c.name: [row[i] for row in rows] for i, c in enumerate(plain)}
-    metrics = _columns((row.metrics for row in rows), set(columns), METRIC_PREFIX)
+    params = {row.number: row.params for row in trial_rows(connection, study)}
+    taken = set(columns)
+    parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
+    metrics = _columns((row.metrics for row in rows), taken, METRIC_PREFIX)
+    columns |= {column: [params[row.trial].get(name) for row in rows] for name, column in parameters.items()}
     columns |= {column: [row.metrics.get(name) for row in rows] for name, column in metrics.items()}
     return pd.DataFrame(columns)
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpsearch.lifecycle import State
+from hpsearch.records import Trial
 from hpsearch.selection import Confirmed, Ranked
 from hpsearch.store.queries import TrialRow
 from hpsearch.store.standing import StudySummary
@@ -71,7 +72,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     return made
 
 
-def best(ranked: Sequence[Ranked[TrialRow]], width: int | None) -> Table:
+def best(ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]], width: int | None) -> Table:
     """The best trials, best first; `=` marks those that cannot be told from the first."""
     confirmed = any(r.confirmed for r in ranked)
     head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ""]
@@ -79,7 +80,7 @@ def best(ranked: Sequence[Ranked[TrialRow]], width: int | None) -> Table:
         head.append("confirmed (90%)")
     head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
 
-    def cells(row: Ranked[TrialRow]) -> list[str | Text]:
+    def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
         own: list[str | Text] = [str(row.trial.number), state(row.trial.state), number(row.value)]
         own.append("=" if row.tied else "")
         if confirmed:
