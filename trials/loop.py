@@ -24,7 +24,7 @@ from trials.gpu import Gpu
 from trials.order import Order
 from trials.precision import Precision
 from trials.randomness import Use, derive, seed_everything
-from trials.saving import Saver, stretch
+from trials.saving import STATE, Content, Saver, stretch
 from trials.schedules import multiplier
 from trials.settings import Settings
 from trials.stopping import Progress
@@ -34,7 +34,6 @@ from trials.workload import Workload
 
 CHECK_EVERY = 20
 """Steps between two looks at losses and gradients: each look waits for the device."""
-STATE = "state.pt"
 
 
 class TrainingRun:
@@ -62,7 +61,8 @@ class TrainingRun:
         self._gpu = Gpu(self._device, workload.model, self._precision.name)
         self._meter = meters.Meter(self._precision.scales, self._trace)
         self._checkpoints = Checkpoints(setup.folder, settings.keep_checkpoints)
-        self._saver = Saver(self._checkpoints, settings.save_every_steps, settings.save_every_minutes)
+        every = settings.save_every_steps, settings.save_every_minutes
+        self._saver = Saver(self._checkpoints, workload.write, *every)
         self._micro_batch = memory.micro_batch_of(workload, settings, self._precision, self._device, self._group.size)
         self._order = Order(workload.lengths, settings, setup.seed)
         self._feed = feed.Feed(workload, self._order, self._group, settings.data_workers)
@@ -253,16 +253,16 @@ class TrainingRun:
 
     def _save(self, best: bool) -> None:
         self._meter.settle()
-        self._group.once(lambda: self._saver.save(self.step, self._fill, best, self._stretch()))
+        self._group.once(lambda: self._saver.save(self.step, self._content(), best, self._stretch()))
         self._saved = self.step, self._reported
 
     def _stretch(self) -> str:
         return stretch(self._setup, self._reported)
 
-    def _fill(self, folder: Path) -> None:
+    def _content(self) -> Content:
         with self._updates.averaged():
-            self._workload.write(folder)
-        torch.save(self._state(), folder / STATE)
+            weights = self._workload.weights()
+        return Content(weights, self._state())
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -21,8 +21,8 @@ from transformers.pytorch_utils import Conv1D
 from trials.contract import Problem, TaskError
 from trials.depths import hidden_matrices
 from trials.settings import Settings, nearest
+from trials.weights import MODEL, Weights
 
-WEIGHTS = "model.safetensors"
 ADAPTERS = "adapters.safetensors"
 AUTO = "auto"
 _ADAPTER = ".lora_"
@@ -82,20 +82,18 @@ def adapted(model: nn.Module) -> bool:
     return any(_ADAPTER in name for name, _ in model.named_parameters())
 
 
-def write(model: nn.Module, folder: Path) -> None:
-    """Write a model's weights into a checkpoint, with adapters as the module says."""
+def weights(model: nn.Module) -> Weights:
+    """A model's weights for a checkpoint, with adapters as the module says."""
     if not adapted(model):
-        safetensors.torch.save_model(model, str(folder / WEIGHTS), metadata={"format": "pt"})
-        return
-    safetensors.torch.save_file(merged(model), folder / WEIGHTS, metadata={"format": "pt"})
-    trained = {name: p.detach().contiguous() for name, p in model.named_parameters() if p.requires_grad}
-    safetensors.torch.save_file(trained, folder / ADAPTERS)
+        return {MODEL: model.state_dict()}
+    trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    return {MODEL: merged(model), ADAPTERS: trained}
 
 
 def read(model: nn.Module, folder: Path, device: torch.device) -> None:
-    """Load from a checkpoint what `write` wrote of an equal model."""
+    """Load from a checkpoint the `weights` of an equal model."""
     if not adapted(model):
-        safetensors.torch.load_model(model, str(folder / WEIGHTS), device=str(device))
+        safetensors.torch.load_model(model, str(folder / MODEL), device=str(device))
         return
     parameters = dict(model.named_parameters())
     with torch.no_grad():

@@ -25,6 +25,7 @@ from trials.tasks.image_data import Bytes
 from trials.tasks.residual import ResidualNetwork
 from trials.tasks.tabular import TabularSettings
 from trials.tasks.tabular_data import Encoding
+from trials.weights import MODEL
 
 BATCH = 256
 """Images that go through a network at once."""
@@ -48,7 +49,7 @@ class ImageClassifier(nn.Module):
         self.shape: tuple[int, ...] = tuple(told["network"]["shape"])
         depth, width = told["network"]["depth"], told["network"]["width"]
         self.network = ResidualNetwork(self.shape[-1], len(self.labels), depth, width, dropout=0.0)
-        safetensors.torch.load_model(self.network, Path(folder) / image_model.WEIGHTS)
+        safetensors.torch.load_model(self.network, Path(folder) / MODEL)
         self._means = torch.tensor(told["means"]).reshape(1, -1, 1, 1)
         self._deviations = torch.tensor(told["deviations"]).reshape(1, -1, 1, 1)
         self.eval()
@@ -95,7 +96,7 @@ class TableModel:
         classes = [len(names) for names in encoding.categorical.values()]
         outputs = 1 if encoding.classes is None else len(encoding.classes)
         self.network = tabular_model.Perceptron(numbers, classes, outputs, TabularSettings(**told["model"]))
-        safetensors.torch.load_model(self.network, Path(folder) / tabular_model.WEIGHTS)
+        safetensors.torch.load_model(self.network, Path(folder) / MODEL)
         self.network.eval()
 
     def predict(self, table: pd.DataFrame) -> list[str] | list[float]:

@@ -12,6 +12,7 @@ from torch import nn
 
 from trials.batching import Ints
 from trials.precision import Precision
+from trials.weights import Weights
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ class Workload(Protocol):
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch that needs the most memory, for a rehearsal."""
 
-    def write(self, folder: Path) -> None:
-        """Write the model into a checkpoint, so that it can be loaded without this program."""
+    def weights(self) -> Weights:
+        """The tensors of a checkpoint, as the model has them now: nothing is copied."""
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        """Write a checkpoint of such weights, so that it can be loaded without this program. Works in any thread."""
 
     def read(self, folder: Path) -> None:
         """Load the model's weights from a checkpoint."""

@@ -23,9 +23,9 @@ from trials.tasks import evaluation
 from trials.tasks.image_classification import ImageSettings
 from trials.tasks.image_data import Bytes, ImageData
 from trials.tasks.residual import ResidualNetwork
+from trials.weights import MODEL, Weights, write
 from trials.workload import Batch
 
-WEIGHTS = "model.safetensors"
 DESCRIPTION = "images.json"
 """The file of a checkpoint that tells the network's shape, its classes and how an image is normalised."""
 
@@ -109,9 +109,13 @@ class ImageWorkload:
             logits = self._logits(batch)
         return nn.functional.cross_entropy(logits, batch.labels, reduction="sum"), logits.argmax(dim=-1)
 
-    def write(self, folder: Path) -> None:
+    def weights(self) -> Weights:
+        """The network's weights."""
+        return {MODEL: self.model.state_dict()}
+
+    def write(self, folder: Path, weights: Weights) -> None:
         """Write the weights, and beside them what is needed to use them."""
-        safetensors.torch.save_model(self.model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        write(weights, folder)
         data = self._data
         content = {
             "network": {"depth": self._settings.depth, "width": self._settings.width, "shape": data.train.shape[1:]},
@@ -123,7 +127,7 @@ class ImageWorkload:
 
     def read(self, folder: Path) -> None:
         """Load the weights of a checkpoint."""
-        safetensors.torch.load_model(self.model, str(folder / WEIGHTS), device=str(self._device))
+        safetensors.torch.load_model(self.model, str(folder / MODEL), device=str(self._device))
 
 
 def changed(images: torch.Tensor, draws: torch.Tensor, flip: bool, shift: int) -> torch.Tensor:

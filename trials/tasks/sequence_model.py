@@ -28,6 +28,7 @@ from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.sequence_task import PackingSettings
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_model import Template
+from trials.weights import Weights, write
 from trials.workload import Batch
 
 FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
@@ -174,9 +175,13 @@ class SequenceWorkload:
             logits = self.logits(batch)
         return _cross_entropy(logits, batch.labels, 0.0), self.keep(logits)
 
-    def write(self, folder: Path) -> None:
+    def weights(self) -> Weights:
+        """The model's weights, and its adapters."""
+        return lora.weights(self._model)
+
+    def write(self, folder: Path, weights: Weights) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
-        lora.write(self._model, folder)
+        write(weights, folder)
         self._model.config.save_pretrained(folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)

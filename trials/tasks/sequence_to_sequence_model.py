@@ -21,6 +21,7 @@ from trials.tasks.language_model import perplexity
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.sequence_model import SequenceWorkload, template
 from trials.tasks.text_classification import Scratch
+from trials.weights import Weights
 from trials.workload import Batch
 
 
@@ -56,9 +57,9 @@ class PairWorkload(SequenceWorkload):
         """The perplexity of a token of the targets."""
         return {"perplexity": perplexity(loss)}
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, weights: Weights) -> None:
         """Write weights, configuration and tokenizer, and how the model writes texts: what `from_pretrained` reads."""
-        super().write(folder)
+        super().write(folder, weights)
         if self._model.generation_config is not None:
             self._model.generation_config.save_pretrained(folder)
 

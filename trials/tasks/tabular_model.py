@@ -24,9 +24,9 @@ from trials.samples import LABELS, Column, Samples
 from trials.tasks import evaluation
 from trials.tasks.tabular import TabularSettings
 from trials.tasks.tabular_data import Rows, TabularData
+from trials.weights import MODEL, Weights, write
 from trials.workload import Batch
 
-WEIGHTS = "model.safetensors"
 DESCRIPTION = "table.json"
 """The file of a checkpoint that tells how a table becomes the model's inputs."""
 
@@ -142,13 +142,17 @@ class TabularWorkload:
             outputs = self._outputs(batch)
         return self._loss_sum(outputs, batch, 0.0), outputs if self._classes is None else outputs.argmax(dim=-1)
 
-    def write(self, folder: Path) -> None:
+    def weights(self) -> Weights:
+        """The network's weights."""
+        return {MODEL: self.model.state_dict()}
+
+    def write(self, folder: Path, weights: Weights) -> None:
         """Write the weights, and beside them how a table becomes the model's inputs."""
-        safetensors.torch.save_model(self.model, str(folder / WEIGHTS), metadata={"format": "pt"})
+        write(weights, folder)
         shape = {name: getattr(self._settings, name) for name in ("depth", "width", "embedding", "dropout")}
         content = {"encoding": dataclasses.asdict(self._data.encoding), "model": shape}
         (folder / DESCRIPTION).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def read(self, folder: Path) -> None:
         """Load the weights of a checkpoint."""
-        safetensors.torch.load_model(self.model, str(folder / WEIGHTS), device=str(self._device))
+        safetensors.torch.load_model(self.model, str(folder / MODEL), device=str(self._device))

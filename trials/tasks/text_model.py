@@ -30,9 +30,8 @@ from trials.tasks import evaluation
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_data import TextData
 from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
+from trials.weights import Weights, write
 from trials.workload import Batch
-
-WEIGHTS = lora.WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -222,9 +221,13 @@ class TextWorkload:
             logits = self._model(**batch.inputs).logits.float()
         return nn.functional.cross_entropy(logits, batch.labels, reduction="sum"), logits.argmax(dim=-1)
 
-    def write(self, folder: Path) -> None:
+    def weights(self) -> Weights:
+        """The model's weights, and its adapters."""
+        return lora.weights(self._model)
+
+    def write(self, folder: Path, weights: Weights) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
-        lora.write(self._model, folder)
+        write(weights, folder)
         self._model.config.save_pretrained(folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)

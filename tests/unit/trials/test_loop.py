@@ -49,8 +49,11 @@ class Points:
     def evaluate_longest(self, precision: Any) -> None:
         self.evaluate(precision)
 
-    def write(self, folder: Any) -> None:
-        torch.save(self.model.state_dict(), folder / "model.pt")
+    def weights(self) -> Any:
+        return {"model.pt": self.model.state_dict()}
+
+    def write(self, folder: Any, weights: Any) -> None:
+        torch.save(dict(weights["model.pt"]), folder / "model.pt")
 
     def read(self, folder: Any) -> None:
         self.model.load_state_dict(torch.load(folder / "model.pt", weights_only=True))

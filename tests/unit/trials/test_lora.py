@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from trials import lora
 from trials.contract import TaskError
 from trials.settings import Settings
+from trials.weights import MODEL
 from unit.trials.test_optimizers import FAMILIES, bert
 
 LORA = {"lora": True, "lora_rank": 2, "learning_rate": 0.05, "dropout": 0.1, "batch_size": 16}
@@ -91,7 +92,7 @@ def test_a_run_with_adapters_resumes_bit_for_bit(lab, without_timings, changes):
         next(steps)
     run = task.start(lab.setup("b", budget, resume_from=first.save(), **settings), data)
     assert without_timings([item for item in run if item]) == without_timings(expected[1:])
-    same = [load_file(lab.folder / out / "last" / lora.WEIGHTS) for out in ("a", "b")]
+    same = [load_file(lab.folder / out / "last" / MODEL) for out in ("a", "b")]
     assert all(torch.equal(same[0][name], same[1][name]) for name in same[0])
 
 

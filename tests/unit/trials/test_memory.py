@@ -35,9 +35,6 @@ class Cramped(Points):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return super().batch(rows)
 
-    def write(self, folder):
-        torch.save(self.model.state_dict(), folder / "model.pt")
-
 
 def run_of(workload, folder, per_trial, resume_from=None, **params):
     setup = Setup(params, 3, budget_from(per_trial), folder / "run", resume_from)

@@ -6,12 +6,13 @@ import math
 import threading
 
 import pytest
+import torch
 from test_loop import Points
 from test_memory import run_of
 
 from trials import checkpoint, saving
 from trials.checkpoint import Checkpoints
-from trials.saving import Saver
+from trials.saving import STATE, Content, Saver
 
 
 class Clock:
@@ -46,16 +47,19 @@ def _any_cost_is_worth_it(monkeypatch):
     monkeypatch.setattr(saving, "WORTH_S", 0.0)
 
 
-def fill(folder):
-    (folder / "weights").write_text("w")
+CONTENT = Content({"model.safetensors": {"w": torch.ones(3)}}, {"step": 1})
+
+
+def write(folder, weights):
+    (folder / "weights").write_text(str(weights["model.safetensors"]["w"].tolist()))
 
 
 def in_background(tmp_path, cost, interval):
     clock = Clock()
     slow = Slow(tmp_path, clock, cost)
-    saver = Saver(slow, clock=clock)
+    saver = Saver(slow, write, clock=clock)
     for step in (1, 2, 3):
-        saver.save(step, fill, False, "s")
+        saver.save(step, CONTENT, False, "s")
         saver.join()
         clock.now += interval
     saver.close()
@@ -74,10 +78,10 @@ def started(tmp_path):
     """A saver with one whole checkpoint and one in flight that waits at the gate."""
     clock = Clock()
     slow = Slow(tmp_path, clock, 1.0)
-    saver = Saver(slow, clock=clock)
-    saver.save(1, fill, False, "s")
+    saver = Saver(slow, write, clock=clock)
+    saver.save(1, CONTENT, False, "s")
     slow.gate.clear()
-    saver.save(2, fill, True, "s")
+    saver.save(2, CONTENT, True, "s")
     return saver, slow
 
 
@@ -93,18 +97,25 @@ def test_the_newest_is_the_one_that_is_whole(tmp_path):
 
 def test_the_snapshot_is_taken_before_training_goes_on(tmp_path):
     saver, slow = started(tmp_path)
-    state = ["now"]
+    tensors = {"w": torch.ones(2), "of the optimizer": torch.zeros(1)}
+    threading.Timer(0, slow.gate.set).start()
+    saver.join()
+    slow.gate.clear()
+    content = Content({"model.safetensors": tensors}, {"optimizer": [{"moment": tensors["of the optimizer"]}]})
+    saver.save(3, content, False, "s")
+    for tensor in tensors.values():
+        tensor.add_(41)
     slow.gate.set()
-    saver.save(3, lambda folder: (folder / "weights").write_text(state[0]) and None, False, "s")
-    state[0] = "later"
-    assert (saver.join() / "weights").read_text() == "now"
+    saved = saver.join()
+    assert (saved / "weights").read_text() == "[1.0, 1.0]"
+    assert torch.load(saved / STATE)["optimizer"][0]["moment"].item() == 0
     saver.close()
 
 
 def test_one_save_is_in_flight_at_most(tmp_path):
     saver, slow = started(tmp_path)
     threading.Timer(0, slow.gate.set).start()
-    saver.save(3, fill, False, "s")
+    saver.save(3, CONTENT, False, "s")
     assert checkpoint.verify(tmp_path / "step-00000002") is None
     saver.close()
     checkpoint.verify(tmp_path / "step-00000003")
@@ -120,7 +131,7 @@ def test_what_the_writer_raised_comes_out_at_the_next_word(tmp_path, monkeypatch
     monkeypatch.setattr(checkpoint, "_seal", full)
     slow.gate.set()
     saver._flight.exception()  # wait for it
-    words = {"save": lambda: saver.save(3, fill, False, "s"), "join": saver.join, "newest": saver.newest}
+    words = {"save": lambda: saver.save(3, CONTENT, False, "s"), "join": saver.join, "newest": saver.newest}
     with pytest.raises(OSError, match="disk full"):
         words[surfaces]()
     saver.close()
@@ -171,12 +182,12 @@ def test_saves_between_reports_by_steps(tmp_path):
 
 def test_saves_between_reports_by_minutes(tmp_path):
     clock = Clock()
-    saver = Saver(Checkpoints(tmp_path), every_minutes=2, clock=clock)
+    saver = Saver(Checkpoints(tmp_path), write, every_minutes=2, clock=clock)
     clock.now = 119
     assert not saver.due(1)
     clock.now = 120
     assert saver.due(2)
-    saver.save(2, fill, False, "s")
+    saver.save(2, CONTENT, False, "s")
     assert not saver.due(3)
 
 
