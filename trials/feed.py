@@ -5,8 +5,8 @@ those are follows from where the run stands (`trials.order`), so that nothing is
 The line is a guess all the same, and checked against the rows that a step asks for: where the guess was wrong, as after
 a micro-batch was halved for want of memory, the batches in line are lost, and never a result.
 
-Threads and not processes, because torch gathers flat arrays without holding the interpreter's lock: a batch need not be
-sent from one process to another, nothing is forked, and no thread outlives the process.
+Threads and not processes (a DataLoader's, say), because torch gathers flat arrays without holding the interpreter's
+lock: a batch need not be sent from one process to another, nothing is forked, and no thread outlives the process.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from trials.samples import Samples
 from trials.workload import Batch, Workload
 
 AUTO = "auto"
-THREADS = 2
-"""What auto means: one gathers while the other one copies into pinned memory."""
+THREADS = 1
+"""What auto means: `benchmarks/feeding.py` finds that a step then waits as little as with more."""
 AHEAD = 2
 """Micro-batches in line for each thread: one being made, and one that is ready."""
 PATIENCE_S = 300.0
@@ -199,16 +199,21 @@ def threads_for(asked: int | str, residence: Residence) -> int:
 
 def _work(jobs: queue.SimpleQueue[Job | None], gather: Callable[[Ints], Batch], device: torch.device) -> None:
     """Gather one batch after the other, until there is a None among the jobs."""
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # pinned memory belongs to the device of its thread
     while (job := jobs.get()) is not None:
         rows, gathered = job
         if gathered.set_running_or_notify_cancel():
             try:
+                _use(device)
                 gathered.set_result(gather(rows))
             except BaseException as error:  # noqa: BLE001 - raised again where the batch is taken
                 gathered.set_exception(error)
         del job, rows, gathered  # while it waits for the next one, the batch is not its own
+
+
+def _use(device: torch.device) -> None:
+    """Make a GPU this thread's own: pinned memory belongs to the one that the thread uses, by default the first."""
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)
 
 
 def _end(jobs: queue.SimpleQueue[Job | None], count: int) -> None:

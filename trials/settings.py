@@ -150,7 +150,7 @@ class Settings:
     data_workers: int | str = _setting(
         int,
         "auto",
-        "Threads that gather batches ahead where data does not fit on the GPU; auto is 2. Changes time, not results.",
+        "Threads that gather batches ahead where data does not fit on the GPU; auto is 1. Changes time, not results.",
         low=0,
         high=64,
         word="auto",

@@ -109,7 +109,7 @@ class Trace:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around the making of a batch: training waits meanwhile."""
+        """Around the making of a batch, or the waiting for one that is made ahead: training stands still meanwhile."""
         began = self._clock()
         try:
             yield

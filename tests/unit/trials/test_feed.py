@@ -13,7 +13,7 @@ from trials import tasks
 from trials.budgets import budget_from
 from trials.contract import Setup
 from trials.distributed import Group
-from trials.feed import AHEAD, THREADS, Feed, FeedError, threads_for
+from trials.feed import AHEAD, THREADS, Feed, FeedError, _use, threads_for
 from trials.order import Order
 from trials.residence import Residence
 from trials.samples import LABELS, Column, Samples
@@ -164,6 +164,14 @@ def test_threads_end_with_the_feed_that_nobody_closed(workload):
 )
 def test_threads_are_for_samples_that_are_not_on_the_gpu(asked, device, resident, threads):
     assert threads_for(asked, Residence(torch.device(device), resident)) == threads
+
+
+def test_a_thread_uses_the_gpu_of_its_run_where_that_has_a_number(monkeypatch):
+    used = []
+    monkeypatch.setattr(torch.cuda, "set_device", used.append)
+    for name in ("cpu", "cuda", "cuda:1"):
+        _use(torch.device(name))
+    assert used == [torch.device("cuda:1")]
 
 
 def test_a_fed_run_is_the_run_without_threads(lab, without_timings):

@@ -69,9 +69,10 @@ def test_waiting_is_what_passes_inside():
     assert trace.records(100.0).waited_s == 10.0
 
 
-def test_a_run_of_the_loop_records_every_step(lab):
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_run_of_the_loop_records_every_step(lab, threads):
     task = lab.task()
-    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3)
+    setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3, data_workers=threads)
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
     records = run._trace.records(run.seconds)

@@ -1,0 +1,156 @@
+"""How long a training step waits for its batch: gathered when it is needed, ahead by threads, or by a DataLoader.
+
+    python benchmarks/feeding.py [--steps 300] [--repeats 3] [--step-ms 5] [--quick] [--json FILE]
+
+The step is a stand-in that keeps a device busy and the processor idle, as a GPU does: it sleeps. Texts are padded to
+the longest of 32, images are 128 of 64 by 64 pixels in colour. The DataLoader has what its documentation advises:
+processes that persist, two batches ahead each, and a data set that gathers a whole batch at once from the same arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from tables import show
+from trials.batching import Ints, Sequences
+from trials.distributed import Group
+from trials.feed import Feed
+from trials.order import Order
+from trials.residence import Residence
+from trials.samples import LABELS, Column, Padded, Samples
+from trials.settings import Settings
+from trials.workload import Batch
+
+SEED = 1
+
+
+class Stored:
+    """A workload without a model: samples in the machine's memory, to be sent."""
+
+    def __init__(self, samples: Samples, lengths: Ints, batch_size: int) -> None:
+        self.samples, self.lengths, self.batch_size = samples, lengths, batch_size
+
+    def batch(self, rows: Ints) -> Batch:
+        """The samples `rows`."""
+        return self.samples.batch(rows)
+
+    def order(self) -> Order:
+        """Its batches, the same for every contender."""
+        return Order(self.lengths, Settings(batch_size=self.batch_size), SEED)
+
+
+def texts(residence: Residence) -> Stored:
+    """20,000 texts of 5 to 127 tokens."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 128, 20_000)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = Sequences(rng.integers(0, 30_000, offsets[-1]).astype(np.int32), offsets)
+    labels = Column(residence, LABELS, rng.integers(0, 5, len(lengths)))
+    parts = [Padded(residence, "input_ids", tokens, 0, "attention_mask"), labels]
+    return Stored(Samples(residence, parts, [lengths]), lengths, 32)
+
+
+def images(residence: Residence) -> Stored:
+    """8,000 images."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (8_000, 64, 64, 3), dtype=np.uint8)
+    parts = [Column(residence, "images", pixels), Column(residence, LABELS, np.arange(len(pixels)) % 10)]
+    return Stored(Samples(residence, parts, [np.ones(len(pixels), np.int64)]), np.ones(len(pixels), np.int64), 128)
+
+
+Batches = Callable[[Stored, int], Iterator[Any]]
+
+
+def fed(threads: int) -> Batches:
+    """The project's own way."""
+
+    def batches(data: Stored, steps: int) -> Iterator[Batch]:
+        order, samples = data.order(), 0
+        feed = Feed(data, order, Group(), threads)  # type: ignore[arg-type]  # it has no model to train
+        for step in range(steps):
+            rows = order.rows(step, samples)
+            (part,), _ = feed.parts(rows, 1.0, len(rows), step, samples)
+            yield feed.batch(part)
+            samples += len(rows)
+        assert feed.close()
+
+    return batches
+
+
+class Gathered(Dataset[Batch]):
+    """A data set that gathers whole batches."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+
+    def __getitem__(self, rows: Ints) -> Batch:
+        return self._samples.gather(rows)
+
+
+def loaded(workers: int) -> Batches:
+    """A DataLoader, which is told the order of batches by a sampler."""
+
+    def batches(data: Stored, steps: int) -> Iterator[Any]:
+        order, rows, samples = data.order(), [], 0
+        for step in range(steps):
+            rows.append(order.rows(step, samples))
+            samples += len(rows[-1])
+        more: dict[str, Any] = {"persistent_workers": True, "prefetch_factor": 2, "multiprocessing_context": "fork"}
+        yield from DataLoader(Gathered(data.samples), batch_size=None, sampler=rows, num_workers=workers, **more)
+
+    return batches
+
+
+CONTENDERS = {
+    "when it is needed": fed(0),
+    "1 thread": fed(1),
+    "2 threads": fed(2),
+    "DataLoader, 1 process": loaded(1),
+    "DataLoader, 2 processes": loaded(2),
+}
+
+
+def waits_ms(batches: Batches, data: Stored, steps: int, step_s: float) -> tuple[float, float]:
+    """How long the first step waits, and the mean of the others."""
+    waits, began = [], time.perf_counter()
+    for _ in batches(data, steps):
+        waits.append(time.perf_counter() - began)
+        time.sleep(step_s)
+        began = time.perf_counter()
+    return waits[0] * 1000, statistics.fmean(waits[1:]) * 1000
+
+
+def main() -> None:
+    """Measure the contenders in turns, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--step-ms", type=float, default=5.0, help="how long the stand-in of a step takes")
+    parser.add_argument("--quick", action="store_true", help="one repeat of 20 steps")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    steps, repeats = (20, 1) if arguments.quick else (arguments.steps, arguments.repeats)
+    residence = Residence(torch.device("cpu"), resident=False)
+    rows = []
+    for name, data in (("texts", texts(residence)), ("images", images(residence))):
+        found: dict[str, list[tuple[float, float]]] = {contender: [] for contender in CONTENDERS}
+        for _ in range(repeats):
+            for contender, batches in CONTENDERS.items():
+                found[contender].append(waits_ms(batches, data, steps, arguments.step_ms / 1000))
+        for contender, waits in found.items():
+            first, others = (statistics.median(each) for each in zip(*waits, strict=True))
+            rows.append({"data": name, "gathered by": contender, "first_wait_ms": first, "wait_ms": others})
+    show(f"Waiting for a batch, {steps} steps of {arguments.step_ms:g} ms", rows, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
