@@ -1,12 +1,13 @@
-"""Image classification: a small residual network learns to tell which class an image belongs to.
+"""Image classification: a small residual network, or a pretrained model, learns which class an image belongs to.
 
-This module holds the task's face. Its images are read in `image_data`, its network stands in `image_model`.
+This module holds the task's face. Its images are read in `image_data`, its network stands in `image_model`, and
+pretrained ones in `image_pretrained`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +15,7 @@ from trials.contract import Problem, Setup, TaskError
 from trials.settings import Settings, setting
 from trials.tasks import splitting
 from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
+from trials.tasks.text_classification import Scratch, parse_model
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _FIELDS = (
     ),
     Field("validation", (float, str), "a fraction of the training data such as 0.15, or such data", required=True),
     Field("test", (str,), "data that the search never sees"),
+    Field("model", (str,), "a model of transformers: a hub id or a local folder; a small network where missing"),
     Field("size", (int,), "the side in pixels of the squares that the images of a folder are scaled to"),
     Field("split_seed", (int,), "which images a validation fraction picks; the same for every trial"),
 )
@@ -59,13 +62,19 @@ class ImageSettings(Settings):
 
 @dataclass(frozen=True)
 class ImageSpec:
-    """The `task` part, parsed: paths are absolute, `size` is in pixels."""
+    """The `task` part, parsed: paths are absolute, `size` is in pixels; None where the model is to tell it."""
 
     train: Path
     validation: float | Path
     test: Path | None
-    size: int
+    model: str | None
+    size: int | None
     split_seed: int
+
+    @property
+    def side(self) -> int:
+        """Of the squares that the images of a folder are scaled to, in pixels."""
+        return SIZE if self.size is None else self.size
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
@@ -80,9 +89,23 @@ class ImageSpec:
             train=base / task["train"],
             validation=splitting.parse(task, base),
             test=base / task["test"] if "test" in task else None,
-            size=task.get("size", SIZE),
+            model=model_of(task, base),
+            size=task.get("size"),
             split_seed=task.get("split_seed", 0),
         )
+
+
+def model_of(task: Mapping[str, Any], base: Path) -> str | None:
+    """The model that a part names, a local folder as an absolute path; None where it names none.
+
+    Raises:
+        TaskError: There is no such folder, or it holds no model.
+    """
+    model = parse_model(task["model"], base) if "model" in task else None
+    if isinstance(model, Scratch):
+        what = "must be a hub id or a local folder; leave it out for a small network from scratch"
+        raise TaskError([Problem("task.model", what)])
+    return model
 
 
 class ImageClassification(TrainedTask):
@@ -105,18 +128,29 @@ class ImageClassification(TrainedTask):
         """What is wrong with the images."""
         from trials.tasks import image_data
 
-        return image_data.problems_with(self.spec)
+        try:
+            return image_data.problems_with(self._sized())
+        except TaskError as error:
+            return error.problems
+
+    def _sized(self) -> ImageSpec:
+        """What is stated, with the size that the model reads where none is."""
+        if self.spec.size is not None or self.spec.model is None:
+            return self.spec
+        from trials.tasks import image_processor
+
+        return replace(self.spec, size=image_processor.read(self.spec.model).side)
 
     def prepare(self, params: Mapping[str, Any]) -> ImageData:
         """Read, scale and split the images, or find them in the cache."""
         from trials.tasks import image_data, prepared
 
         ImageSettings.parse(params)
-        spec = self.spec
+        spec = self._sized()
         recipe = prepared.Recipe(
             kind=self.DESCRIPTION.kind,
             sources=(spec.train, spec.validation),
-            facts=(spec.split_seed, spec.size),
+            facts=(spec.split_seed, spec.side),
             model=None,
             types=(image_data.ImageData,),
             build=lambda: image_data.prepare(spec),
@@ -127,17 +161,25 @@ class ImageClassification(TrainedTask):
         """The test images where the validation images were."""
         from trials.tasks import image_data
 
-        return image_data.on_test(self.spec, data)
+        return image_data.on_test(self._sized(), data)
 
     def portable(self, folder: Path) -> Portable:
         """From `images`, bytes of shape (n, height, width, channels), to the logits of the classes."""
         from trials import predict
         from trials.export import Portable
 
+        if self.spec.model is not None:
+            from trials.tasks.image_pretrained import ImageScores
+
+            return Portable(ImageScores(folder), free=(0,))
         return Portable(predict.ImageClassifier(folder), free=(0,))
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
         """The network with its images."""
+        if self.spec.model is not None:
+            from trials.tasks.image_pretrained import PretrainedImageWorkload
+
+            return PretrainedImageWorkload(self.spec.model, data, settings, setup)
         from trials.tasks.image_model import ImageWorkload
 
         return ImageWorkload(data, settings, setup)

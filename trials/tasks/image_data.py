@@ -134,7 +134,7 @@ def _misfits(train: Images | None, other: Images | None, where: str) -> list[Pro
 def _images(spec: ImageSpec, path: Path, where: str) -> tuple[Images | None, list[Problem]]:
     """The images in a folder or file, or None where it has none to give; and its problems."""
     try:
-        images = _folder(path, where, spec.size) if path.is_dir() else _archive(path, where)
+        images = _folder(path, where, spec.side) if path.is_dir() else _archive(path, where)
     except TaskError as error:
         return None, error.problems
     return images, []

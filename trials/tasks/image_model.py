@@ -43,18 +43,22 @@ class ImageWorkload:
     def __init__(self, data: ImageData, settings: ImageSettings, setup: Setup) -> None:
         self._device = torch.device(setup.device)
         self._data, self._settings = data, settings
-        seed_everything(derive(setup.seed, Use.WEIGHTS))
-        channels = data.train.shape[3]
-        network = ResidualNetwork(channels, len(data.labels), settings.depth, settings.width, settings.dropout or 0.0)
-        self.model: nn.Module = network.to(self._device)
+        self.model: nn.Module = self._network(setup.seed).to(self._device)
         self.lengths: Ints = np.ones(len(data.train), dtype=np.int64)
-        shape = (1, channels, 1, 1)
+        shape = (1, data.train.shape[3], 1, 1)
         self._means = torch.tensor(data.means, device=self._device).reshape(shape)
         self._deviations = torch.tensor(data.deviations, device=self._device).reshape(shape)
         residence = Residence.of(data, self._device)
         self.samples = _samples(residence, data.train, data.train_labels, self._changed)
         self._validation = _samples(residence, data.validation, data.validation_labels)
         self._eval_order = np.arange(len(data.validation))
+
+    def _network(self, seed: int) -> nn.Module:
+        """The network, with weights that derive from the trial's seed."""
+        data, settings = self._data, self._settings
+        seed_everything(derive(seed, Use.WEIGHTS))
+        shape = settings.depth, settings.width, settings.dropout or 0.0
+        return ResidualNetwork(data.train.shape[3], len(data.labels), *shape)
 
     def batch(self, rows: Ints) -> Batch:
         """The training images `rows`, mirrored and moved at random."""
@@ -71,9 +75,12 @@ class ImageWorkload:
         return dataclasses.replace(batch, inputs={"images": images})
 
     def _logits(self, batch: Batch) -> torch.Tensor:
-        images = batch.inputs["images"].permute(0, 3, 1, 2).float() / 255
-        logits: torch.Tensor = self.model((images - self._means) / self._deviations).float()
-        return logits
+        return self._scores(batch.inputs["images"].permute(0, 3, 1, 2).float() / 255).float()
+
+    def _scores(self, images: torch.Tensor) -> torch.Tensor:
+        """Shares of full brightness (n, channels, height, width) to scores (n, classes)."""
+        scores: torch.Tensor = self.model((images - self._means) / self._deviations)
+        return scores
 
     def loss_sum(self, batch: Batch) -> torch.Tensor:
         """The sum of the images' cross-entropies."""
@@ -116,6 +123,10 @@ class ImageWorkload:
     def write(self, folder: Path, weights: Weights) -> None:
         """Write the weights, and beside them what is needed to use them."""
         write(weights, folder)
+        self._describe(folder)
+
+    def _describe(self, folder: Path) -> None:
+        """Write what is needed to use the weights."""
         data = self._data
         content = {
             "network": {"depth": self._settings.depth, "width": self._settings.width, "shape": data.train.shape[1:]},

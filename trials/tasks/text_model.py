@@ -78,14 +78,14 @@ def template(model: str | Scratch, labels: tuple[str, ...], vocabulary: int, pad
     return pretrained(transformers.AutoModelForSequenceClassification, model, names, padding)
 
 
-def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int) -> Template:
+def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int | None) -> Template:
     """A model with pretrained weights, and which of its parts have none.
 
     Args:
         auto: One of transformers' Auto classes.
         model: A hub id or a local folder.
         names: The labels, as the model's configuration takes them.
-        padding: The token that fills a batch, for a model that names none.
+        padding: The token that fills a batch, for a model that names none; None for models without tokens.
 
     Raises:
         TaskError: It cannot be loaded.
@@ -99,7 +99,7 @@ def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int) ->
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise TaskError([not_loadable(model, error)]) from error
-    if loaded.config.pad_token_id is None:
+    if padding is not None and loaded.config.pad_token_id is None:
         loaded.config.pad_token_id = padding
     loaded.config.architectures = [type(loaded).__name__]
     new = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]

@@ -1,0 +1,92 @@
+"""How a pretrained image model wants its images: their size and brightness, as its image processor says.
+
+The processor's file is read, not run: images are scaled and normalised by this package, on the device.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+
+FILE = "preprocessor_config.json"
+BICUBIC = 3
+"""How images are scaled (Pillow's number for it)."""
+
+
+@dataclass(frozen=True)
+class Processing:
+    """What a model expects of images.
+
+    Args:
+        side: In pixels, of the squares it reads; None where it reads any.
+        means, deviations: Of each channel, as shares of full brightness; None where they are not told.
+    """
+
+    side: int | None
+    means: tuple[float, ...] | None
+    deviations: tuple[float, ...] | None
+
+
+def read(model: str) -> Processing:
+    """What the image processor of a model says, and its configuration where that says more.
+
+    Args:
+        model: A hub id or a local folder.
+
+    Raises:
+        TaskError: The model cannot be found, or reads no squares.
+    """
+    from transformers import AutoConfig
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    from trials.tasks.text_tokenizer import not_loadable
+
+    try:
+        config = AutoConfig.from_pretrained(model, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise TaskError([not_loadable(model, error)]) from error
+    try:
+        told, _ = ImageProcessingMixin.get_image_processor_dict(model)
+    except OSError:
+        told = {}  # it has none
+    side = _side(told, model) or _side({"size": getattr(config, "image_size", None)}, model)
+    if told.get("do_normalize") is False or "image_mean" not in told or "image_std" not in told:
+        return Processing(side, None, None)
+    # Means are of what the processor has scaled: by 1/255 to shares of full brightness, or by something else.
+    scale = 255 * (told.get("rescale_factor", 1 / 255) if told.get("do_rescale", True) else 1.0)
+    means, deviations = (tuple(value / scale for value in told[name]) for name in ("image_mean", "image_std"))
+    return Processing(side, means, deviations)
+
+
+def _side(told: dict[str, Any], model: str) -> int | None:
+    """The side of the squares that remain after scaling and cropping."""
+    size = told.get("crop_size") if told.get("do_center_crop") else None
+    size = told.get("size") if size is None else size
+    if isinstance(size, dict):
+        sides = {size[name] for name in ("height", "width", "shortest_edge") if size.get(name)}
+    else:
+        sides = set(size) if isinstance(size, list | tuple) else {size} - {None}
+    if len(sides) > 1:
+        what = f"{model!r} reads images of {' x '.join(map(str, sorted(sides)))} pixels; choose one that reads squares"
+        raise TaskError([Problem("task.model", what)])
+    return int(sides.pop()) if sides else None
+
+
+def write(folder: Path, side: int, means: tuple[float, ...], deviations: tuple[float, ...]) -> None:
+    """Write a processor that does to images what was done in training."""
+    content = {
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": side, "width": side},
+        "resample": BICUBIC,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(means),
+        "image_std": list(deviations),
+    }
+    (folder / FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
