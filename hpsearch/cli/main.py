@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @app.command(rich_help_panel=_RUN)
 def init(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The file, or its folder.")] = Path("study.yaml"),
-    kind: Annotated[str, typer.Option("--kind", help="text_classification or function.")] = "text_classification",
+    kind: Annotated[str, typer.Option("--kind", help="The kind of its task, or function.")] = "text_classification",
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Its column with the texts; else guessed.")] = None,
     label: Annotated[str | None, typer.Option("--label", help="Its column with the classes; else guessed.")] = None,

@@ -6,22 +6,61 @@ import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from hpsearch.cli.init import init
+from hpsearch.cli.main import main
+from hpsearch.cli.starters import STARTERS
 from hpsearch.errors import UserError
 from hpsearch.spec_file import load
+from trials import tasks
 
 
 def write(path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None) -> None:
     init(path, kind, train, options.get("text"), options.get("label"), force=False)
 
 
-@pytest.mark.parametrize("kind", ["text_classification", "function"])
+@pytest.mark.parametrize("kind", STARTERS)
 def test_the_starter_passes_the_parser(tmp_path: Path, kind: str) -> None:
     write(tmp_path / "mine.yaml", kind)
     spec = load(tmp_path / "mine.yaml", inspect_data=False)
     assert spec.study == "my-study"
     assert spec.space["learning_rate"].type == "float"
+
+
+def test_every_kind_of_task_has_a_starter() -> None:
+    assert set(STARTERS) == {*tasks.BUILT_IN, "function"}
+
+
+def data_of(kind: str, folder: Path) -> Path:
+    """A little training data, where and as a starter expects it."""
+    rows = [(f"one two {n} three", ("no", "yes")[n % 2]) for n in range(20)]
+    match kind:
+        case "token_classification":
+            path, text = folder / "train.conll", "\n\n".join("Ada\tB-PER\nslept\tO" for _ in rows)
+        case "language_modeling":
+            path, text = folder / "train.txt", "\n\n".join(text for text, _ in rows)
+        case "image_classification":
+            for n, (_, name) in enumerate(rows):
+                (folder / "train" / name).mkdir(parents=True, exist_ok=True)
+                Image.new("RGB", (8, 8), (n, n, n)).save(folder / "train" / name / f"{n}.png")
+            return folder / "train"
+        case _:
+            header = {"tabular": "words,target", "sequence_to_sequence": "source,target"}.get(kind, "text,label")
+            path, text = folder / "train.csv", "\n".join([header, *map(",".join, rows)])
+    path.write_text(text + "\n")
+    return path
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["the usual name", "--train"])
+@pytest.mark.parametrize("kind", tasks.BUILT_IN)
+def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named: bool) -> None:
+    data = data_of(kind, tmp_path)
+    write(tmp_path / "mine.yaml", kind, data if named else None)
+    assert load(tmp_path / "mine.yaml").task["train"] == data.name
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(tmp_path / "mine.yaml")])
+    assert not ended.value.code
 
 
 def test_the_starters_comments_are_right_too(tmp_path: Path) -> None:
@@ -103,7 +142,9 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "study.yaml", train=tmp_path / "none.csv")
     with pytest.raises(UserError, match="no starter for tasks of the kind 'images'"):
         write(tmp_path / "study.yaml", "images")
-    with pytest.raises(UserError, match="are for text_classification"):
+    with pytest.raises(UserError, match="are for built-in tasks"):
         write(tmp_path / "study.yaml", "function", text="text")
+    with pytest.raises(UserError, match="are for text_classification"):
+        write(tmp_path / "study.yaml", "tabular", label="target")
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")
