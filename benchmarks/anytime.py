@@ -52,6 +52,8 @@ class Entry:
     task: str
     seed: int
     workers: int
+    metric: str
+    """Of LCBench."""
 
 
 def search_of(method: str) -> dict[str, Any]:
@@ -65,11 +67,11 @@ def search_of(method: str) -> dict[str, Any]:
     return search
 
 
-def run(entry: Entry, file: Path, data: Path, family: str, metric: str) -> Result:
+def run(entry: Entry, file: Path, data: Path, family: str) -> Result:
     """One race, in whatever process."""
-    task = _tasks(file, data, family, metric)[entry.task]
+    task = _tasks(file, data, family, entry.metric)[entry.task]
     seed = derived_seed("anytime", task.name, entry.seed)
-    result = Result(entry.method, task.name, task.family, entry.seed, entry.workers)
+    result = Result(entry.method, task.name, task.family, entry.seed, entry.workers, entry.metric)
     if entry.method.split()[0] == OURS:
         import ours
 
@@ -85,7 +87,7 @@ def _tasks(file: Path, data: Path, family: str, metric: str) -> dict[str, Task]:
 
 def race_all(entries: list[Entry], arguments: argparse.Namespace) -> Iterator[Result]:
     """Run races side by side, each as soon as a process is free."""
-    where = (arguments.tasks, arguments.data, arguments.family, arguments.lcbench_metric)
+    where = (arguments.tasks, arguments.data, arguments.family)
     if arguments.jobs == 1:
         yield from (run(entry, *where) for entry in entries)
         return
@@ -99,7 +101,12 @@ def known_results(file: Path | None) -> dict[Entry, Result]:
     if file is None or not file.exists():
         return {}
     results = [Result(**json.loads(line)) for line in file.read_text().splitlines()]
-    return {Entry(r.method, r.task, r.seed, r.workers): r for r in results}
+    return {entry_of(result): result for result in results}
+
+
+def entry_of(result: Result) -> Entry:
+    """The race that a result is of."""
+    return Entry(result.method, result.task, result.seed, result.workers, result.metric)
 
 
 def arguments_given() -> argparse.Namespace:
@@ -133,12 +140,12 @@ def main() -> None:
     if arguments.quick:
         tasks = [t for family in ("lcbench", "taskset") for t in [t for t in tasks if t.family == family][:2]]
     seeds = range(1 if arguments.quick else arguments.seeds)
-    wanted = [Entry(m, t.name, s, arguments.workers) for s in seeds for t in tasks for m in arguments.methods]
+    same = (arguments.workers, arguments.lcbench_metric)
+    wanted = [Entry(m, t.name, s, *same) for s in seeds for t in tasks for m in arguments.methods]
     results = known_results(arguments.json)
     missing = [entry for entry in wanted if entry not in results]
     for count, result in enumerate(race_all(missing, arguments), 1):
-        entry = Entry(result.method, result.task, result.seed, result.workers)
-        results[entry] = result
+        results[entry_of(result)] = result
         line = f"{count}/{len(missing)}  {result.method}  {result.task}  seed {result.seed}: {result.regret[-1]:.2f}"
         print(line, file=sys.stderr)
         if arguments.json is not None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from curves import METRIC, Task
-from hpsearch import simulation
-from hpsearch.executors.simulated import Curves
-from hpsearch.records import Changes
+from hpsearch import events as ev
+from hpsearch import simulation, wiring
+from hpsearch.records import Changes, History
 from hpsearch.selection import rank
 from hpsearch.spec import StudySpec
 from hpsearch.spec_file import parse
+from hpsearch.store.store import Store
 from hpsearch.study import Study
 from race import Judge, Result, moments
 
@@ -36,53 +37,54 @@ def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -
 
 
 class Stopwatch:
-    """Curves that note how long they were asked for."""
+    """A brain that notes how long it was asked; everything else of it is as it was."""
 
-    def __init__(self, curves: Curves) -> None:
-        self._curves = curves
-        self.seconds_asked = 0.0
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self.asked_s = 0.0
 
-    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
-        """The metrics at a resource."""
-        began = time.perf_counter()
-        try:
-            return self._curves.measure(params, seed, resource)
-        finally:
-            self.seconds_asked += time.perf_counter() - began
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._study, name)
 
-    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
-        """Seconds of training up to a resource."""
-        began = time.perf_counter()
-        try:
-            return self._curves.seconds(params, resource)
-        finally:
-            self.seconds_asked += time.perf_counter() - began
+    def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
+        """As the brain's own."""
+        began = time.process_time()
+        commands = self._study.on_event(event, now)
+        self.asked_s += time.process_time() - began
+        return commands
+
+    def on_tick(self, now: float) -> list[ev.Command]:
+        """As the brain's own."""
+        began = time.process_time()
+        commands = self._study.on_tick(now)
+        self.asked_s += time.process_time() - began
+        return commands
 
 
 def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result: Result) -> Result:
     """Run the study on the task and note what it would hand out at each moment.
 
-    The time of its decisions is all of the driver's: the search, the ledger and the writing to the database.
+    The time of its decisions is all of the brain's: search, promotion, ledger and records, without the database.
     """
     curves = task.curves()
-    judge, watched = Judge(task, curves), Stopwatch(curves)
-    looks = moments(task, workers)
-    looking_s = 0.0
+    judge, looks = Judge(task, curves), moments(task, workers)
+    stopwatches: list[Stopwatch] = []
+
+    def build(store: Store, history: History, spec: StudySpec) -> Study:
+        stopwatches.append(Stopwatch(wiring.build_study(store, history, spec)))
+        return cast(Study, stopwatches[0])
 
     def watch(study: Study, changes: Changes, now: float) -> None:
-        nonlocal looking_s
-        began = time.perf_counter()
         while len(result.regret) < len(looks) and now >= looks[len(result.regret)]:
             trials = study.history.trials
             best = next(iter(rank(trials, "minimize")), None)
             seen = [report.value for trial in trials for report in trial.reports.values() if report.value is not None]
             result.regret.append(judge.of(None if best is None else best.trial.params))
             result.seen.append(judge.regret(min(seen)) if seen else 1.0)
-        looking_s += time.perf_counter() - began
 
-    began = time.perf_counter()
-    history = simulation.simulate(study_file(task, workers, seed, search), watched, workers, moments=looks, watch=watch)
-    result.deciding_s = time.perf_counter() - began - watched.seconds_asked - looking_s
+    spec = study_file(task, workers, seed, search)
+    history = simulation.simulate(spec, curves, workers, moments=looks, watch=watch, build=build)
+    result.deciding_s = stopwatches[0].asked_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
     assert len(result.regret) == len(looks), f"the study ended early: {history.study.reason}"

@@ -69,6 +69,8 @@ class Result:
     family: str
     seed: int
     workers: int
+    metric: str
+    """Of LCBench."""
     regret: list[float] = field(default_factory=list)
     """Of the configuration handed out, at each mark."""
     seen: list[float] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Result:
     decisions: int = 0
     """How often a free worker was given work."""
     deciding_s: float = 0.0
-    """Real seconds spent in the method's own code."""
+    """Seconds of processor time spent in the method's own code."""
     trials: int = 0
 
 
@@ -151,9 +153,9 @@ class Race:
     def _fill(self) -> None:
         """Give free workers work, as long as the contender has any."""
         while self._free:
-            began = time.perf_counter()
+            began = time.process_time()
             job = self._contender.ask()
-            self._result.deciding_s += time.perf_counter() - began
+            self._result.deciding_s += time.process_time() - began
             if job is None:
                 assert self._coming, "the contender has no work though nothing runs"
                 return
@@ -174,13 +176,13 @@ class Race:
         self._reached[job.trial] = report.level
         if value < self._best[0]:
             self._best = (value, job.params)
-        began = time.perf_counter()
+        began = time.process_time()
         over = diverged or report.level == self._task.total
         if over:
             self._contender.finish(job.trial, report.level, value)
         else:
             over = self._contender.report(job.trial, report.level, value) is not Verdict.CONTINUE
-        self._result.deciding_s += time.perf_counter() - began
+        self._result.deciding_s += time.process_time() - began
         if over:
             self._free += 1
         else:

@@ -7,6 +7,7 @@ follow, and BoTorch's and SMAC's searchers are those packages'.
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 from typing import Any
 
@@ -45,6 +46,7 @@ class SyneTunePeer:
     """A scheduler of Syne Tune's."""
 
     def __init__(self, scheduler: TrialScheduler) -> None:
+        logging.getLogger("syne_tune").setLevel(logging.ERROR)
         self._scheduler = scheduler
         self._trials: list[Trial] = []
 

@@ -6,7 +6,7 @@ Nothing is trained and nothing is waited for: what happens and when is read from
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from hpsearch import events as ev
@@ -17,6 +17,7 @@ from hpsearch.levels import trial_budget
 from hpsearch.records import History
 from hpsearch.spec import StudySpec
 from hpsearch.store.store import Store
+from hpsearch.study import Study
 
 OWNER = "simulation"
 IN_MEMORY = "sqlite://"
@@ -45,6 +46,7 @@ def simulate(
     gpus: float = 1.0,
     moments: Iterable[float] = (),
     watch: Watch = lambda study, changes, now: None,
+    build: Callable[[Store, History, StudySpec], Study] = wiring.build_study,
 ) -> History:
     """Run a study to its end, in a database in memory, and return everything it has recorded.
 
@@ -55,6 +57,7 @@ def simulate(
         gpus: GPUs a slot.
         moments: Times at which the driver ticks though nothing happens, for `watch`.
         watch: Called after every tick with the study, what was written, and the time.
+        build: Makes the brain; another one may look over its shoulder.
     """
     with closing(Store.open(IN_MEMORY)) as store:
         history = wiring.create_study(store, spec, "")
@@ -62,6 +65,6 @@ def simulate(
         limit = spec.budget.wall_clock_s
         executor.moments = sorted({*moments, *([] if limit is None else [limit])})
         lease = store.acquire(history.study.id, OWNER, executor.now, LEASE_TTL_S)
-        study = wiring.build_study(store, history, spec)
+        study = build(store, history, spec)
         Driver(study, executor, store, lease, watch, executor.clock).run()
     return history
