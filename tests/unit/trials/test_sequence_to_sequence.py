@@ -17,6 +17,7 @@ import transformers
 from trials import tasks
 from trials.budgets import budget_from
 from trials.contract import Setup, TaskError
+from trials.runner import Runner
 from trials.tasks import text_tokenizer
 from trials.tasks.sequence_data import IGNORED
 from trials.tasks.sequence_to_sequence import METRICS
@@ -239,6 +240,17 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(folder, without_timings
     again = reports_of(built.start(setup(folder, "parts", 30, folder / "parts" / "last", **params), data))
     assert 0 < len(again) < 30
     assert without_timings(again) == without_timings(whole)[-len(again) :]
+
+
+def test_a_short_study_goes_through_the_runner(folder):
+    built = task(folder)
+    runner = Runner(built, built.prepare(PARAMS), setup(folder, epochs=2))
+    try:
+        assert [report.resource for report in runner.advance(1.0)] == [1.0]
+        assert [report.resource for report in runner.advance(2.0)] == [2.0]
+        assert runner.finished == "budget used"
+    finally:
+        runner.close()
 
 
 def test_a_rehearsal_measures_a_step(folder):
