@@ -139,8 +139,9 @@ def test_a_thread_that_hangs_ends_in_an_error_that_says_so(workload, feed_of, mo
 
 def test_threads_end_with_the_feed_that_nobody_closed(workload):
     order = Order(workload.lengths, Settings(batch_size=8), seed=1)
+    before = set(threading.enumerate())
     feed = Feed(workload, order, Group(), 2)
-    threads = [thread for thread in threading.enumerate() if thread.name == "feed"]
+    threads = set(threading.enumerate()) - before
     assert len(threads) == 2
     assert all(thread.daemon for thread in threads), "none of them keeps the process"
     del feed
