@@ -51,7 +51,8 @@ def load_curves(path: Path, spec: StudySpec) -> Recorded:
     frame = _frame(path)
     metric, unit = spec.objective.metric, spec.budget.per_trial.unit.value
     columns = {name: _column(path, frame, (f"params.{name}", name), f"the parameter {name}") for name in spec.space}
-    resource = _numbers(path, frame, _column(path, frame, (unit, "resource"), f"the resource ({unit})"))
+    levels_in = ("resource",) if unit in spec.space else (unit, "resource")
+    resource = _numbers(path, frame, _column(path, frame, levels_in, f"the resource ({unit})"))
     losses = _numbers(path, frame, _column(path, frame, (f"metrics.{metric}", metric), f"the metric {metric}"))
     clock = next((name for name in ("seconds", "elapsed") if name in frame and frame[name].notna().any()), None)
     seconds = resource if clock is None else _numbers(path, frame, clock)

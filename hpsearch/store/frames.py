@@ -51,8 +51,8 @@ def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {c.name: [row[i] for row in rows] for i, c in enumerate(plain)}
     params = {row.number: row.params for row in trial_rows(connection, study)}
     taken = set(columns)
-    parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
     metrics = _columns((row.metrics for row in rows), taken, METRIC_PREFIX)
+    parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
     columns |= {column: [params[row.trial].get(name) for row in rows] for name, column in parameters.items()}
     columns |= {column: [row.metrics.get(name) for row in rows] for name, column in metrics.items()}
     return pd.DataFrame(columns)

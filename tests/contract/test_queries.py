@@ -392,7 +392,7 @@ def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> Non
         trials, reports, attempts = (make(connection, study) for make in (trials_frame, reports_frame, attempts_frame))
     assert list(trials["lr"]) == [0.1, 0.2]
     assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [0.8, "x", 7, 0.8]
-    assert reports[["trial", "resource", "acc"]].to_numpy().tolist() == [[0, 1.0, 0.8]]
+    assert reports[["trial", "resource", "acc", "lr", "params.acc"]].to_numpy().tolist() == [[0, 1.0, 0.8, 0.1, 7]]
     assert attempts[["trial", "number", "worker"]].to_numpy().tolist() == [[0, 1, "w-0"]]
 
 

@@ -1,0 +1,42 @@
+"""A study's own reports, exported and searched again."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hpsearch import wiring
+from hpsearch.cli.main import main
+from hpsearch.driver import LEASE_TTL_S, Driver
+from hpsearch.executors.simulated import SimulatedExecutor
+from hpsearch.levels import trial_budget
+from hpsearch.spec_file import load
+from hpsearch.store.store import Store
+from studies import PLAIN, Bowl
+
+
+def test_a_study_replayed_on_its_own_curves_finds_the_same(
+    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, curves = tmp_path / "study.yaml", tmp_path / "curves.parquet"
+    study.write_text(json.dumps({**PLAIN, "search": {"sampler": "random", "pruner": "none"}}))
+    spec = load(study, inspect_data=False)
+    with closing(Store.open(sqlite_url)) as store:
+        history = wiring.create_study(store, spec, tmp_path)
+        executor = SimulatedExecutor(Bowl(), trial_budget(spec), 2)
+        lease = store.acquire(history.study.id, "test", 0.0, LEASE_TTL_S)
+        Driver(wiring.build_study(store, history, spec), executor, store, lease, clock=executor.clock).run()
+    best = min(history.trials, key=lambda trial: trial.value or 1.0)
+    for arguments in (
+        ["export", "--storage", sqlite_url, "--what", "reports", "--to", str(curves)],
+        ["simulate", str(study), "--curves", str(curves), "--workers", "2", "--format", "json"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert not ended.value.code
+    found = json.loads(capsys.readouterr().out)["best"][0]
+    assert (found["number"], found["value"]) == (best.number, best.value)
+    assert found["params"] == found["recorded"] == best.params

@@ -1,0 +1,95 @@
+"""`hpsearch simulate`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+STUDY = """
+study: replay
+seed: 3
+task: {kind: "mine.train:train"}
+space:
+  lr: {type: float, low: 1.0e-4, high: 1.0, log: true}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 12, per_trial: {epochs: 9}}
+search: {sampler: random, pruner: promotion}
+resources: {gpu: 0.5}
+"""
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A study file, and curves of 41 learning rates whose best is 0.01, at ten seconds an epoch."""
+    (tmp_path / "study.yaml").write_text(STUDY)
+    table = [
+        {"lr": 10 ** (-4 + i / 10), "epochs": e, "loss": (i / 10 - 2) ** 2 + 1 / e, "seconds": 10.0 * e}
+        for i in range(41)
+        for e in range(1, 10)
+    ]
+    pd.DataFrame(table).to_csv(tmp_path / "curves.csv", index=False)
+    return str(tmp_path / "study.yaml"), str(tmp_path / "curves.csv")
+
+
+def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(run: Run, files: tuple[str, str]) -> None:
+    study, curves = files
+    said = run("simulate", study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json")
+    found = json.loads(said.out)
+    assert said.code == 0
+    assert (found["study"], found["seed"], found["workers"], len(found["best"])) == ("replay", 3, 2, 3)
+    assert sum(found["trials"].values()) == found["configurations_used"] == 12
+    assert found["best"][0]["value"] == pytest.approx((math.log10(found["best"][0]["recorded"]["lr"]) + 2) ** 2 + 1 / 9)
+    assert 0 < found["saved_by_pruning"] < 1
+    in_full_s = 12 * 90
+    trained_s = in_full_s * (1 - found["saved_by_pruning"])
+    assert found["gpu_hours"] == pytest.approx(trained_s * 0.5 / 3600)
+    assert trained_s / 2 <= found["wall_clock_s"] <= trained_s
+
+
+def test_a_table_is_printed_for_people(run: Run, files: tuple[str, str]) -> None:
+    said = run("simulate", files[0], "--curves", files[1])
+    assert said.code == 0
+    assert "12 of 41 recorded configurations tried" in said.out
+    assert "pruning saved" in said.out
+    assert "choose with --workers" in said.err
+
+
+def test_another_seed_is_another_search(run: Run, files: tuple[str, str]) -> None:
+    found = [
+        yaml.safe_load(run("simulate", files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out)
+        for seed in ("3", "3", "4")
+    ]
+    assert found[0] == found[1]
+    assert found[2]["seed"] == 4
+    assert found[2]["best"] != found[0]["best"]
+
+
+def test_a_table_that_runs_out_is_told(run: Run, files: tuple[str, str]) -> None:
+    few = pd.read_csv(files[1])
+    few[few["lr"] < 1e-3].to_csv(files[1], index=False)
+    assert "the table has run out" in run("simulate", files[0], "--curves", files[1]).out
+
+
+def test_a_table_without_the_metric_is_refused(run: Run, files: tuple[str, str]) -> None:
+    pd.read_csv(files[1]).drop(columns="loss").to_csv(files[1], index=False)
+    said = run("simulate", files[0], "--curves", files[1])
+    assert said.code == 2
+    assert "no column for the metric loss" in said.err
+
+
+def test_a_study_whose_trials_all_diverge_gives_up(run: Run, files: tuple[str, str]) -> None:
+    frame = pd.read_csv(files[1])
+    frame.loc[frame["lr"] < 0.999, "loss"] = None
+    frame.to_csv(files[1], index=False)
+    said = run("simulate", files[0], "--curves", files[1])
+    assert said.code == 2
+    assert "gave up" in said.err
