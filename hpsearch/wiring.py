@@ -29,6 +29,7 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study import Study
 from trials import places, tasks
+from trials.contract import Goal
 
 BASE = "hpsearch:base"
 """Study attribute: the folder that relative paths in the study file start from."""
@@ -160,6 +161,7 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
         checkpoints=str(checkpoints),
         prepares=spec.task["kind"] in tasks.BUILT_IN,
         threads=max(1, int(spec.resources.cpu)),
+        goal=Goal(spec.objective.metric, maximize=spec.objective.direction == "maximize"),
     )
 
 

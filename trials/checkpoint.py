@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 FORMAT = 1
 KEEP = 2
+VALUE = ".value.json"
+"""Beside a checkpoint that was found to be the best after it was written: the value it is the best by."""
 _NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
 
 
@@ -54,6 +56,7 @@ class Checkpoints:
         self._place = place(folder)
         self._keep = keep
         self._reported: list[tuple[float, str]] = []
+        self._surpassed: list[tuple[float, str]] = []
         self._left_behind = self._place.drafts()
 
     def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path | str:
@@ -113,6 +116,32 @@ class Checkpoints:
         """A report at `resource` names the checkpoint at `path`."""
         self._reported.append((resource, split(path)[1]))
 
+    def mark_best(self, path: Path | str, value: float, resource: float) -> None:
+        """Let `best` name the checkpoint of a report; the one before stays until that report is on record.
+
+        Args:
+            path: A checkpoint that is there.
+            value: By which it is the best.
+            resource: The report's.
+        """
+        name, before = split(path)[1], self._place.target("best")
+        self._place.add(name, VALUE, json.dumps(value).encode())
+        self._place.point("best", name)
+        if before is not None:
+            self._surpassed.append((resource, before))
+
+    def best_value(self, continued: Path | str) -> float | None:
+        """The value that `mark_best` remembered; None without one, or where it is of a time that `continued`, the
+        checkpoint a run goes on from, knows nothing of."""
+        best, name = self._place.target("best"), split(continued)[1]
+        name = name if _NAME.fullmatch(name) else self._place.target(name) or name
+        if best is None or _order(best) > _order(name):
+            return None
+        try:
+            return float(json.loads(self._place.read(best, VALUE)))
+        except (FileNotFoundError, ValueError):
+            return None
+
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: remove what only older ones named.
 
@@ -124,9 +153,10 @@ class Checkpoints:
             return
         self._reported = [entry for entry in self._reported if entry[0] > resource]
         older = _before(self._place, known[-1])
-        best = self._place.target("best")
+        self._surpassed = [entry for entry in self._surpassed if entry[0] > resource]
+        kept = {self._place.target("best"), *(name for _, name in self._surpassed)}
         for name in [*older[: max(len(older) - self._keep + 1, 0)], *self._left_behind]:
-            if name != best:
+            if name not in kept:
                 self._place.remove(name)
         self._left_behind = []
 

@@ -55,6 +55,14 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """What makes one report better than another: a metric, and its direction."""
+
+    metric: str
+    maximize: bool
+
+
+@dataclass(frozen=True)
 class Setup:
     """What one run is given.
 
@@ -65,6 +73,8 @@ class Setup:
         folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the URL of a store.
         resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
+        goal: Which report's checkpoint is the best, for training code of one's own; None where nobody says.
+            Built-in tasks have the setting `monitor`.
     """
 
     params: Mapping[str, Any]
@@ -73,6 +83,7 @@ class Setup:
     folder: Path | str
     resume_from: Path | str | None = None
     device: str = "cpu"
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True)

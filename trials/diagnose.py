@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
 from trials.contract import Finding, Severity
 from trials.trace import Reading, Records
+
+Check = Callable[[Records], Finding | None]
 
 FEWEST_POINTS = 20
 """Points of a series below which its course says nothing: halves and quarters of less are single steps."""
@@ -56,9 +58,14 @@ SKIPPED_AT_FIRST = 10
 """Skips that finding the first scale may take: each halves it."""
 
 
-def diagnose(records: Records) -> tuple[Finding, ...]:
-    """Every finding of a run, the most severe first."""
-    found = [finding for check in CHECKS if (finding := check(records)) is not None]
+def diagnose(records: Records, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
+    """Every finding of a run, the most severe first.
+
+    Args:
+        records: The run's course.
+        checks: What to look for; None for everything.
+    """
+    found = [finding for check in (CHECKS if checks is None else checks) if (finding := check(records)) is not None]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
 
@@ -67,11 +74,11 @@ def divergence(records: Records) -> Finding | None:
     losses = records.losses
     broken = next((i for i, loss in enumerate(losses) if not math.isfinite(loss)), None)
     if broken is not None:
-        evidence = f"the training loss became {losses[broken]} at step {_step(records, broken)}"
+        evidence = f"the training loss became {losses[broken]} at {records.counted} {_step(records, broken)}"
         return Finding("divergence", evidence, Severity.CRITICAL)
     blind = next((reading for reading in records.reports if not math.isfinite(reading.loss)), None)
     if blind is not None:
-        evidence = f"the validation loss became {blind.loss} at step {blind.step}"
+        evidence = f"the validation loss became {blind.loss} at {records.counted} {blind.step}"
         return Finding("divergence", evidence, Severity.CRITICAL)
     if len(losses) < FEWEST_POINTS:
         return None
@@ -81,7 +88,7 @@ def divergence(records: Records) -> Finding | None:
     if last <= lowest + DIVERGED_MARGIN or last <= DIVERGED_RATIO * lowest:
         return None
     at = _step(records, means.index(lowest) * tenth)
-    evidence = f"the training loss rose from {lowest:.3g} around step {at} to {last:.3g} at the end"
+    evidence = f"the training loss rose from {lowest:.3g} around {records.counted} {at} to {last:.3g} at the end"
     return Finding("divergence", evidence, Severity.CRITICAL)
 
 
@@ -94,7 +101,7 @@ def overfitting(records: Records) -> Finding | None:
     if rise <= OVERFIT_RISE * abs(best.loss) or fall <= OVERFIT_FALL * abs(best.train_loss):
         return None
     evidence = (
-        f"since step {best.step} the validation loss rose from {best.loss:.3g} to {last.loss:.3g} "
+        f"since {records.counted} {best.step} the validation loss rose from {best.loss:.3g} to {last.loss:.3g} "
         f"while the training loss fell from {best.train_loss:.3g} to {last.train_loss:.3g}"
     )
     return Finding("overfitting", evidence, Severity.WARNING)
@@ -108,7 +115,8 @@ def plateau(records: Records) -> Finding | None:
     before, after = _best(records.reports[:half]), _best(records.reports[half:])
     if before.loss - after.loss >= PLATEAU_GAIN * abs(before.loss):
         return None
-    evidence = f"the validation loss was {before.loss:.3g} by step {before.step}, and {after.loss:.3g} at best after"
+    reached = f"{before.loss:.3g} by {records.counted} {before.step}"
+    evidence = f"the validation loss was {reached}, and {after.loss:.3g} at best after"
     return Finding("plateau", evidence, Severity.NOTICE)
 
 
@@ -166,7 +174,7 @@ def throughput_drop(records: Records) -> Finding | None:
     before, last = median(speeds[:-third]), median(speeds[-third:])
     if last >= THROUGHPUT_DROP * before:
         return None
-    evidence = f"{last:.3g} samples a second at the end, {before:.3g} before"
+    evidence = f"{last:.3g} {records.unit} a second at the end, {before:.3g} before"
     return Finding("throughput_drop", evidence, Severity.WARNING)
 
 

@@ -52,6 +52,12 @@ class Place(Protocol):
     def target(self, pointer: str) -> str | None:
         """The name of the checkpoint that a pointer names, or None."""
 
+    def point(self, pointer: str, name: str) -> None:
+        """Let a pointer name a checkpoint that is there."""
+
+    def add(self, name: str, file: str, content: bytes) -> None:
+        """Put one more small file into a checkpoint that is there."""
+
     def read(self, name: str, file: str) -> bytes:
         """One file of a checkpoint.
 
@@ -130,11 +136,19 @@ class Folder:
             _flush(path)
         draft.rename(self._folder / name)
         for pointer in pointers:
-            temporary = self._folder / f".{pointer}-{os.getpid()}"
-            temporary.unlink(missing_ok=True)
-            temporary.symlink_to(name)
-            temporary.replace(self._folder / pointer)
+            self.point(pointer, name)
         _flush(self._folder)
+
+    def point(self, pointer: str, name: str) -> None:
+        """Replace the link at once."""
+        temporary = self._folder / f".{pointer}-{os.getpid()}"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(name)
+        temporary.replace(self._folder / pointer)
+
+    def add(self, name: str, file: str, content: bytes) -> None:
+        """Write it beside the checkpoint's other files."""
+        (self._folder / name / file).write_bytes(content)
 
     def remove(self, name: str) -> None:
         """Remove a folder."""
@@ -210,8 +224,16 @@ class Store:
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(draft / file), target)
         for pointer in pointers:
-            self._files.pipe_file(f"{self._root}/{pointer}", name.encode())
+            self.point(pointer, name)
         shutil.rmtree(draft, ignore_errors=True)
+
+    def point(self, pointer: str, name: str) -> None:
+        """Write the small file anew."""
+        self._files.pipe_file(f"{self._root}/{pointer}", name.encode())
+
+    def add(self, name: str, file: str, content: bytes) -> None:
+        """Upload it beside the checkpoint's other files."""
+        self._files.pipe_file(f"{self._root}/{name}/{file}", content)
 
     def remove(self, name: str) -> None:
         """Remove a folder, its manifest first: what is half removed is no checkpoint."""

@@ -79,6 +79,8 @@ class Records:
         trained_s: Seconds trained, waiting included.
         tokens: Tokens trained on.
         cells: Tokens and padding.
+        counted: What `step` of a reading counts, in words.
+        unit: What is counted a second, in words.
     """
 
     losses: tuple[float, ...] = ()
@@ -92,6 +94,8 @@ class Records:
     trained_s: float = 0.0
     tokens: int = 0
     cells: int = 0
+    counted: str = "step"
+    unit: str = "samples"
 
 
 class Trace:

@@ -22,7 +22,7 @@ from typing import Any
 from hpsearch import events as ev
 from trials import memory, places, tasks
 from trials.checkpoint import Checkpoints
-from trials.contract import Budget, Report, Setup, Task
+from trials.contract import Budget, Goal, Report, Setup, Task
 from trials.memory import allocated_bytes, release_memory
 from trials.runner import Runner, failure_of
 
@@ -50,6 +50,7 @@ class WorkerConfig:
         checkpoints: The study's folder for checkpoints, a path or a URL.
         prepares: Whether the task has data to prepare.
         threads: Threads torch may use.
+        goal: The study's objective.
     """
 
     task: Mapping[str, Any]
@@ -59,6 +60,7 @@ class WorkerConfig:
     checkpoints: str
     prepares: bool
     threads: int = 1
+    goal: Goal | None = None
 
     def load_task(self) -> Task:
         """Build the task; the user's own modules are looked for beside the study file too."""
@@ -265,6 +267,7 @@ class Worker:
             folder=self._config.folder(order.trial),
             resume_from=order.resume_from or None,
             device=self._device,
+            goal=self._config.goal,
         )
 
     def _emit(self, *events: ev.Event | Unfit, urgent: bool) -> None:

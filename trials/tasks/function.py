@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from trials.checkpoint import Checkpoints, opened
-from trials.contract import Problem, Report, Setting, Setup, TaskError, TrialStopped
+from trials.contract import Finding, Problem, Report, Setting, Setup, TaskError, TrialStopped
 from trials.settings import nearest
 from trials.tasks.description import Field, TaskDescription
+from trials.tasks.function_course import Course
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ TURN_S = 0.2
 """How long the run waits for a report before it hands control back, so that a worker can look around."""
 GRACE_S = 5.0
 """How long a closed run waits for its function to end."""
-_ELAPSED = ".elapsed.json"
+_ELAPSED, _COURSE = ".elapsed.json", ".course.json"
 
 Function = Callable[[Mapping[str, Any], "Trial"], object]
 
@@ -64,7 +65,8 @@ class Trial:
         self._saved: Path | str | None = None
         self._resource = 0.0
         self._stopping = False
-        self._before = _elapsed_at(self.checkpoint)
+        self._course = Course(setup, self._checkpoints, _read(self.checkpoint, _COURSE))
+        self._before = _read(self.checkpoint, _ELAPSED) or 0.0
         self._resumed = time.perf_counter()
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
@@ -87,6 +89,7 @@ class Trial:
         saved, self._saved = self._saved, None
         if saved is not None:
             self._checkpoints.reported(reached, saved)
+        self._course.note(reached, values, elapsed, saved)
         self._resource = reached
         self._hand_over(Report(reached, values, elapsed=elapsed, checkpoint=saved))
         self._before, self._resumed = elapsed, time.perf_counter()
@@ -103,6 +106,7 @@ class Trial:
         with self._checkpoints.writing(self._checkpoints.next_number()) as folder:
             yield folder
             (folder / _ELAPSED).write_text(json.dumps(self._elapsed()))
+            (folder / _COURSE).write_text(json.dumps(self._course.state_dict()))
         self._saved = self._checkpoints.last
 
     def _elapsed(self) -> float:
@@ -155,6 +159,10 @@ class FunctionRun:
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
         self._trial._checkpoints.recorded(resource)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its reports so far show of its health."""
+        return self._trial._course.findings()
 
     def close(self) -> bool:
         """Raise `TrialStopped` in the function and wait for its end, but not for ever: False if it goes on."""
@@ -292,10 +300,11 @@ def _number(name: object, value: Any) -> float:
         raise ValueError(f"trial.report: metric {name!r} must be a number, not {value!r}") from None
 
 
-def _elapsed_at(checkpoint: Path | None) -> float:
-    if checkpoint is None or not (checkpoint / _ELAPSED).is_file():
-        return 0.0
-    return float(json.loads((checkpoint / _ELAPSED).read_text()))
+def _read(checkpoint: Path | None, name: str) -> Any:
+    """What `Trial.save` wrote beside the function's own files; None where there is no such file."""
+    if checkpoint is None or not (checkpoint / name).is_file():
+        return None
+    return json.loads((checkpoint / name).read_text())
 
 
 # ----------------------------------------------------------------------------------------------------- threads
