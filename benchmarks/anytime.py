@@ -93,7 +93,10 @@ def race_all(entries: list[Entry], arguments: argparse.Namespace) -> Iterator[Re
         return
     with ProcessPoolExecutor(arguments.jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
         futures = [pool.submit(run, entry, *where) for entry in entries]
-        yield from (future.result() for future in as_completed(futures))
+        try:
+            yield from (future.result() for future in as_completed(futures))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # an error or Ctrl-C waits for no race that has not begun
 
 
 def known_results(file: Path | None) -> dict[Entry, Result]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import optuna
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
-from optuna.samplers import BaseSampler, GPSampler, TPESampler
+from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from curves import Task, parameters
@@ -47,6 +47,11 @@ class OptunaPeer:
         if self._prunes:
             self._running[trial].report(value, resource)
         self._study.tell(self._running.pop(trial), value)
+
+
+def random(task: Task, seed: int) -> OptunaPeer:
+    """Random configurations, every trial in full."""
+    return OptunaPeer(task, RandomSampler(seed=seed), NopPruner())
 
 
 def tpe(task: Task, seed: int) -> OptunaPeer:

@@ -9,29 +9,6 @@ from typing import Any
 from curves import Task, random_configurations
 from race import FULL_TRIALS, Contender, Job, Verdict
 
-PLENTY = 100
-"""Configurations drawn ahead, a full trial of the budget: no race can start more, at one report each."""
-
-
-class RandomSearch:
-    """Random configurations, each trained in full."""
-
-    def __init__(self, task: Task, seed: int) -> None:
-        self._configurations = random_configurations(task.space, PLENTY * FULL_TRIALS, seed)
-        self._started = 0
-
-    def ask(self) -> Job:
-        """The next configuration."""
-        self._started += 1
-        return Job(self._started - 1, self._configurations[self._started - 1])
-
-    def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """It goes on, whatever it measures."""
-        return Verdict.CONTINUE
-
-    def finish(self, trial: int, resource: int, value: float) -> None:
-        """Nothing is learnt from it."""
-
 
 class OneEpochThenTop:
     """Half the budget on one level of as many random configurations, then the best of them in full.
@@ -81,7 +58,7 @@ def _of(module: str, name: str) -> Callable[[Task, int], Contender]:
 
 
 PEERS: dict[str, Callable[[Task, int], Contender]] = {
-    "random": RandomSearch,
+    "random": _of("optuna_peers", "random"),
     "one-epoch": OneEpochThenTop,
     "optuna-tpe": _of("optuna_peers", "tpe"),
     "optuna-tpe-median": _of("optuna_peers", "tpe_median"),
