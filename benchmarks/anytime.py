@@ -38,9 +38,8 @@ from curves import LCBENCH_METRICS, Task, tasks_in
 from hpsearch.search import derived_seed
 from peers import PEERS
 from race import Race, Result, moments
-from scores import report
+from scores import OURS, report
 
-OURS = "hpsearch"
 QUICK_METHODS = [OURS, "random"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from curves import Task, random_configurations
@@ -11,13 +12,13 @@ from race import FULL_TRIALS, Contender, Job, Verdict
 
 
 class OneEpochThenTop:
-    """Half the budget on one level of as many random configurations, then the best of them in full.
-
-    The share is counted in levels, so that a budget of n full trials of R levels looks at n R / 2 configurations.
-    """
+    """Random configurations for one level each until half of the budget is used, then the best of them in full."""
 
     def __init__(self, task: Task, seed: int) -> None:
-        self._configurations = random_configurations(task.space, FULL_TRIALS * task.total // 2, seed)
+        drawn = random_configurations(task.space, FULL_TRIALS * task.total // 2, seed)
+        curves, half = task.curves(), FULL_TRIALS * task.full_seconds / 2
+        used = accumulate(curves.seconds(params, 1) for params in drawn)
+        self._configurations = [params for params, seconds in zip(drawn, used, strict=True) if seconds <= half]
         self._started = 0
         self._first: dict[int, float] = {}
 

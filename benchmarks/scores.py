@@ -11,46 +11,58 @@ from race import MARKS, Result
 from tables import show
 
 PERCENTS = (5, 10, 25, 50, 100)
+OURS = "hpsearch"
 
 
 def report(results: Sequence[Result], methods: Sequence[str]) -> None:
-    """Print a table for each family."""
+    """Print three tables for each family: regrets of what is handed out, their ranks, and regrets of the best seen."""
     for family in dict.fromkeys(result.family for result in results):
-        of_family = [result for result in results if result.family == family]
-        tasks, seeds = {r.task for r in of_family}, {r.seed for r in of_family}
-        title = f"\n{family}: {len(tasks)} tasks, {len(seeds)} seeds, {of_family[0].workers} workers"
-        show(f"{title}; regret of what is handed out (± standard error)", _rows(of_family, methods), None)
+        runs = [result for result in results if result.family == family]
+        tasks, seeds = {run.task for run in runs}, {run.seed for run in runs}
+        print(f"\n{family}: {len(tasks)} tasks, {len(seeds)} seeds, {runs[0].workers} workers\n")
+        by_method = {method: [run for run in runs if run.method == method] for method in methods}
+        show("Regret of what is handed out ± its standard error, by share of the budget", _regrets(by_method), None)
+        print()
+        show("Mean rank of what is handed out", _ranks(runs, methods), None)
+        print()
+        show("Regret of the best value seen", _seen(by_method), None)
 
 
-def _rows(results: Sequence[Result], methods: Sequence[str]) -> list[dict[str, object]]:
-    by_method = {method: [r for r in results if r.method == method] for method in methods}
-    ranks = mean_ranks(results, methods)
-    peers = [method for method in methods if not method.startswith("hpsearch")]
+def _regrets(by_method: dict[str, list[Result]]) -> list[dict[str, object]]:
     mean = {method: mean_curve(runs) for method, runs in by_method.items()}
-    target = min((mean[peer][-1] for peer in peers), default=math.nan)
-    rows: list[dict[str, object]] = []
-    for method, runs in by_method.items():
-        row: dict[str, object] = {"method": method}
-        for percent in PERCENTS:
-            values = [r.regret[_place(percent)] for r in runs]
-            row[f"at_{percent}%"] = f"{statistics.mean(values):.3f}±{_standard_error(values):.3f}"
-        row |= {f"rank_{percent}": f"{ranks[method][percent]:.2f}" for percent in PERCENTS}
-        row |= {
-            f"seen_{percent}": f"{statistics.mean(r.seen[_place(percent)] for r in runs):.3f}" for percent in PERCENTS
+    target = min((curve[-1] for method, curve in mean.items() if not method.startswith(OURS)), default=math.nan)
+    return [
+        {
+            "method": method,
+            **{f"{p}%": _with_error([run.regret[_place(p)] for run in runs]) for p in PERCENTS},
+            "%_to_best_peer": reached(mean[method], target),
+            "ms_a_decision": 1000 * sum(run.deciding_s for run in runs) / sum(run.decisions for run in runs),
+            "trials": statistics.mean(run.trials for run in runs),
         }
-        row["%_to_best_peer"] = reached(mean[method], target)
-        row["ms_a_decision"] = 1000 * sum(r.deciding_s for r in runs) / sum(r.decisions for r in runs)
-        row["trials"] = statistics.mean(r.trials for r in runs)
-        rows.append(row)
-    return rows
+        for method, runs in by_method.items()
+    ]
+
+
+def _ranks(runs: Sequence[Result], methods: Sequence[str]) -> list[dict[str, object]]:
+    ranks = mean_ranks(runs, methods)
+    return [{"method": m, **{f"{p}%": f"{ranks[m][p]:.2f}" for p in PERCENTS}} for m in methods]
+
+
+def _seen(by_method: dict[str, list[Result]]) -> list[dict[str, object]]:
+    return [
+        {"method": method, **{f"{p}%": _with_error([run.seen[_place(p)] for run in runs]) for p in PERCENTS}}
+        for method, runs in by_method.items()
+    ]
+
+
+def _with_error(values: Sequence[float]) -> str:
+    """The mean, and its standard error over races."""
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{statistics.mean(values):.3f} ± {error:.3f}"
 
 
 def _place(percent: int) -> int:
     return percent * MARKS // 100 - 1
-
-
-def _standard_error(values: Sequence[float]) -> float:
-    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def mean_curve(runs: Sequence[Result]) -> list[float]:
