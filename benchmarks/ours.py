@@ -30,7 +30,7 @@ def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -
         "space": task.space,
         "objective": {"metric": METRIC, "direction": "minimize"},
         "budget": {"wall_clock": moments(task, workers)[-1], "per_trial": {task.unit: task.total, "report_every": 1}},
-        "resources": {"workers": workers, "report_deadline": 10 * task.full_seconds},
+        "resources": {"workers": workers},
         **({"search": dict(search)} if search else {}),
     }
     return parse(yaml.safe_dump(text), base=Path())

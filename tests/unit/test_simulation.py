@@ -47,6 +47,11 @@ def test_it_can_be_looked_at_when_nothing_happens() -> None:
     assert {0.25, 0.5} <= set(seen)
 
 
+def test_reports_may_be_far_apart() -> None:
+    history = simulate(spec_with(search={"pruner": "none"}), Bowl(seconds_per_unit=1e5), 2)
+    assert {trial.state for trial in history.trials} == {State.COMPLETE}
+
+
 def test_a_configuration_that_diverges_fails() -> None:
     failed = [t for t in simulate(spec_with(), Bowl(diverges=0.7), 2).trials if t.params["x"] > 0.7]
     assert failed
