@@ -56,7 +56,7 @@ budget:
   trials: 24
   per_trial: {epochs: 6}
 search:
-  sampler: tpe
+  sampler: curve_gp
   pruner: {kind: promotion, eta: 3}
 resources: {workers: auto, cpu: 1}
 """

@@ -21,6 +21,10 @@ ETA = 3
 RUNGS = 2
 """How many rungs stand below the full budget, where the study file does not say."""
 
+FINE = 17
+"""A trial that reports so often has its first rung after that share of its budget. Lower rungs were measured to
+mislead, higher ones to cost more than they tell; where reports are rarer, a rung that low would be noise."""
+
 DIGITS = 6
 """Decimal places of a fractional level: enough to tell levels apart, few enough to read."""
 
@@ -39,14 +43,20 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     """The levels at which trials are compared, ascending, the full budget last.
 
     The promotion pruner takes arguments `eta` and either `rungs` (how many stand below the full budget R) or
-    `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so on. Any other pruner compares at
-    every report.
+    `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so on. With neither, and reports often
+    enough, the first rung is the report nearest R/17, and each next one eta times as far: 3, 9 and 27 of 52 epochs.
+    Any other pruner compares at every report.
     """
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
     if pruner.kind != PROMOTION:
         return _report_grid(per_trial)
     eta = pruner.arguments.get("eta", ETA)
     first = pruner.arguments.get("first_rung")
+    often = per_trial.report_interval <= per_trial.total / FINE
+    if often and not pruner.arguments.keys() & {"first_rung", "rungs"}:
+        lowest = round(per_trial.total / FINE / per_trial.report_interval) * per_trial.report_interval
+        above = itertools.takewhile(lambda level: level < per_trial.total * 0.9, _multiplied(lowest, eta))
+        return _ascending(above, per_trial)
     below = _divided(per_trial.total, eta)
     if first is None:
         return _ascending(itertools.islice(below, pruner.arguments.get("rungs", RUNGS)), per_trial)
@@ -70,6 +80,13 @@ def _divided(level: float, eta: int) -> Iterator[float]:
     while True:
         level /= eta
         yield level
+
+
+def _multiplied(level: float, eta: int) -> Iterator[float]:
+    """level, level*eta, level*eta**2 and so on, without end."""
+    while True:
+        yield level
+        level *= eta
 
 
 def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:

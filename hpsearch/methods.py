@@ -20,6 +20,9 @@ from hpsearch.spec_types import shown
 from trials.contract import Problem
 from trials.settings import nearest
 
+CURVE_GP = "curve_gp"
+"""This program's own sampler, built where the space and the trial budget are known; it takes no arguments."""
+
 SAMPLERS = {
     "tpe": "TPESampler",
     "random": "RandomSampler",
@@ -98,9 +101,12 @@ def sampler_problems(method: Method) -> list[Problem]:
     import optuna.samplers
 
     where = "search.sampler"
+    if method.kind == CURVE_GP:
+        return [Problem(f"{where}.{name}", f"{CURVE_GP} takes no arguments; drop it") for name in method.arguments]
     name = SAMPLERS.get(method.kind, method.kind)
     if name not in SAMPLERS.values():
-        return [Problem(where, f"no sampler is called {shown(method.kind)}; {nearest(method.kind, [*SAMPLERS])}")]
+        hint = nearest(method.kind, [CURVE_GP, *SAMPLERS])
+        return [Problem(where, f"no sampler is called {shown(method.kind)}; {hint}")]
     package = _PACKAGES.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
         return [Problem(where, f"{method.kind} needs the package {package}; pip install {package}, or use tpe")]

@@ -17,6 +17,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
 from hpsearch import methods, space
+from hpsearch.curve_gp import CurveGPSampler
 from hpsearch.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
 from hpsearch.lifecycle import State
 from hpsearch.records import History, Report, Trial
@@ -54,6 +55,7 @@ class Search:
         self._storage = storage
         self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
         self._total = spec.budget.per_trial.total
+        self._curve_gp = self._curve_sampler() if spec.search.sampler.kind == methods.CURVE_GP else None
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
         if spec.search.pruner.kind == PROMOTION:
@@ -74,11 +76,27 @@ class Search:
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
             self._history.touch(trial)
-        method = self._spec.search.sampler
-        draw = "design" if method.kind in DESIGNS else trial.number
-        study = self._study(methods.sampler(method, derived_seed(self._spec.seed, draw, "sampler")))
+        study = self._study(self._curve_gp or self._sampler_for(trial))
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, trial.number)
         space.suggest(optuna.trial.Trial(study, trial_id), self._spec.space)
+
+    def _sampler_for(self, trial: Trial) -> BaseSampler:
+        """A sampler of Optuna's for one proposal; what it draws follows from its seed and the history."""
+        method = self._spec.search.sampler
+        draw = "design" if method.kind in DESIGNS else trial.number
+        sampler: BaseSampler = methods.sampler(method, derived_seed(self._spec.seed, draw, "sampler"))
+        return sampler
+
+    def _curve_sampler(self) -> CurveGPSampler:
+        """Our own sampler, one for the whole study: it seeds each proposal itself, and keeps what it has read."""
+        parameters = {name: self._spec.space[name] for name in space.ordered(self._spec.space)}
+        return CurveGPSampler(
+            {name: space.distribution_of(parameter) for name, parameter in parameters.items()},
+            self._total,
+            derived_seed(self._spec.seed, "sampler"),
+            {name: parameter.when for name, parameter in parameters.items() if parameter.when},
+            scale=step_scale(self._spec),
+        )
 
     def _study(self, sampler: BaseSampler | None = None) -> optuna.Study:
         return optuna.Study(self._history.study.name, self._storage, sampler=sampler, pruner=self._pruner)

@@ -1,8 +1,9 @@
 """Which trials are best, and which cannot be told from the best.
 
-Complete trials come first, by their value. Behind them stand the others, those that trained furthest first, so that
-values are compared at equal resource. A trial that was repeated with other seeds (role `confirm`) stands by the
-mean of its repeats: the value that the search saw was the luckiest of many, the repeats were not picked.
+Trials stand by the best value they have shown, wherever they stand: one that is ahead after less training was ahead at
+equal resource, too, and only gains by more. Of equal values the one that trained further comes first. A trial that was
+repeated with other seeds (role `confirm`) stands by the mean of its repeats: the value that the search saw was the
+luckiest of many, the repeats were not picked.
 """
 
 from __future__ import annotations
@@ -82,9 +83,8 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
     score = _scores(places, confirmed, sign)
 
     def place(trial: Of) -> tuple[float | bool, ...]:
-        complete = trial.state is State.COMPLETE
         own = sign * (trial.value or 0.0)
-        return not complete, 0.0 if complete else -trial.resource, score(trial), trial.number not in confirmed, own
+        return score(trial), trial.number not in confirmed, own, trial.state is not State.COMPLETE, -trial.resource
 
     places.sort(key=lambda t: (*place(t), t.number))
     return _mark_ties(places, confirmed)

@@ -283,7 +283,7 @@ class Confirm(Model):
 class Search(Model):
     """How configurations are proposed and when weak ones are dropped; names and arguments as in Optuna."""
 
-    sampler: NamedMethod = Method(kind="tpe")
+    sampler: NamedMethod = Method(kind="curve_gp")
     pruner: NamedMethod = Method(kind="promotion")
     confirm: Confirm | None = None
 

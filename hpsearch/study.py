@@ -21,6 +21,7 @@ from typing import Any
 from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
+from hpsearch.curve_gp import FAILED
 from hpsearch.failures import FailureWatch
 from hpsearch.health import MEMORY, note_findings, note_memory
 from hpsearch.lifecycle import State, move
@@ -32,6 +33,9 @@ from hpsearch.spec import StudySpec
 
 NOTE_S = 10.0
 """How often the time worked is written down."""
+
+FACTS = ("diverged", "out_of_memory", "timeout")
+"""Failures that tell of the configuration's region of the space, not of the machine or the code."""
 
 GRACE_S = 30.0
 """How much longer than its limits the brain waits for a worker to enforce them itself."""
@@ -273,6 +277,8 @@ class Study:
         """Fail a trial whose attempt has ended, and the study with it if all trials fail like this."""
         self._decide(trial, "fail", f"{kind}: {text}", now)
         trial.error_kind, trial.error_text, trial.ended = kind, text, now
+        if kind in FACTS:
+            trial.system_attrs[FAILED] = kind
         self._move(trial, State.FAILED)
         self._failures.failed(kind, text)
         hopeless = self._failures.hopeless()

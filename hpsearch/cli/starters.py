@@ -23,7 +23,7 @@ budget:
   per_trial: {epochs: $epochs}               # or steps, samples, seconds$unit
 
 search:
-  sampler: tpe                         # or random, gp, qmc and Optuna's others
+  sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
   pruner: {kind: promotion, eta: 3}    # at each rung a third goes on; none trains every trial in full
 
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU

@@ -287,14 +287,11 @@ def best_trials(
         *([] if chosen is None else [chosen]),
     ]
     statement = _trials_of(study).where(*in_place)
-    complete = statement.where(trials.c.state == State.COMPLETE.value)
     by_value = trials.c.value.desc() if maximize else trials.c.value.asc()
     most = top + len(repeated) + 1  # one more than asked for, to see whether it is tied
-    nearest_top = connection.execute(complete.order_by(by_value, trials.c.number).limit(most)).all()
-    behind = statement.where(trials.c.state != State.COMPLETE.value)
-    furthest = behind.order_by(trials.c.resource.desc(), by_value, trials.c.number).limit(most - len(nearest_top))
-    asked_again = complete.where(trials.c.number.in_(repeated))
-    rows = [*nearest_top, *connection.execute(asked_again), *connection.execute(furthest)]
+    nearest_top = statement.order_by(by_value, trials.c.resource.desc(), trials.c.number).limit(most)
+    asked_again = statement.where(trials.c.number.in_(repeated))
+    rows = [*connection.execute(nearest_top), *connection.execute(asked_again)]
     places = {row.number: _trial_row(row) for row in rows}
     return rank([*places.values(), *repeats], study.direction)[:top]
 

@@ -33,15 +33,20 @@ def test_the_direction_says_which_end_is_best() -> None:
     assert order(trials, "minimize") == [0, 2, 1]
 
 
-def test_a_complete_trial_is_never_behind_one_that_was_pruned() -> None:
-    assert order([trial(1, 0.9, State.PRUNED), trial(0, 0.1)]) == [0, 1]
-
-
-def test_without_complete_trials_those_that_trained_furthest_come_first() -> None:
+def test_a_trial_that_is_ahead_after_less_training_is_ahead() -> None:
     trials = [
-        trial(0, 0.9, State.PRUNED, resource=1.0),
-        trial(1, 0.4, State.PAUSED, resource=3.0),
+        trial(0, 0.9, State.PAUSED, resource=1.0),
+        trial(1, 0.4, State.COMPLETE, resource=9.0),
         trial(2, 0.6, State.RUNNING, resource=3.0),
+    ]
+    assert order(trials) == [0, 2, 1]
+
+
+def test_of_equal_values_the_complete_one_comes_first_and_then_the_one_that_trained_further() -> None:
+    trials = [
+        trial(0, 0.5, State.PRUNED, resource=1.0),
+        trial(1, 0.5, State.PAUSED, resource=3.0),
+        trial(2, 0.5, State.COMPLETE, resource=3.0),
     ]
     assert order(trials) == [2, 1, 0]
 

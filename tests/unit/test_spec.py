@@ -59,7 +59,7 @@ def test_what_is_left_out_has_a_default() -> None:
         ("search:\n  sampler: tpe\n  pruner: {kind: promotion, eta: 3}\n  confirm: {top: 3, seeds: 2}\n", "")
     )
     spec = parse(text.replace("resources: {workers: auto, cpu: 1, gpu: 0.5}\n", "resources:\n"), base=Path())
-    assert (spec.search.sampler.kind, spec.search.pruner.kind, spec.search.confirm) == ("tpe", "promotion", None)
+    assert (spec.search.sampler.kind, spec.search.pruner.kind, spec.search.confirm) == ("curve_gp", "promotion", None)
     assert (spec.resources.workers, spec.resources.cpu, spec.resources.gpu) == ("auto", 1, "auto")
     assert (spec.resources.retries, spec.resources.report_deadline_s, spec.checkpoints) == (2, 1800, None)
 

@@ -66,7 +66,7 @@ def flowers(save: Save) -> str:
         _trial(0, State.COMPLETE, {"lr": 0.1, "opt": "adamw"}, 0.7),
         _trial(1, State.FAILED, {"lr": 0.9, "opt": "lion"}, None, error_kind="diverged", error_text="loss is nan"),
         _trial(2, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.9, checkpoint="/checkpoints/2"),
-        _trial(3, State.PRUNED, {"lr": 0.5, "opt": "adamw"}, 0.95),
+        _trial(3, State.PRUNED, {"lr": 0.5, "opt": "adamw"}, 0.65),
         _trial(4, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.86, role="confirm", repeats=2),
         _trial(5, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.88, role="confirm", repeats=2),
     ]
