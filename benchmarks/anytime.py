@@ -12,6 +12,9 @@ is handed out stands in `race.py`, and how tasks are made in `curves.py`. With -
 soon as it is over, and the same command later does only those that are missing: delete the file, or the lines of a
 method, to race again.
 
+LCBench needs onnxruntime and the `syne` peers need syne-tune: pip install hpsearch[benchmarks]. The slow peers, a
+quarter of a second a decision or more, are optuna-gp, syne-cqr, syne-bore, syne-asha-cqr and syne-asha-bore.
+
 Methods are `hpsearch` (a study file that leaves `search` to its defaults) and the peers that --help lists. Other
 settings of ours are written behind it: --methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3".
 """
@@ -114,19 +117,22 @@ def entry_of(result: Result) -> Entry:
 def arguments_given() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE", help="what to race on")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the tables")
+    parser.add_argument("--workers", type=int, default=8, help="trials side by side")
     parser.add_argument("--seeds", type=int, default=10, help="how many; the first is 0")
     parser.add_argument("--methods", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
     parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
-    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="accuracy")
+    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="accuracy", help="what is searched for")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races side by side")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where results are kept, a line each")
     parser.add_argument(
         "--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}"
     )
     arguments = parser.parse_args()
+    for path in (arguments.tasks, arguments.data):
+        if not path.exists():
+            parser.error(f"there is no {path}")
     arguments.methods = QUICK_METHODS if arguments.quick else [name.strip() for name in arguments.methods.split(",")]
     for name in arguments.methods:
         if name not in PEERS and name.split()[0] != OURS:
