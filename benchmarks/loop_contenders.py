@@ -52,9 +52,14 @@ class Outcome:
 
 
 class Hpsearch:
-    """Our loop, as a worker drives it."""
+    """Our loop, as a worker drives it.
 
-    def __init__(self, job: Job) -> None:
+    Args:
+        job: What to do.
+        settings: Of the loop, beside those of the job.
+    """
+
+    def __init__(self, job: Job, **settings: Any) -> None:
         from trials.tasks import load
 
         self._job = job
@@ -67,6 +72,7 @@ class Hpsearch:
             "max_length": job.max_length,
             "dropout": job.dropout,
             "warmup": 0.0,
+            **settings,
         }
         self.data = self._task.prepare(self._params)
 

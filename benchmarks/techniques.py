@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from loop import device, make_job
 from loop_contenders import Floor, Hpsearch, Job, Outcome
 from tables import show
+from trials import residence
 
 WARM_UP = 2
 """Steps that are taken before anything is measured."""
@@ -33,7 +35,22 @@ def variants(job: Job) -> dict[str, Any]:
         "without bucketing": Floor(job, bucketing=False),
         "without dynamic padding": Floor(job, bucketing=False, pad_to=job.max_length),
         "without the fused optimizer": Floor(job, fused=False),
+        "our loop, float32": Hpsearch(job, precision="fp32"),
+        "our loop, bfloat16 (AMP)": Hpsearch(job, precision="bf16"),
+        "our loop, micro-batches of 8": Hpsearch(job, micro_batch=8),
+        "our loop, gradient checkpointing": Hpsearch(job, gradient_checkpointing=True),
+        "our loop, compiled": Hpsearch(job, compile="always"),
+        "our loop, data gathered in the host's memory": _Host(job),
     }
+
+
+class _Host(Hpsearch):
+    """Our loop where nothing fits on the device: batches are gathered by a thread and copied there."""
+
+    def train(self, on_step: Callable[[], None]) -> Outcome:
+        """One trial."""
+        with mock.patch.object(residence, "SHARE", 0.0):
+            return super().train(on_step)
 
 
 def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, samples: int) -> float:
