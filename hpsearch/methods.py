@@ -35,6 +35,12 @@ SAMPLERS = {
 }
 """Short names of Optuna's samplers."""
 
+MULTI_OBJECTIVE = frozenset(SAMPLERS.values()) - {"CmaEsSampler"}
+"""Samplers of Optuna that take several objectives."""
+
+CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISampler"})
+"""Samplers of Optuna that heed constraints."""
+
 PRUNERS = {
     "none": "NopPruner",
     "nop": "NopPruner",

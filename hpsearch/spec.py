@@ -171,6 +171,25 @@ class Objective(Model):
     metric: str = Field(examples=["accuracy"])
     direction: Literal["minimize", "maximize"] = Field(examples=["maximize"])
 
+    @property
+    def sign(self) -> float:
+        """What values are multiplied by so that less is better."""
+        return -1.0 if self.direction == "maximize" else 1.0
+
+
+class Limit(Model):
+    """What a reported metric must keep to for a configuration to be of use; the bounds themselves are allowed."""
+
+    min: Bound | None = None
+    max: Bound | None = None
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No bound at all, or bounds that leave nothing between them."""
+        if self.min is None and self.max is None:
+            yield "", "bounds nothing; give max, min or both"
+        if self.min is not None and self.max is not None and self.min > self.max:
+            yield "min", f"{self.min:g} is above max ({self.max:g}); swap them"
+
 
 class PerTrial(Model):
     """How far one trial trains: exactly one of steps, epochs, samples and seconds."""
@@ -318,7 +337,10 @@ class StudySpec(Model):
     space: dict[str, Annotated[Parameter, Field(discriminator="type")]] = Field(
         examples=["{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"]
     )
-    objective: Objective = Field(examples=["{metric: accuracy, direction: maximize}"])
+    objectives: tuple[Objective, ...]
+    """In the file under `objective`: one, or a list of them."""
+    constraints: dict[str, Limit] = {}
+    """By metric, what configurations must keep to."""
     budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
     search: Search = Search()
     resources: Resources = Resources()
@@ -330,3 +352,8 @@ class StudySpec(Model):
     """The folder of the study file; relative paths in the file start there. Not in the file."""
     text: str
     """The file's text. Not in the file."""
+
+    @property
+    def objective(self) -> Objective:
+        """The first objective; most studies have no other."""
+        return self.objectives[0]

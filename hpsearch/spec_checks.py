@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch import space as spaces
-from hpsearch.methods import SAMPLERS, pruner_problems, sampler_problems
-from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, Method, Parameter, PerTrial
+from hpsearch.levels import PROMOTION
+from hpsearch.methods import MULTI_OBJECTIVE, PRUNERS, SAMPLERS, pruner_problems, sampler_problems
+from hpsearch.spec import CategoricalParameter, Confirm, FloatParameter, IntParameter, Method, Parameter, PerTrial
 from hpsearch.spec_types import shown
 from trials.contract import Problem, Setting
 from trials.settings import nearest
@@ -28,10 +29,14 @@ class Draft:
     """The parameters that are right by themselves."""
     names: frozenset[str] = frozenset()
     """The names of all parameters, also of the wrong ones."""
-    metric: str | None = None
+    metrics: dict[str, str] = field(default_factory=dict)
+    """The metrics of objectives and constraints, by place."""
+    objectives: int = 1
+    """How many there are."""
     per_trial: PerTrial | None = None
     sampler: Method | None = None
     pruner: Method | None = None
+    confirm: Confirm | None = None
     enqueue: list[dict[str, Any]] | None = None
     description: TaskDescription | None = None
 
@@ -146,10 +151,13 @@ def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
 
 
 def _metric_problems(draft: Draft) -> Iterator[Problem]:
-    metrics = draft.description.metrics if draft.description else None
-    if draft.metric is not None and metrics is not None and draft.metric not in metrics:
-        hint = nearest(draft.metric, sorted(metrics))
-        yield Problem("objective.metric", f"the task does not report {shown(draft.metric)}; {hint}")
+    known = draft.description.metrics if draft.description else None
+    seen: dict[str, str] = {}
+    for where, metric in draft.metrics.items():
+        if where.startswith("objective") and seen.setdefault(metric, where) != where:
+            yield Problem(where, f"is the metric of {seen[metric].split('.')[0]} already; name another one")
+        if known is not None and metric not in known:
+            yield Problem(where, f"the task does not report {shown(metric)}; {nearest(metric, sorted(known))}")
 
 
 def _search_problems(draft: Draft) -> Iterator[Problem]:
@@ -158,6 +166,20 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
         yield from _endless_problems(draft.sampler, draft.space)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
+    if draft.objectives > 1:
+        yield from _several_problems(draft)
+
+
+def _several_problems(draft: Draft) -> Iterator[Problem]:
+    """What can only tell trials apart by one value."""
+    sampler, pruner = draft.sampler, draft.pruner
+    if sampler is not None and SAMPLERS.get(sampler.kind, sampler.kind) not in MULTI_OBJECTIVE:
+        able = ", ".join(name for name in SAMPLERS if SAMPLERS[name] in MULTI_OBJECTIVE)
+        yield Problem("search.sampler", f"{sampler.kind} takes one objective; use one of {able}")
+    if pruner is not None and PRUNERS.get(pruner.kind) != "NopPruner" and pruner.kind not in (PROMOTION, "NopPruner"):
+        yield Problem("search.pruner", f"{pruner.kind} takes one objective; use none, or promotion")
+    if draft.confirm is not None:
+        yield Problem("search.confirm", "repeats the best by one objective, and there are several; drop it")
 
 
 def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:

@@ -34,8 +34,13 @@ from trials.contract import Problem, TaskError
 from trials.settings import nearest
 from trials.tasks.description import TaskDescription
 
-_SECTIONS = [name for name in StudySpec.model_fields if name not in ("space", "base", "text")]
-"""The top-level keys of a study file, but for `space`, whose parameters are checked one by one."""
+_SECTIONS = [name for name in StudySpec.model_fields if name not in ("objectives", "space", "base", "text")]
+"""The top-level keys of a study file, but for those whose parts are checked one by one."""
+
+_BY_PARTS = ("objective", "space")
+
+SEVERAL = {"sampler": "tpe", "pruner": "none"}
+"""How studies with several objectives search where they do not say: the usual defaults compare one value."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 _PARAMETER_MODELS: dict[Any, type[Model]] = {
@@ -112,21 +117,25 @@ def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:
 def _sections(value: dict[str, Any], base: Path, *, inspect_data: bool) -> tuple[dict[str, Any], list[Problem]]:
     """The parts of a study file that are right, by key, and the problems of the others."""
     written = {key: part for key, part in value.items() if part is not None}  # `settings:` with nothing in it is absent
+    if isinstance(written.get("objective"), list) and len(written["objective"]) > 1:
+        search = written.get("search", {})
+        written["search"] = {**SEVERAL, **search} if isinstance(search, dict) else search
     sections: dict[str, Any] = {}
     problems = [
-        Problem(key, f"unknown key; {nearest(key, [*_SECTIONS, 'space'])}")
+        Problem(key, f"unknown key; {nearest(key, [*_SECTIONS, *_BY_PARTS])}")
         for key in value
-        if key not in _SECTIONS and key != "space"
+        if key not in _SECTIONS and key not in _BY_PARTS
     ]
     for key in _SECTIONS:
         try:
             sections[key] = _part(StudySpec, key, written)
         except ValidationError as error:
             problems += problems_of(error, _alone(StudySpec, key))
+    sections["objectives"], wrong = _objectives(written.get("objective"))
     sections["space"], more = _space(written.get("space"))
     description, task_problems = _task(sections.get("task"), base, inspect_data=inspect_data)
     draft = _draft(written, sections, description)
-    return sections, [*problems, *more, *task_problems, *spec_checks.problems(draft)]
+    return sections, [*problems, *wrong, *more, *task_problems, *spec_checks.problems(draft)]
 
 
 def _draft(written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None) -> Draft:
@@ -136,10 +145,12 @@ def _draft(written: dict[str, Any], sections: dict[str, Any], description: TaskD
         settings=sections.get("settings"),
         space=sections["space"],
         names=frozenset(space) if isinstance(space, dict) else frozenset(),
-        metric=_part_or_none(Objective, "metric", written.get("objective")),
+        metrics=_metrics(written.get("objective"), sections.get("constraints")),
+        objectives=len(sections["objectives"]),
         per_trial=_part_or_none(StudyBudget, "per_trial", written.get("budget")),
         sampler=_part_or_none(Search, "sampler", written.get("search")),
         pruner=_part_or_none(Search, "pruner", written.get("search")),
+        confirm=_part_or_none(Search, "confirm", written.get("search")),
         enqueue=sections.get("enqueue"),
         description=description,
     )
@@ -163,6 +174,34 @@ def _part_or_none(model: type[Model], name: str, section: Any) -> Any:
         return _part(model, name, section) if isinstance(section, dict) else None
     except ValidationError:
         return None  # it is reported with its section
+
+
+def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
+    """The objectives that are right, one or a list of them in the file, and the problems of the others."""
+    if written is None or written == []:
+        return (), [Problem("objective", "is missing; add objective: {metric: accuracy, direction: maximize}")]
+    found: list[Objective] = []
+    problems: list[Problem] = []
+    for where, part in _by_place(written):
+        try:
+            found.append(Objective.model_validate(part))
+        except ValidationError as error:
+            problems += problems_of(error, Objective, where)
+    return tuple(found), problems
+
+
+def _by_place(objectives: Any) -> list[tuple[str, Any]]:
+    """One objective, or each of a list of them, with its place in the file."""
+    if isinstance(objectives, list):
+        return [(f"objective[{i}]", part) for i, part in enumerate(objectives)]
+    return [("objective", objectives)]
+
+
+def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
+    """The metrics that are named, by place."""
+    named = {f"{where}.metric": _part_or_none(Objective, "metric", part) for where, part in _by_place(objectives)}
+    limited = {f"constraints.{name}": name for name in constraints or {}}
+    return {where: metric for where, metric in {**named, **limited}.items() if metric is not None}
 
 
 def _space(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
