@@ -83,6 +83,11 @@ def sampler(method: Method, seed: int) -> Any:
     return _built(sampler_class, {**method.arguments, **({"seed": seed} if _is_seeded(sampler_class) else {})})
 
 
+def heeds_constraints(method: Method) -> bool:
+    """Whether a sampler of Optuna prefers what keeps constraints."""
+    return SAMPLERS.get(method.kind, method.kind) in CONSTRAINED
+
+
 @cache
 def _is_seeded(sampler_class: type) -> bool:
     return "seed" in inspect.signature(sampler_class).parameters

@@ -10,6 +10,7 @@ Times are seconds since the epoch (UTC). Resources are in the unit of the trial 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,10 @@ class Outcome(enum.StrEnum):
     """Its worker, node or driver died; the trial goes back to the queue while attempts remain."""
     INTERRUPTED = "interrupted"
     """It was asked to stop and saved its state; does not count against the trial."""
+
+
+CONSTRAINT = "constraints:"
+"""Begins the system attributes of a trial that say how far it oversteps a limit; the metric follows, as in Optuna."""
 
 
 @dataclass(slots=True)
@@ -142,6 +147,17 @@ class Trial:
     """By resource. Not a column: rows of `reports`."""
     attempts: list[Attempt] = field(default_factory=list)
     """In order; attempt n stands at n - 1. Not a column: rows of `attempts`."""
+
+    @property
+    def violation(self) -> float:
+        """How far it oversteps the study's limits; 0 where it keeps them all."""
+        return violation_of(self.system_attrs)
+
+
+def violation_of(system_attrs: Mapping[str, Any]) -> float:
+    """How far a trial oversteps limits, as a sum of shares of them; 0 where it keeps them all."""
+    margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
+    return sum(margin for margin in margins if margin > 0)
 
 
 @dataclass(slots=True)

@@ -20,8 +20,10 @@ from hpsearch import methods, space
 from hpsearch.curve_gp import CurveGPSampler
 from hpsearch.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
 from hpsearch.lifecycle import State
+from hpsearch.measures import Measures
 from hpsearch.records import History, Report, Trial
-from hpsearch.rungs import Judgement, Rungs, Verdict, score_of
+from hpsearch.rungs import Judgement, Rungs, Verdict
+from hpsearch.sampler_view import SamplerView
 from hpsearch.spec import Method, StudySpec
 
 FIXED_PARAMS = "fixed_params"
@@ -53,7 +55,7 @@ class Search:
         self._spec = spec
         self._history = history
         self._storage = storage
-        self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
+        self._measures = Measures(spec)
         self._total = spec.budget.per_trial.total
         self._curve_gp = self._curve_sampler() if spec.search.sampler.kind == methods.CURVE_GP else None
         self._pruner: BasePruner = NopPruner()
@@ -76,7 +78,7 @@ class Search:
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
             self._history.touch(trial)
-        study = self._study(self._curve_gp or self._sampler_for(trial))
+        study = self._view(trial)
         trial_id = self._storage.get_trial_id_from_study_id_trial_number(study._study_id, trial.number)
         space.suggest(optuna.trial.Trial(study, trial_id), self._spec.space)
 
@@ -97,6 +99,14 @@ class Search:
             {name: parameter.when for name, parameter in parameters.items() if parameter.when},
             scale=step_scale(self._spec),
         )
+
+    def _view(self, trial: Trial) -> optuna.Study:
+        """The study as the sampler of this trial reads it."""
+        if self._curve_gp is not None:
+            return optuna.Study(self._history.study.name, self._storage, sampler=self._curve_gp, pruner=NopPruner())
+        heeds = methods.heeds_constraints(self._spec.search.sampler)
+        limits = self._spec.constraints
+        return SamplerView(self._study(), trial.number, self._sampler_for(trial), limits, heeds=heeds)
 
     def _study(self, sampler: BaseSampler | None = None) -> optuna.Study:
         return optuna.Study(self._history.study.name, self._storage, sampler=sampler, pruner=self._pruner)
@@ -149,7 +159,7 @@ class Search:
             if not previous < rung.level <= report.resource:
                 continue
             passed_before = trial.rung is not None and index <= trial.rung
-            judgement = self._rungs.arrive(index, trial.number, score_of(report.value, self._sign))
+            judgement = self._rungs.arrive(index, trial.number, self._measures.score(report))
             if passed_before or self.exempt(trial) or report.resource >= self._total:
                 self._rungs.promote(trial.number)
                 why = "passed this rung before" if passed_before else "goes all the way"
@@ -184,7 +194,7 @@ class Search:
             for resource in sorted(trial.reports):
                 for rung in self._rungs.rungs:
                     if previous < rung.level <= resource:
-                        rung.record(trial.number, score_of(trial.reports[resource].value, self._sign))
+                        rung.record(trial.number, self._measures.score(trial.reports[resource]))
                 previous = resource
             if trial.state is State.PAUSED and trial.rung is not None:
                 self._rungs.rungs[trial.rung].wait(trial.number)

@@ -13,7 +13,6 @@ Word from an attempt that is not current is dropped, but for one thing: it frees
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from hpsearch.curve_gp import FAILED
 from hpsearch.failures import FailureWatch
 from hpsearch.health import MEMORY, note_findings, note_memory
 from hpsearch.lifecycle import State, move
+from hpsearch.measures import Measures
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
 from hpsearch.rungs import Judgement, Verdict
 from hpsearch.search import Search
@@ -66,7 +66,7 @@ class Study:
         self._agenda = Agenda(spec, history, search, defaults)
         self._failures = FailureWatch()
         self._total = spec.budget.per_trial.total
-        self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
+        self._measures = Measures(spec)
         self._began = self._noted = 0.0
         self._active_before = 0.0
 
@@ -190,13 +190,11 @@ class Study:
         return self.on_event(ev.Lost(*slot.holds, event.why), now)
 
     def _reported(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> list[ev.Command]:
-        metric = self.spec.objective.metric
-        if metric not in event.metrics:
-            text = f"the report at {event.resource:g} has no {metric}; it has {', '.join(sorted(event.metrics))}"
+        if (text := self._measures.missing(event)) is not None:
             return [*self._failed(live, trial, "error", text, now), ev.Stop(event.trial, event.attempt)]
         previous, report = live.resource, self._record(live, trial, event, now)
         judgement = self._search.judge(trial, report, previous)
-        if trial.value is not None and self._reaches_target(trial.value):
+        if self._reaches_target(trial):
             self.ending = self.ending or f"trial {trial.number} reached the target with {trial.value:g}"
         if report.resource >= self._total:
             return []
@@ -212,20 +210,8 @@ class Study:
         return [ev.Stop(event.trial, event.attempt)]
 
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> Report:
-        raw = float(event.metrics[self.spec.objective.metric])
-        report = Report(
-            trial=trial.number,
-            resource=event.resource,
-            value=raw if math.isfinite(raw) else None,
-            metrics=dict(event.metrics),
-            attempt=event.attempt,
-            step=event.step,
-            elapsed=event.elapsed,
-            created=now,
-        )
-        self.history.add_report(report)
-        if report.value is not None and (trial.value is None or self._sign * (report.value - trial.value) < 0):
-            trial.value = report.value
+        report = self.history.add_report(self._measures.report_of(event, now))
+        self._measures.stand_by(trial, report)
         trained = event.resource - live.attempt.start_resource
         if trained > 0 and now > live.attempt.started:
             trial.speed = trained / (now - live.attempt.started)
@@ -385,6 +371,8 @@ class Study:
     def _decide(self, trial: Trial, kind: str, why: str, now: float, against: list[int] | None = None) -> None:
         self.history.add_decision(Decision(trial.number, kind, why, trial.resource, against or [], now))
 
-    def _reaches_target(self, value: float) -> bool:
+    def _reaches_target(self, trial: Trial) -> bool:
         target = self.spec.budget.target
-        return target is not None and self._sign * (value - target) <= 0
+        if target is None or trial.value is None or trial.violation > 0:
+            return False
+        return self.spec.objective.sign * (trial.value - target) <= 0

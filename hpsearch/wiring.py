@@ -80,7 +80,7 @@ def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> Hist
         id=0,
         name=spec.study,
         spec=spec.text,
-        directions=(spec.objective.direction,),
+        directions=tuple(objective.direction for objective in spec.objectives),
         created=time.time(),
         user_attrs={BASE: str(spec.base.absolute()), CHECKPOINTS: str(checkpoints)},
         system_attrs={STEP_SCALE: step_scale(spec)},

@@ -43,7 +43,7 @@ def history_for(spec: StudySpec) -> History:
         id=1,
         name=spec.study,
         spec=spec.text,
-        directions=(spec.objective.direction,),
+        directions=tuple(objective.direction for objective in spec.objectives),
         system_attrs={STEP_SCALE: step_scale(spec)},
     )
     return History(record)
