@@ -29,6 +29,7 @@ from scipy.special import log_ndtr
 from hpsearch.curve_model import CurveModel, Rows
 from hpsearch.encoding import Conditions, Encoding
 from hpsearch.failing import FailureModel
+from hpsearch.records import violation_of
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +65,8 @@ class _Curve:
     resources: tuple[float, ...]
     values: tuple[float, ...]
     best: float
+    outside: bool
+    """Whether it oversteps a limit."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,8 @@ class CurveGPSampler(BaseSampler):
         if number < DESIGN or len(curves) < DESIGN // 2:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
-        curves.sort(key=lambda curve: (curve.best, curve.trial.number))
-        bests = np.array([curve.best for curve in curves])
+        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
+        bests = np.array([curve.best for curve in curves if not curve.outside] or [curve.best for curve in curves])
         warp = Warp(float(bests[0]), float(np.median(bests)))
         rows, level = self._rows(curves, warp)
         posterior = self._fitted(study, rows, sum(len(curve.values) for curve in curves)).condition(rows)
@@ -197,7 +200,8 @@ class CurveGPSampler(BaseSampler):
         chosen = {max((step for step in steps if step <= mark), default=steps[0]) for mark in self._marks}
         at = [step for step in steps if step in chosen or step == steps[-1]]
         point = self._encoding.point(trial.params)
-        return _Curve(trial, point, tuple(map(float, at)), tuple(values[step] for step in at), min(values.values()))
+        shown, outside = tuple(values[step] for step in at), violation_of(trial.system_attrs) > 0
+        return _Curve(trial, point, tuple(map(float, at)), shown, min(values.values()), outside)
 
     def _rows(self, curves: Sequence[_Curve], warp: Warp) -> tuple[Rows, float]:
         """At most MOST_ROWS rows, the best trials' first up to half, of the others the latest values, evenly by rank.
@@ -232,12 +236,13 @@ class CurveGPSampler(BaseSampler):
         return CurveModel(*shape, np.array(theta))  # as a driver that resumes the study would read it
 
     def _failures(self, study: Study) -> FailureModel | None:
-        """What is known of regions that fail; None where nothing failed."""
+        """What is known of regions that fail or overstep limits; None where nothing did."""
         trials = [trial for trial in study.get_trials(deepcopy=False) if trial.params]
-        failed = [trial for trial in trials if FAILED in trial.system_attrs]
+        failed = [t for t in trials if FAILED in t.system_attrs or violation_of(t.system_attrs) > 0]
         if not failed:
             return None
-        worked = [trial for trial in trials if FAILED not in trial.system_attrs and trial.intermediate_values]
+        numbers = {trial.number for trial in failed}
+        worked = [trial for trial in trials if trial.number not in numbers and trial.intermediate_values]
         points = np.array([self._encoding.point(trial.params) for trial in [*failed, *worked]])
         labels = np.array([1.0] * len(failed) + [0.0] * len(worked))
         return FailureModel(self._encoding.features(points), labels, self._encoding.parameters)
