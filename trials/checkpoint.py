@@ -225,6 +225,21 @@ def opened(source: Path | str) -> Iterator[Path]:
     raise CheckpointError("; ".join(complaints) + "; there is none before it, so start the trial afresh")
 
 
+def check(source: Path | str) -> None:
+    """Verify exactly this checkpoint, wherever it lies; `opened` would make do with another one.
+
+    Args:
+        source: A checkpoint's folder or URL.
+
+    Raises:
+        CheckpointError: It is not there, or not whole.
+        PlaceError: A URL that nothing here can read.
+    """
+    folder, name = split(source)
+    with place(folder).local(name) as files:
+        verify(files, str(source))
+
+
 def verify(folder: Path, name: str | None = None) -> None:
     """Compare every file of a checkpoint with its manifest.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hpsearch.cli.opening import reading
+from contextlib import closing
+
 from hpsearch.cli.output import note
 from hpsearch.errors import UserError
 from hpsearch.store import schema
 from hpsearch.store.invariants import violations
 from hpsearch.store.queries import find_study
+from hpsearch.store.saved import unusable
+from hpsearch.store.store import Store
 from hpsearch.store.store import upgrade as upgrade_schema
 from hpsearch.views.numbers import count
 
@@ -22,13 +25,16 @@ def upgrade(storage: str) -> None:
 
 
 def check(name: str | None, storage: str) -> None:
-    """Look for anything that must not be, in one study or in all.
+    """Look for anything that must not be, in one study or in all: in the tables, and in the checkpoints they name.
 
     Raises:
         UserError: Something was found; it lists everything.
     """
-    with reading(storage) as connection:
-        found = violations(connection, None if name is None else find_study(connection, name))
+    with closing(Store.open(storage, create=False)) as store:
+        with store.reading() as connection:
+            study = None if name is None else find_study(connection, name)
+            found = violations(connection, study)
+        found += unusable(store, study)
     if found:
         raise UserError(
             "\n".join([f"{count(len(found), 'thing')} found that must not be:", *(f"  {v}" for v in found)])

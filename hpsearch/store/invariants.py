@@ -1,7 +1,8 @@
 """What must always be true of a database, and the queries that find where it is not.
 
-For `hpsearch db check`, and for tests that kill things. Each check is one query over all studies, or one of them, and
-returns the trials it does not hold for.
+For `hpsearch db check`, and for tests that kill things. Each check is a query over all studies, or one of them, and
+returns the trials it does not hold for. They hold at every moment, also while drivers work: read them in one
+transaction. Files are not looked at here: that is `hpsearch.store.saved`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, or_, select
 
 from hpsearch.lifecycle import State
-from hpsearch.records import Outcome
+from hpsearch.records import Outcome, StudyState
+from hpsearch.spec import PerTrial
 from hpsearch.store.queries import StudyHead
 from hpsearch.store.schema import attempts, reports, studies, trials
+from trials.contract import Unit
 
 SAME_SECONDS = 1e-6
 """Relative error allowed between a sum made in Python and one made by the database."""
@@ -29,6 +34,9 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
     State.FAILED: frozenset({Outcome.FAILED, Outcome.LOST}),
 }
 """How the last attempt of a trial that does not run may have ended."""
+
+CONTINUED: frozenset[Outcome] = frozenset({Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED})
+"""How an attempt may have ended that another one of the same trial followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,23 @@ def violations(connection: Connection, study: StudyHead | None = None) -> list[V
 
 Which = ColumnElement[bool] | None
 """Which studies to check; None for all."""
+
+
+def words_are_known(connection: Connection, which: Which) -> Iterator[Violation]:
+    """Every state and outcome is one that this program knows."""
+    known = [state.value for state in State]
+    odd_trials = select(studies.c.name, trials.c.number, trials.c.state)
+    odd_trials = odd_trials.join_from(studies, trials, trials.c.study_id == studies.c.id)
+    for name, trial, state in connection.execute(_of(odd_trials.where(trials.c.state.not_in(known)), which)):
+        yield Violation(name, trial, f"{state!r} is no state of a trial")
+    outcomes = [outcome.value for outcome in Outcome]
+    odd_attempts = select(studies.c.name, trials.c.number, attempts.c.number, attempts.c.outcome)
+    odd_attempts = odd_attempts.select_from(_joined(attempts)).where(attempts.c.outcome.not_in(outcomes))
+    for name, trial, attempt, outcome in connection.execute(_of(odd_attempts, which)):
+        yield Violation(name, trial, f"{outcome!r} is no outcome of an attempt (attempt {attempt})")
+    odd_studies = select(studies.c.name, studies.c.state).where(studies.c.state.not_in([s.value for s in StudyState]))
+    for name, state in connection.execute(_of(odd_studies, which)):
+        yield Violation(name, None, f"{state!r} is no state of a study")
 
 
 def numbers_have_no_gaps(connection: Connection, which: Which) -> Iterator[Violation]:
@@ -102,6 +127,28 @@ def last_outcomes_agree(connection: Connection, which: Which) -> Iterator[Violat
         yield Violation(name, trial, f"it is {state}, but its last attempt ended {outcome}")
 
 
+def attempts_that_were_followed_left_something_to_do(connection: Connection, which: Which) -> Iterator[Violation]:
+    """Only an attempt that was lost, interrupted or paused has another one after it."""
+    last = select(func.max(attempts.c.number)).where(_same_trial(attempts)).correlate(trials).scalar_subquery()
+    found = (
+        select(studies.c.name, trials.c.number, attempts.c.number, attempts.c.outcome)
+        .select_from(_joined(attempts))
+        .where(attempts.c.number < last, attempts.c.outcome.not_in([outcome.value for outcome in CONTINUED]))
+    )
+    for name, trial, attempt, outcome in connection.execute(_of(found, which)):
+        yield Violation(name, trial, f"attempt {attempt} ended {outcome}, and yet another one followed")
+
+
+def one_attempt_wins(connection: Connection, which: Which) -> Iterator[Violation]:
+    """Exactly one attempt of a complete trial completed it; none of any other trial did."""
+    wins = func.sum(case((attempts.c.outcome == Outcome.COMPLETE.value, 1), else_=0))
+    is_complete = trials.c.state == State.COMPLETE.value
+    counted = _by_trial(trials.c.state, wins).group_by(trials.c.state)
+    counted = counted.having(or_(and_(is_complete, wins != 1), and_(~is_complete, wins != 0)))
+    for name, trial, state, n in connection.execute(_of(counted, which)):
+        yield Violation(name, trial, f"it is {state} and has {n} winning attempts")
+
+
 def attempts_that_ended_say_when(connection: Connection, which: Which) -> Iterator[Violation]:
     """An attempt has an end exactly where it has an outcome, and not before its start."""
     odd = or_(attempts.c.outcome.is_(None) != attempts.c.ended.is_(None), attempts.c.ended < attempts.c.started)
@@ -111,10 +158,12 @@ def attempts_that_ended_say_when(connection: Connection, which: Which) -> Iterat
 
 
 def the_ledger_adds_up(connection: Connection, which: Which) -> Iterator[Violation]:
-    """A trial's GPU-seconds are the sum of its attempts'."""
-    total = func.sum(attempts.c.gpu_seconds)
+    """A trial's GPU-seconds are the sum of its attempts'; without attempts there are none."""
+    total = func.coalesce(func.sum(attempts.c.gpu_seconds), 0.0)
     off = func.abs(trials.c.gpu_seconds - total) > SAME_SECONDS * (1 + func.abs(total))
-    counted = _by_trial(trials.c.gpu_seconds, total).group_by(trials.c.gpu_seconds).having(off)
+    both = studies.join(trials, trials.c.study_id == studies.c.id).outerjoin(attempts, _same_trial(attempts))
+    counted = select(studies.c.name, trials.c.number, trials.c.gpu_seconds, total).select_from(both)
+    counted = counted.group_by(studies.c.id, studies.c.name, trials.c.number, trials.c.gpu_seconds).having(off)
     for name, trial, charged, spent in connection.execute(_of(counted, which)):
         yield Violation(name, trial, f"it is charged {charged:g} GPU-seconds, its attempts took {spent:g}")
 
@@ -128,6 +177,36 @@ def no_report_is_ahead(connection: Connection, which: Which) -> Iterator[Violati
     )
     for name, trial, reported, trained in connection.execute(_of(found, which)):
         yield Violation(name, trial, f"it has a report at {reported:g}, but trained to {trained:g} only")
+
+
+def no_report_is_beyond_the_budget(connection: Connection, which: Which) -> Iterator[Violation]:
+    """A trial reports once at its budget, or less than a report's interval past it, and never again."""
+    heads = select(studies.c.id, studies.c.name, studies.c.spec)
+    for study, name, text in connection.execute(_of(heads, which)).all():
+        budget = _per_trial(text)
+        if budget is None:
+            continue
+        late = select(reports.c.trial, func.count(), func.max(reports.c.resource)).group_by(reports.c.trial)
+        late = late.where(reports.c.study_id == study, reports.c.resource >= budget.total)
+        past = reports.c.resource >= budget.total + budget.report_interval
+        over = func.count() > 1
+        if budget.unit is not Unit.SECONDS:  # a step that takes long may end far past a budget of time
+            over = or_(over, func.max(case((past, 1), else_=0)) > 0)
+        for trial, n, highest in connection.execute(late.having(over)):
+            what = f"it has {n} reports at or past its budget of {budget.total:g}, up to {highest:g}"
+            yield Violation(name, trial, what)
+
+
+def final_reports_are_there(connection: Connection, which: Which) -> Iterator[Violation]:
+    """What a finished trial has trained to, it has reported; a complete one has reported at all."""
+    final = select(reports.c.trial).where(_same_trial(reports), reports.c.resource == trials.c.resource)
+    over = [state.value for state in State if state.terminal]
+    reached = or_(trials.c.resource > 0, trials.c.state == State.COMPLETE.value)
+    found = select(studies.c.name, trials.c.number, trials.c.state, trials.c.resource)
+    found = found.join_from(studies, trials, trials.c.study_id == studies.c.id)
+    found = found.where(trials.c.state.in_(over), reached, _has_attempts(), ~final.correlate(trials).exists())
+    for name, trial, state, resource in connection.execute(_of(found, which)):
+        yield Violation(name, trial, f"it is {state} at {resource:g}, but has no report there")
 
 
 def results_are_there(connection: Connection, which: Which) -> Iterator[Violation]:
@@ -157,16 +236,29 @@ def repeats_have_an_original(connection: Connection, which: Which) -> Iterator[V
 
 
 CHECKS: tuple[Callable[[Connection, Which], Iterator[Violation]], ...] = (
+    words_are_known,
     numbers_have_no_gaps,
     attempts_have_no_gaps,
     one_attempt_lives,
     last_outcomes_agree,
+    attempts_that_were_followed_left_something_to_do,
+    one_attempt_wins,
     attempts_that_ended_say_when,
     the_ledger_adds_up,
     no_report_is_ahead,
+    no_report_is_beyond_the_budget,
+    final_reports_are_there,
     results_are_there,
     repeats_have_an_original,
 )
+
+
+def _per_trial(spec: str) -> PerTrial | None:
+    """What a study's trials may train; None of a study that was made without a study file."""
+    try:
+        return PerTrial.model_validate(yaml.safe_load(spec)["budget"]["per_trial"])
+    except (yaml.YAMLError, ValidationError, KeyError, TypeError):
+        return None
 
 
 def _same_trial(part: FromClause) -> ColumnElement[bool]:

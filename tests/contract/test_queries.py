@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from operator import ge, gt, le, lt
 from typing import Any
@@ -18,7 +18,6 @@ from hpsearch.lifecycle import State
 from hpsearch.records import Attempt, Changes, Decision, Outcome, Report, StudyRecord, StudyState, Trial
 from hpsearch.store.filters import Absent, Among, Condition, Joined, Name, Not, Order, Ordered, parse_sort, parse_where
 from hpsearch.store.frames import attempts_frame, reports_frame, trials_frame
-from hpsearch.store.invariants import violations
 from hpsearch.store.queries import TrialRow, best_trials, find_study, only_study, trial_detail, trial_rows
 from hpsearch.store.standing import list_studies, study_status
 from hpsearch.store.store import Store
@@ -394,68 +393,3 @@ def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> Non
     assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [0.8, "x", 7, 0.8]
     assert reports[["trial", "resource", "acc", "lr", "params.acc"]].to_numpy().tolist() == [[0, 1.0, 0.8, 0.1, 7]]
     assert attempts[["trial", "number", "worker"]].to_numpy().tolist() == [[0, 1, "w-0"]]
-
-
-# ---------------------------------------------------------------------------------------------------- invariants
-
-
-def test_a_study_as_a_driver_leaves_it_has_no_violations(store: Store) -> None:
-    trials = [
-        worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8),
-        worked(1, State.FAILED, Outcome.LOST, error_kind="lost"),
-        worked(2, State.RUNNING, None),
-        worked(3, State.PRUNED, Outcome.PAUSED),
-        worked(4, State.QUEUED, Outcome.INTERRUPTED),
-        worked(5, State.COMPLETE, Outcome.COMPLETE, value=0.7, role="confirm", repeats=0),
-        trial(6, State.QUEUED, resource=0.0),
-    ]
-    trials[0].reports[3.0] = Report(0, 3.0, 0.8, {})
-    save(store, trials)
-    with store.reading() as connection:
-        assert violations(connection) == []
-
-
-def _second_life(one: Trial) -> None:
-    one.attempts.append(Attempt(one.number, 2, "w-1", 100.0))
-
-
-def _gap(one: Trial) -> None:
-    one.attempts[0].number = 2
-
-
-def _early_report(one: Trial) -> None:
-    one.reports[4.0] = Report(one.number, 4.0, 0.0, {})
-
-
-@pytest.mark.parametrize(
-    ("harm", "told"),
-    [
-        (_second_life, "it is complete and has 1 live attempts"),
-        (_gap, "1 attempts have numbers from 2 to 2"),
-        (_early_report, "it has a report at 4, but trained to 3 only"),
-        (lambda one: setattr(one, "gpu_seconds", 11.0), "it is charged 11 GPU-seconds, its attempts took 10"),
-        (lambda one: setattr(one, "state", State.RUNNING), "it is running and has 0 live attempts"),
-        (lambda one: setattr(one, "state", State.PAUSED), "it is paused, but its last attempt ended complete"),
-        (lambda one: setattr(one, "value", None), "it is complete, but has no value"),
-        (lambda one: setattr(one, "repeats", 0), "it repeats trial 0, which is not another trial"),
-        (lambda one: setattr(one.attempts[0], "ended", 1.0), "the times of attempt 1 do not agree"),
-    ],
-)
-def test_harm_to_a_trial_is_found(store: Store, harm: Callable[[Trial], None], told: str) -> None:
-    one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)
-    harm(one)
-    save(store, [one, worked(1, State.COMPLETE, Outcome.COMPLETE, value=0.8)])
-    save(store, [worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)], "unharmed")
-    with store.reading() as connection:
-        found = violations(connection)
-        assert violations(connection, find_study(connection, "unharmed")) == []
-    assert any(told in v.what for v in found)
-    assert {(v.study, v.trial) for v in found} == {("s", 0)}
-
-
-def test_a_missing_trial_number_is_found(store: Store) -> None:
-    record = save(store, [trial(0, value=1.0)])
-    store.commit(record.id, Changes(trials=[trial(2, value=1.0)]))
-    with store.reading() as connection:
-        (found,) = violations(connection)
-    assert str(found) == "s: 2 trials have numbers from 0 to 2: some are missing"

@@ -126,12 +126,13 @@ def test_rm_leaves_a_study_that_is_driven(run: Run, flowers: str, sqlite_url: st
 
 
 def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str) -> None:
-    assert run("db", "check").code == 0
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("UPDATE trials SET gpu_seconds = 31 WHERE number = 2")
     said = run("db", "check", flowers)
     assert said.code == 2
+    assert "2 things found" in said.err
     assert "flowers, trial 2: it is charged 31 GPU-seconds" in said.err
+    assert "flowers, trial 2: its checkpoint cannot be used: /checkpoints/2 is no checkpoint" in said.err
 
 
 def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:

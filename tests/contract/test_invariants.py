@@ -1,0 +1,254 @@
+"""`hpsearch db check` finds nothing in what the program writes, and names whatever is done to it by hand."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from hpsearch import wiring
+from hpsearch.cli.main import main
+from hpsearch.driver import Driver
+from hpsearch.executors.simulated import SimulatedExecutor
+from hpsearch.levels import trial_budget
+from hpsearch.records import Changes, History, Trial
+from hpsearch.store.invariants import CHECKS, violations
+from hpsearch.store.queries import find_study
+from hpsearch.store.store import Store
+from studies import Bowl, Simulation, spec_with
+from trials.checkpoint import Checkpoints
+
+CHECK = Callable[[], tuple[int, str]]
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with closing(Store.open(database_url)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def check(store: Store, capsys: pytest.CaptureFixture[str]) -> CHECK:
+    """Runs the command on the test's database, and returns its exit code and all it said."""
+
+    def call() -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["db", "check", "--storage", store.url])
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+@cache
+def history() -> History:
+    """What is left of a study whose trials were complete, pruned, failed and lost."""
+    spec = spec_with(budget={"trials": 12, "gpu_hours": 9, "per_trial": {"epochs": 9}})
+    return Simulation(spec, curves=Bowl(diverges=0.6), losses=(40.0, 130.0)).run().history
+
+
+def written(store: Store, name: str, checkpoints: Path) -> None:
+    """That study, with real checkpoints, in a database."""
+    told = history()
+    record = store.create_study(replace(told.study, name=name))
+    trials = [replace(trial, checkpoint=_saved(checkpoints / f"{trial.number}", trial)) for trial in told.trials]
+    attempts = [attempt for trial in trials for attempt in trial.attempts]
+    reports = [report for trial in trials for report in trial.reports.values()]
+    store.commit(record.id, Changes(trials=trials, attempts=attempts, reports=reports))
+
+
+def _saved(folder: Path, trial: Trial) -> str | None:
+    return None if trial.checkpoint is None else str(Checkpoints(folder).save(1, _fill))
+
+
+def _fill(folder: Path) -> None:
+    (folder / "weights").write_bytes(b"weights")
+
+
+def execute(store: Store, statement: str) -> None:
+    with store._database.transaction("write") as connection:
+        connection.exec_driver_sql(statement)
+
+
+def one(store: Store, query: str) -> Any:
+    with store.reading() as connection:
+        return connection.exec_driver_sql(query).scalar_one()
+
+
+@pytest.fixture
+def study(store: Store, tmp_path: Path) -> str:
+    written(store, "toy", tmp_path / "checkpoints")
+    assert {"complete", "failed"} < {state for (state,) in rows(store, "SELECT state FROM trials")}
+    assert ("lost",) in rows(store, "SELECT outcome FROM attempts")
+    return "toy"
+
+
+def rows(store: Store, query: str) -> list[Any]:
+    with store.reading() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(query)]
+
+
+def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: CHECK) -> None:
+    assert check() == (0, "all is as it must be\n")
+
+
+def test_every_moment_of_a_study_is_as_it_must_be(store: Store, tmp_path: Path) -> None:
+    spec = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
+    history = wiring.create_study(store, spec, tmp_path)
+    executor = SimulatedExecutor(Bowl(), trial_budget(spec), workers=2, losses=(50.0,))
+    lease = store.acquire(history.study.id, "driver", executor.now, 1e9)
+    moments = 0
+
+    def watch(*_: object) -> None:
+        nonlocal moments
+        with store.reading() as connection:
+            assert violations(connection) == []
+        moments += 1
+
+    Driver(wiring.build_study(store, history, spec), executor, store, lease, watch, executor.clock).run()
+    assert moments > 20
+
+
+COMPLETE = "(SELECT min(number) FROM trials WHERE state = 'complete')"
+FAILED = "(SELECT min(number) FROM trials WHERE state = 'failed')"
+LOST = "(SELECT min(trial) FROM attempts WHERE outcome = 'lost')"
+
+HARM = {
+    "a report is gone": (
+        f"DELETE FROM reports WHERE trial = {COMPLETE} AND resource = 9",
+        "it is complete at 9, but has no report there",
+    ),
+    "no attempt won": (
+        f"UPDATE attempts SET outcome = 'pruned' WHERE outcome = 'complete' AND trial = {COMPLETE}",
+        "it is complete and has 0 winning attempts",
+    ),
+    "two attempts won": (
+        f"UPDATE attempts SET outcome = 'complete' WHERE trial = {LOST}",
+        "and has 2 winning attempts",
+    ),
+    "an attempt too many": (
+        f"UPDATE attempts SET outcome = 'failed' WHERE outcome = 'lost' AND trial = {LOST}",
+        "ended failed, and yet another one followed",
+    ),
+    "an attempt lives on": (
+        f"UPDATE attempts SET outcome = NULL, ended = NULL WHERE trial = {COMPLETE}",
+        "it is complete and has",
+    ),
+    "a running trial that nobody runs": (
+        f"UPDATE trials SET state = 'running' WHERE number = {COMPLETE}",
+        "it is running and has 0 live attempts",
+    ),
+    "a state its attempt does not lead to": (
+        f"UPDATE trials SET state = 'paused' WHERE number = {COMPLETE}",
+        "it is paused, but its last attempt ended complete",
+    ),
+    "a state that there is not": (
+        f"UPDATE trials SET state = 'done' WHERE number = {COMPLETE}",
+        "'done' is no state of a trial",
+    ),
+    "an outcome that there is not": (
+        f"UPDATE attempts SET outcome = 'won' WHERE trial = {COMPLETE}",
+        "'won' is no outcome of an attempt",
+    ),
+    "a study's state that there is not": ("UPDATE studies SET state = 'odd'", "'odd' is no state of a study"),
+    "a charge that nothing explains": (
+        f"UPDATE trials SET gpu_seconds = gpu_seconds + 1 WHERE number = {COMPLETE}",
+        "GPU-seconds, its attempts took",
+    ),
+    "a charge without an attempt": (
+        f"DELETE FROM attempts WHERE trial = {FAILED}",
+        "GPU-seconds, its attempts took 0",
+    ),
+    "a report that nobody trained": (
+        f"UPDATE trials SET resource = 3 WHERE number = {COMPLETE}",
+        "it has a report at 9, but trained to 3 only",
+    ),
+    "a report beyond the budget": (
+        f"UPDATE reports SET resource = 99 WHERE trial = {COMPLETE} AND resource = 1",
+        "it has 2 reports at or past its budget of 9, up to 99",
+    ),
+    "a number that is missing": ("DELETE FROM trials WHERE number = 3", "some are missing"),
+    "an attempt that is missing": (
+        f"DELETE FROM attempts WHERE number = 1 AND trial = {LOST}",
+        "attempts have numbers from 2 to",
+    ),
+    "an end before the beginning": (
+        f"UPDATE attempts SET ended = started - 1 WHERE trial = {COMPLETE}",
+        "do not agree with its outcome",
+    ),
+    "a result without a value": (
+        f"UPDATE trials SET value = NULL WHERE number = {COMPLETE}",
+        "it is complete, but has no value",
+    ),
+    "a failure without a reason": (
+        f"UPDATE trials SET error_kind = NULL WHERE number = {FAILED}",
+        "it is failed, but has no error",
+    ),
+    "a repeat of itself": (
+        f"UPDATE trials SET repeats = number WHERE number = {COMPLETE}",
+        "which is not another trial of the study",
+    ),
+    "a checkpoint that is nowhere": (
+        f"UPDATE trials SET checkpoint = '/nowhere/step-1' WHERE number = {COMPLETE}",
+        "its checkpoint cannot be used: /nowhere/step-1 is no checkpoint",
+    ),
+}
+
+
+@pytest.mark.parametrize(("harm", "told"), HARM.values(), ids=HARM.keys())
+def test_harm_is_found_and_named(store: Store, study: str, check: CHECK, harm: str, told: str) -> None:
+    execute(store, harm)
+    code, said = check()
+    assert code != 0
+    assert told in said
+    assert "Traceback" not in said
+
+
+def test_every_check_has_harm_that_only_it_finds_or_finds_too(store: Store, study: str) -> None:
+    found = set()
+    for harm, _ in HARM.values():
+        with store._database.connected() as connection:
+            connection.exec_driver_sql("BEGIN")
+            connection.exec_driver_sql(harm)
+            found |= {check for check in CHECKS if list(check(connection, None))}
+            connection.exec_driver_sql("ROLLBACK")
+    assert found == set(CHECKS)
+
+
+def test_a_number_cannot_stand_twice(store: Store, study: str) -> None:
+    with pytest.raises(IntegrityError, match=r"(?i)unique"):
+        execute(store, "INSERT INTO trials SELECT * FROM trials WHERE number = 0")
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut short", "missing"])
+def test_a_damaged_checkpoint_is_found_and_named(store: Store, study: str, check: CHECK, damage: str) -> None:
+    path = Path(one(store, f"SELECT checkpoint FROM trials WHERE number = {COMPLETE}"))
+    match damage:
+        case "changed":
+            (path / "weights").write_bytes(b"another")
+        case "cut short":
+            (path / "weights").write_bytes(b"")
+        case "missing":
+            shutil.rmtree(path)
+    code, said = check()
+    assert code == 2
+    assert f"its checkpoint cannot be used: {path} is" in said
+
+
+def test_a_study_that_is_asked_about_answers_for_itself_alone(store: Store, study: str, tmp_path: Path) -> None:
+    execute(store, f"UPDATE trials SET gpu_seconds = 0.5 WHERE number = {COMPLETE}")
+    written(store, "unharmed", tmp_path / "more")
+    with store.reading() as connection:
+        assert violations(connection, find_study(connection, "unharmed")) == []
+        assert {v.study for v in violations(connection)} == {"toy"}
+
+
+def test_a_live_study_is_checked_while_its_driver_holds_it(store: Store, study: str, check: CHECK) -> None:
+    store.acquire(store.find_study(study).id, "driver", 0.0, 1e12)
+    assert check()[0] == 0
