@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
-from trials.tasks import labels, splitting
+from trials.tasks import labels, splitting, tables
 from trials.tasks.image_classification import ImageSpec
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
@@ -110,7 +110,7 @@ def _read(spec: ImageSpec) -> tuple[Images | None, Images | None, list[Problem]]
     """The training and validation images, as far as they can be read, and what is wrong with them."""
     train, problems = _images(spec, spec.train, "task.train")
     if train is not None:
-        problems = problems + labels.single_class(train.names, "task.train")
+        problems = problems + labels.problems_with(train.names, "task.train")
     if isinstance(spec.validation, Path):
         validation, more = _images(spec, spec.validation, "task.validation")
         return train, validation, problems + more + _misfits(train, validation, "task.validation")
@@ -152,6 +152,7 @@ def _folder(path: Path, where: str, size: int) -> Images:
         raise TaskError([Problem(where, what)])
     pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
     for row, file in enumerate(files):
+        tables.demand_plain(file, where, text=False)
         try:
             with Image.open(file) as image:
                 pixels[row] = np.asarray(image.convert("RGB").resize((size, size)))
@@ -165,6 +166,9 @@ def _archive(path: Path, where: str) -> Images:
     if path.suffix.lower() != ".npz":
         what = f"no such folder: {path}" if not path.exists() else f"{path} is neither a folder nor a .npz file"
         raise TaskError([Problem(where, f"{what}; name a folder with a folder of images a class, or a .npz file")])
+    tables.demand_plain(path, where, text=False)
+    if not zipfile.is_zipfile(path):
+        raise TaskError([Problem(where, f"{path} cannot be read as NPZ: it is no archive; write it with numpy.savez")])
     try:
         with np.load(path, allow_pickle=False) as archive:
             missing = [name for name in ("images", "labels") if name not in archive]
@@ -172,10 +176,7 @@ def _archive(path: Path, where: str) -> Images:
                 what = f"{path} has no array {missing[0]!r}, it has {', '.join(archive) or 'none'}; name it so"
                 raise TaskError([Problem(where, what)])
             images, names = archive["images"], archive["labels"]
-    except FileNotFoundError:
-        what = f"no such file: {path}; paths are relative to the study file"
-        raise TaskError([Problem(where, what)]) from None
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         what = f"{path} cannot be read as NPZ: {str(error).strip()}; write it with numpy.savez"
         raise TaskError([Problem(where, what)]) from None
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:

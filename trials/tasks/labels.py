@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from trials.contract import Problem
 
 FIRST = 5
 """How many rows or classes a problem names."""
+LONGEST_NAME = 1000
+"""Characters in the name of a class, which is written into every checkpoint."""
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def class_names(labels: Iterable[str | None]) -> list[str]:
     """The classes in order: by number where all are whole numbers, else by name."""
     names = {str(label) for label in labels}
-    if all(name.lstrip("-").isdecimal() for name in names):
+    if all(_WHOLE.fullmatch(name) for name in names):
         return sorted(names, key=int)
     return sorted(names)
 
 
-def single_class(labels: Iterable[str | None], where: str) -> list[Problem]:
-    """The problem of training data with one class only."""
+def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
+    """The problem of training data with one class only, or with something that is no class's name."""
     names = {label for label in labels if label is not None}
+    if too_long := [len(name) for name in names if len(name) > LONGEST_NAME]:
+        what = f"has a class whose name has {max(too_long)} characters, {LONGEST_NAME} is the most; is it the right "
+        return [Problem(where, f"{what}column? Name another one, or shorten it")]
     if len(names) != 1:
         return []
     return [Problem(where, f"all training rows have one class, {names.pop()!r}; two are needed")]

@@ -13,7 +13,13 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.settings import nearest
+from trials.tasks import files
 from trials.tasks.labels import FIRST
+
+MOST_NAMED = 20
+"""Columns that a problem lists."""
+LONGEST_SHOWN = 60
+"""Characters of a column's name in a problem."""
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
@@ -30,17 +36,41 @@ def read(path: Path, where: str) -> pd.DataFrame:
     if reader is None:
         what = f"{path} is of an unknown format; use a file that ends in {', '.join(READERS)}"
         raise TaskError([Problem(where, what)])
+    demand_plain(path, where, text=reader is not READERS[".parquet"])
     try:
         return reader(path)
-    except FileNotFoundError:
-        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
     except pd.errors.EmptyDataError:
         raise TaskError([Problem(where, f"{path} is empty; name a file with data")]) from None
     except UnicodeDecodeError as error:
         what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
         raise TaskError([Problem(where, what)]) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
-        what = f"{path} cannot be read as {path.suffix.lstrip('.').upper()}: {str(error).strip()}; mend the file"
+        why = " ".join(str(error).split())
+        what = f"{path} cannot be read as {path.suffix.lstrip('.').upper()}: {why}; mend the file"
+        raise TaskError([Problem(where, what)]) from None
+
+
+def demand_plain(path: Path, where: str, *, text: bool) -> None:
+    """See that there is a plain file, and no binary one where it is to be text.
+
+    Args:
+        path: The file.
+        where: The study file's key that names it.
+        text: Whether it is to be text.
+
+    Raises:
+        TaskError: There is none, or it is something else.
+    """
+    try:
+        files.refuse_odd(path)
+        if text:
+            files.refuse_binary(path)
+    except FileNotFoundError:
+        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
+    except ValueError as error:
+        raise TaskError([Problem(where, f"{path} {error}")]) from None
+    except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
         raise TaskError([Problem(where, what)]) from None
 
 
@@ -49,9 +79,17 @@ def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> 
     columns = [str(name) for name in table.columns]
     if column in columns:
         return None
-    close = difflib.get_close_matches(column, columns, n=1)
-    hint = nearest(column, columns) if close else "name one of them"
-    return Problem(where, f"{path} has no column {column!r}, it has {', '.join(columns)}; {hint}")
+    shown = [_shown(name) for name in columns]
+    close = difflib.get_close_matches(column, shown, n=1)
+    hint = nearest(column, shown) if close else "name one of them"
+    named = ", ".join(shown[:MOST_NAMED]) + (f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else "")
+    return Problem(where, f"{path} has no column {column!r}, it has {named}; {hint}")
+
+
+def _shown(name: str) -> str:
+    """A column's name for people: no control characters, and not for ever."""
+    printable = "".join(c if c.isprintable() else "?" for c in name)
+    return printable if len(printable) <= LONGEST_SHOWN else f"{printable[:LONGEST_SHOWN]}…"
 
 
 def lines_of(path: Path, where: str) -> list[str]:
@@ -60,10 +98,9 @@ def lines_of(path: Path, where: str) -> list[str]:
     Raises:
         TaskError: There is no such file, or it is not UTF-8 text.
     """
+    demand_plain(path, where, text=True)
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
     except UnicodeDecodeError as error:
         what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
         raise TaskError([Problem(where, what)]) from None
@@ -82,12 +119,12 @@ def missing_values(rows: list[int], column: str, path: Path) -> str:
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """A column as texts, whatever its type: None where it has no value or only white space."""
+    """A column as texts, whatever its type: None where it has no value, only white space, or a list or object."""
     return [_as_text(value) for value in table[column].tolist()]
 
 
 def _as_text(value: Any) -> str | None:
-    if value is None or (not isinstance(value, str) and pd.isna(value)):
+    if value is None or isinstance(value, list | dict) or (not isinstance(value, str) and pd.isna(value)):
         return None
     # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -97,8 +134,8 @@ def _as_text(value: Any) -> str | None:
 def _neighbour_of(path: Path) -> str:
     if not path.parent.is_dir():
         return "its folder does not exist either; paths are relative to the study file"
-    files = [file.name for file in path.parent.iterdir()]
-    close = difflib.get_close_matches(path.name, files, n=1)
+    names = [file.name for file in path.parent.iterdir() if file.name != path.name]
+    close = difflib.get_close_matches(path.name, names, n=1)
     return f"did you mean {close[0]}?" if close else "paths are relative to the study file"
 
 
@@ -111,8 +148,19 @@ def _read_tsv(path: Path) -> pd.DataFrame:
 
 
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
+    _refuse_repeated_names(path, separator)
     # Only an empty field is missing: "NA" and "null" are texts that people write.
-    return pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+    table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+    if not isinstance(table.index, pd.RangeIndex):  # pandas took the first columns for names of the rows
+        raise ValueError(f"its rows have more fields than the {len(table.columns)} that its header names")
+    return table
+
+
+def _refuse_repeated_names(path: Path, separator: str) -> None:
+    """pandas would give a second column of the same name another one."""
+    names = pd.read_csv(path, sep=separator, dtype=str, header=None, nrows=1, encoding="utf-8-sig").iloc[0].dropna()
+    if (repeated := names[names.duplicated()]).size:
+        raise ValueError(f"its header names the column {_shown(repeated.iloc[0])!r} twice")
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
@@ -124,9 +172,13 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
             row = json.loads(line)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
+        except RecursionError:
+            raise ValueError(f"line {number}: is nested too deeply") from None
         if not isinstance(row, dict):
             raise ValueError(f"line {number}: is no object")
         rows.append(row)
+    if not rows:
+        raise pd.errors.EmptyDataError
     return pd.DataFrame(rows)
 
 

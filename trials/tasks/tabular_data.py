@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "?"})
 """Texts that stand for a missing number."""
+LARGEST = float(np.finfo(np.float32).max)
+"""What is above it, by its absolute value, is no number to a network."""
 MOST_CLASSES = 20
 """A target of more different whole numbers than this is a quantity, not a class."""
 
@@ -131,7 +133,7 @@ def _read(spec: TabularSpec) -> tuple[pd.DataFrame | None, pd.DataFrame | None, 
     """The training and validation tables, as far as they can be read, and what is wrong with them."""
     train, problems = _table(spec, spec.train, "task.train")
     if train is not None and _objective(spec, train) == CLASSIFICATION:
-        problems += labels.single_class(tables.texts_in(train, spec.target), "task.target")
+        problems += labels.problems_with(tables.texts_in(train, spec.target), "task.target")
     if train is not None and not problems and not any(_columns(spec, train)):
         problems.append(Problem("task.train", f"{spec.train} has no column to predict from; add some"))
     if isinstance(spec.validation, Path):
@@ -218,7 +220,7 @@ def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
         except ValueError:
             words.append(row)
         else:
-            if np.isinf(numbers[row]):
+            if abs(numbers[row]) > LARGEST:
                 words.append(row)
     return numbers, words
 

@@ -124,7 +124,7 @@ def _read(spec: TextSpec) -> tuple[Examples | None, Examples | None, list[Proble
     """The training and validation examples, as far as they can be read, and what is wrong with them."""
     train, problems = _examples(spec, spec.train, "task.train")
     if train is not None:
-        problems += labels.single_class(train.labels, "task.label")
+        problems += labels.problems_with(train.labels, "task.label")
     if isinstance(spec.validation, Path):
         validation, more = _examples(spec, spec.validation, "task.validation")
         problems += more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ END_OF_TEXT = "<|endoftext|>"
 FILL, END_OF_SEQUENCE = "<pad>", "</s>"
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
+_LONG_WORD = re.compile(r"(\S{1000})(?=\S)")
 
 
 def load(
@@ -91,6 +93,11 @@ def _check(lengths: Mapping[str, int | None], possible: int) -> None:
             raise TaskError([Problem(f"settings.{name}", what)])
 
 
+def _split_words(texts: Sequence[str]) -> list[str]:
+    """The texts with words that never end cut into several: learning takes time that grows with a word's square."""
+    return [_LONG_WORD.sub(r"\1 ", text) for text in texts]
+
+
 def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Lower-cased word pieces, the same for the same texts."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -105,7 +112,7 @@ def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBas
     trainer = trainers.WordPieceTrainer(
         vocab_size=max(vocabulary, len(first)), special_tokens=first, show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(_split_words(texts), trainer)
     pieces = tokenizer.get_vocab()
 
     # A second tokenizer with the same pieces, in which the letters are no special tokens.
@@ -146,7 +153,7 @@ def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(_split_words(texts), trainer)
     return tokenizer
 
 

@@ -81,7 +81,7 @@ def on_test(spec: SequenceSpec, data: SequenceData, max_length: int) -> Sequence
 def _read(spec: SequenceSpec) -> tuple[list[Sentence], list[Sentence], list[Problem]]:
     train, validation, problems = read(spec, lambda path, where: _sentences(spec, path, where))
     if train:
-        problems = problems + labels.single_class(_tags(train), "task.tags")
+        problems = problems + labels.problems_with(_tags(train), "task.tags")
     if train and isinstance(spec.validation, Path):
         problems = problems + labels.unseen(_tags(train), _tags(validation), "task.validation")
     if train and not isinstance(spec.validation, Path):

@@ -1,0 +1,78 @@
+"""What a data file must be before it is read: a plain file, not compressed, and text where text is wanted.
+
+A pipe or a device would be waited for without end, and a compressed or binary file would be read as nonsense.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 20
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_ENCODINGS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+"""How files of other kinds begin."""
+
+
+def refuse_odd(path: Path) -> None:
+    """See that a path leads to a plain file.
+
+    Raises:
+        FileNotFoundError: To nothing.
+        ValueError: To something else; says what, and what to do.
+        OSError: It cannot be followed.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((kind for test, kind in _KINDS if test(mode)), "no plain file")
+        raise ValueError(f"is {kind}; name a file")
+
+
+def refuse_binary(path: Path) -> None:
+    """See that a plain file is neither compressed nor, by its first bytes or by a NUL, anything but UTF-8 text.
+
+    Raises:
+        ValueError: It is; says what it is, where, and what to do.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+    for sign, kind in _PACKED.items():
+        if start.startswith(sign):
+            raise ValueError(f"is compressed ({kind}); unpack it and name the file that comes out")
+    for sign, encoding in _ENCODINGS.items():
+        if start.startswith(sign):
+            raise ValueError(f"is {encoding} text; save it as UTF-8")
+    line = 1
+    for chunk in _chunks(path):
+        at = chunk.find(b"\0")
+        if at >= 0:
+            line += chunk.count(b"\n", 0, at)
+            raise ValueError(f"has a NUL byte in line {line}; save it as UTF-8 text")
+        line += chunk.count(b"\n")
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
