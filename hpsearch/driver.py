@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from hpsearch import events as ev
 from hpsearch.errors import StoreUnreachable
@@ -20,10 +21,10 @@ from hpsearch.store.store import Store
 from hpsearch.study import Study
 
 LEASE_TTL_S = 45.0
-"""A driver that has not renewed its lease for so long is taken for dead."""
+"""A driver that has not renewed its lease for so long is taken for dead, where a study file says nothing else."""
 
 RENEW_S = 5.0
-"""How often a lease is renewed and a request to stop is looked for when nothing else is written."""
+"""How often, at the least, a lease is renewed and a request to stop is looked for when nothing else is written."""
 
 POLL_S = 1.0
 """The longest wait for events: limits on time are watched this often."""
@@ -32,9 +33,24 @@ STOP_GRACE_S = 60.0
 """How long an interrupted study waits for its workers to save."""
 
 STORE_PATIENCE_S = 300.0
-"""How long a database that does not answer is waited for while trials train on."""
+"""How long a database that does not answer is waited for while trials train on; see `Patience`."""
 
 log = logging.getLogger("hpsearch")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a driver and its database are waited for.
+
+    Args:
+        lease_s: Seconds after which a driver that has not renewed its lease is taken for dead.
+        database_s: Seconds that a database which does not answer is waited for; then the driver ends, resumable.
+    """
+
+    lease_s: float = LEASE_TTL_S
+    database_s: float = STORE_PATIENCE_S
 
 
 class Executor(Protocol):
@@ -67,6 +83,7 @@ class Driver:
         lease: This driver's claim on the study.
         watch: Called after every tick.
         clock: Seconds since the epoch.
+        patience: How long it waits for the database, and others for it.
     """
 
     def __init__(
@@ -77,6 +94,7 @@ class Driver:
         lease: Lease,
         watch: Watch = lambda study, changes, now: None,
         clock: Callable[[], float] = time.time,
+        patience: Patience = Patience(),
     ) -> None:
         self._study = study
         self._executor = executor
@@ -84,8 +102,11 @@ class Driver:
         self._lease = lease
         self._watch = watch
         self._clock = clock
+        self._patience = patience
+        self._renew_s = min(RENEW_S, patience.lease_s / 4)
         self._stop_requested = False
         self._written = 0.0
+        self._revision = 0
 
     def request_stop(self) -> None:
         """Stop at the next tick: workers save, and the study is left resumable. Safe in a signal handler."""
@@ -99,9 +120,10 @@ class Driver:
 
         Raises:
             LeaseLost: Another driver took the study over; nothing of this one's was written since.
-            StoreUnreachable: The database did not answer for `STORE_PATIENCE_S`.
+            StoreUnreachable: The database did not answer for as long as there was patience.
         """
         study, stop_by = self._study, None
+        self._revision = self._patiently(lambda: self._store.revision(study.history.study.id))
         study.begin(self._clock(), last_seen)
         self._execute(self._tick([]))
         while not study.finished:
@@ -130,25 +152,44 @@ class Driver:
 
     def _commit(self, now: float) -> Changes:
         changes = self._study.history.drain()
-        if changes or now - self._written >= RENEW_S:
-            if self._write(changes, now):  # no |=, which would forget a signal that comes while it writes
+        if changes or now - self._written >= self._renew_s:
+            if self._patiently(lambda: self._write(changes)):  # no |=, which would forget a signal that comes meanwhile
                 self._stop_requested = True
             self._written = now
         return changes
 
-    def _write(self, changes: Changes, now: float) -> bool:
-        """One transaction, tried again while the database does not answer: trials train on meanwhile."""
-        give_up, pause = now + STORE_PATIENCE_S, 0.1
+    def _write(self, changes: Changes) -> bool:
+        """One transaction; returns whether a stop has been requested.
+
+        It is named by the revision it makes: where it came through though its answer was lost, trying it again writes
+        nothing twice.
+        """
+        lease_s = self._patience.lease_s
+        if not changes:
+            return self._store.renew(self._lease, self._clock(), lease_s)
+        study_id, revision = self._study.history.study.id, self._revision + 1
+        stop = self._store.commit(study_id, changes, self._lease, self._clock(), lease_s, revision)
+        self._revision = revision
+        return stop
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Call the database, again and again while it does not answer: trials train on meanwhile."""
+        began, pause, troubled = self._clock(), 0.1, False
         while True:
             try:
-                if changes:
-                    study_id = self._study.history.study.id
-                    return self._store.commit(study_id, changes, self._lease, self._clock(), LEASE_TTL_S)
-                return self._store.renew(self._lease, self._clock(), LEASE_TTL_S)
+                answer = call()
             except StoreUnreachable as error:
-                if self._clock() > give_up:
-                    raise
+                waited = self._clock() - began
+                if waited > self._patience.database_s:
+                    name = self._study.history.study.name
+                    hint = f"all is saved as of the last report; when it answers again: hpsearch resume {name}"
+                    raise StoreUnreachable(f"{error.message} - waited {waited:.0f} s for it", hint) from error
                 log.warning("the database does not answer, trying again in %.1f s: %s", pause, error.message)
+            else:
+                if troubled:
+                    log.warning("the database answers again, after %.1f s", self._clock() - began)
+                return answer
+            troubled = True
             time.sleep(pause)
             pause = min(10.0, pause * 2)
 

@@ -320,6 +320,12 @@ class Resources(Model):
     """Attempts lost to dead workers before a trial fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")
     """A trial that does not report for so many seconds is treated as hung."""
+    worker_timeout_s: Duration = Field(default=120.0, alias="worker_timeout")
+    """A worker that gives no sign of life for so many seconds is killed and replaced."""
+    lease_s: Duration = Field(default=45.0, alias="lease")
+    """A driver that does not renew its hold on the study for so many seconds is taken for dead."""
+    database_patience_s: Duration = Field(default=300.0, alias="database_patience")
+    """A database that does not answer is waited for so many seconds; then the driver ends, resumable."""
 
 
 # ---------------------------------------------------------------------------------------------------- study

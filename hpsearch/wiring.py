@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import logging
 import os
 import platform
 import socket
@@ -15,8 +16,8 @@ from importlib import metadata
 from pathlib import Path
 
 from hpsearch import space
-from hpsearch.driver import LEASE_TTL_S, Driver, Watch
-from hpsearch.errors import StudyExists, StudyHeld, UserError
+from hpsearch.driver import Driver, Patience, Watch
+from hpsearch.errors import StoreUnreachable, StudyExists, StudyHeld, UserError
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.frozen import STEP_SCALE
 from hpsearch.levels import step_scale, trial_budget
@@ -36,6 +37,8 @@ BASE = "hpsearch:base"
 
 CHECKPOINTS = "hpsearch:checkpoints"
 """Study attribute: the folder of the study's checkpoints."""
+
+log = logging.getLogger("hpsearch")
 
 RECORDED_PACKAGES = ("hpsearch", "torch", "transformers", "optuna", "ray", "numpy", "scikit-learn", "tokenizers")
 
@@ -100,10 +103,15 @@ def spec_of(record: StudyRecord) -> StudySpec:
 
 
 @contextmanager
-def owning(store: Store, record: StudyRecord) -> Iterator[tuple[Lease, float | None]]:
+def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[tuple[Lease, float | None]]:
     """Own a study: its lease, and when the driver before was last known to live.
 
     A holder that is a process of this machine and gone needs no waiting for: its lease is ended.
+
+    Args:
+        store: The database.
+        record: The study.
+        lease_s: How long the lease lasts where nobody renews it.
 
     Raises:
         StudyHeld: Another driver owns it.
@@ -112,12 +120,15 @@ def owning(store: Store, record: StudyRecord) -> Iterator[tuple[Lease, float | N
     if before is not None and _is_dead(before.owner):
         store.release(before, time.time())
     owner = f"{getpass.getuser()}@{socket.gethostname()}:{os.getpid()}"
-    lease = store.acquire(record.id, owner, time.time(), LEASE_TTL_S)
+    lease = store.acquire(record.id, owner, time.time(), lease_s)
     store.clear_stop(record.name)
     try:
-        yield lease, None if before is None else before.expires - LEASE_TTL_S
+        yield lease, None if before is None else before.expires - lease_s
     finally:
-        store.release(lease, time.time())
+        try:
+            store.release(lease, time.time())
+        except StoreUnreachable as error:
+            log.warning("the lease on %s was not given back, and ends by itself: %s", record.name, error.message)
 
 
 def _is_dead(owner: str) -> bool:
@@ -203,12 +214,14 @@ def drive(
         executor = ray.RayExecutor(worker_config(spec, checkpoints), resources)
         try:
             history = take_up()
-            with owning(store, history.study) as (lease, last_seen):
+            patience = Patience(resources.lease_s, resources.database_patience_s)
+            with owning(store, history.study, patience.lease_s) as (lease, last_seen):
                 store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
                 history.study.user_attrs[CHECKPOINTS] = str(checkpoints)
                 device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
                 history.add_environment(environment(spec, device))
-                driver = Driver(build_study(store, history, spec), executor, store, lease, watch)
+                study = build_study(store, history, spec)
+                driver = Driver(study, executor, store, lease, watch, patience=patience)
                 on_driver(driver)
                 driver.run(last_seen)
         finally:

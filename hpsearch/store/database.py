@@ -5,14 +5,16 @@ The connection is in autocommit mode; transactions are begun and ended here in p
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, create_engine
+import psycopg
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
@@ -20,10 +22,12 @@ from hpsearch.errors import StoreUnreachable
 from hpsearch.store import codec
 from hpsearch.store.url import display, in_memory, is_sqlite
 
-WAIT_S = 30
+WAIT_S = float(os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30"))
 """How long to wait for another writer, in seconds."""
+ANSWER_S = WAIT_S + 5
+"""How long to wait for a PostgreSQL server to go on with its answer, in seconds: longer than it waits for a lock."""
 CONNECT_S = 10
-"""How long to wait for a PostgreSQL server to answer, in seconds."""
+"""How long to wait for a PostgreSQL server to take a connection, in seconds."""
 
 _BEGIN = {
     "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE"},
@@ -102,6 +106,33 @@ class Database:
             raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", hint) from error
 
 
+class _Impatient(psycopg.Connection[Any]):
+    """A connection to PostgreSQL that breaks when the server falls silent.
+
+    A server that is stopped, or a network that swallows everything, sends no error: without this, a driver would wait
+    for the answer to a commit for as long as it lives.
+    """
+
+    def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
+        """Wait for an answer, as psycopg does, but not for ever."""
+        return super().wait(self._awaited(gen), *rest, **more)
+
+    def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """What psycopg waits for; it looks in ten times a second, and is told that nothing has come."""
+        ready, give_up = None, time.monotonic() + ANSWER_S
+        while True:
+            try:
+                wanted = gen.send(ready)
+            except StopIteration as end:
+                return end.value
+            ready = yield wanted
+            if ready:
+                give_up = time.monotonic() + ANSWER_S
+            elif time.monotonic() > give_up:
+                self.close()  # whatever it would still answer is of no use to anyone
+                raise psycopg.OperationalError(f"the server fell silent for {ANSWER_S:g} s")
+
+
 def _connect(url: URL) -> Connection:
     """Open a connection. A file that is missing is made, but nothing is written to it."""
     if is_sqlite(url):
@@ -116,8 +147,8 @@ def _connect(url: URL) -> Connection:
     else:
         settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
         session = [  # a driver frozen in the middle of a commit must not keep its successor waiting for ever
-            f"SET lock_timeout = '{WAIT_S}s'",
-            f"SET idle_in_transaction_session_timeout = '{2 * WAIT_S}s'",
+            f"SET lock_timeout = {WAIT_S * 1000:.0f}",
+            f"SET idle_in_transaction_session_timeout = {2 * WAIT_S * 1000:.0f}",
         ]
     engine = create_engine(
         url,
@@ -127,6 +158,8 @@ def _connect(url: URL) -> Connection:
         json_deserializer=codec.decode,
         connect_args=settings,
     )
+    if not is_sqlite(url):
+        event.listen(engine, "do_connect", lambda _, __, words, settings: _Impatient.connect(*words, **settings))
     connection = engine.connect()
     try:
         for statement in session:

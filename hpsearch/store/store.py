@@ -27,8 +27,8 @@ from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
 
-    One exception: when the connection breaks in the very moment of a commit, nobody can tell whether it came through.
-    The next call connects anew.
+    One exception: when the connection breaks in the very moment of a commit, nobody can tell whether it came through;
+    a `commit` that is named by its revision may be repeated to be sure. The next call connects anew.
     """
 
     # ------------------------------------------------------------------------------------------------- opening
@@ -193,13 +193,22 @@ class Store:
         Raises:
             StudyNotFound: The study was deleted.
         """
-        study_id = history.study.id
-        with self._database.connected() as connection:
-            revision = connection.execute(select(studies.c.revision).where(studies.c.id == study_id)).scalar()
-        if revision is not None and revision == since_revision:
+        if since_revision >= 0 and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
             return contents.read(connection, history, since_revision)
+
+    def revision(self, study_id: int) -> int:
+        """The revision that a study is at: one more with every commit.
+
+        Raises:
+            StudyNotFound: The study was deleted.
+        """
+        with self._database.connected() as connection:
+            revision = connection.execute(select(studies.c.revision).where(studies.c.id == study_id)).scalar()
+        if revision is None:
+            raise leases.gone(study_id)
+        return int(revision)
 
     # ------------------------------------------------------------------------------------------------- leases
 
@@ -274,6 +283,7 @@ class Store:
         lease: Lease | None = None,
         now: float | None = None,
         ttl_s: float | None = None,
+        revision: int | None = None,
     ) -> bool:
         """Write everything that a tick has touched, in one transaction.
 
@@ -282,6 +292,8 @@ class Store:
             lease: The caller's; without one, the study must be free of a live lease at `now`.
             now: Seconds since the epoch; with `ttl_s`, renews the lease.
             ttl_s: For how long, in seconds.
+            revision: The one that this commit makes, where the caller has a lease and so knows: no one else makes any.
+                Where the study is at it already, this very commit came through before, and nothing is written again.
 
         Returns:
             Whether a stop has been requested.
@@ -292,13 +304,19 @@ class Store:
             StudyNotFound: The study was deleted.
         """
         assert lease is None or lease.study_id == study_id
-        with self._database.transaction("write") as connection:
-            if lease is None:
-                entry = leases.enter_free(connection, study_id, now or 0.0)
-            else:
-                expires = None if now is None or ttl_s is None else now + ttl_s
-                entry = leases.enter(connection, lease, expires)
-            contents.write(connection, self._upserts, study_id, changes, entry.revision)
+        try:
+            with self._database.transaction("write") as connection:
+                if lease is None:
+                    entry = leases.enter_free(connection, study_id, now or 0.0)
+                else:
+                    expires = None if now is None or ttl_s is None else now + ttl_s
+                    entry = leases.enter(connection, lease, expires)
+                if revision is not None and entry.revision == revision + 1:
+                    raise _CameThrough
+                assert revision in (None, entry.revision), f"revision {entry.revision - 1} came before {revision}"
+                contents.write(connection, self._upserts, study_id, changes, entry.revision)
+        except _CameThrough:
+            pass  # what the fence did is rolled back: the study stays at the revision of the first time
         return entry.stop_requested
 
     @contextmanager
@@ -326,6 +344,10 @@ class Store:
                 contents.read(connection, history, since_revision)
             yield revision
             contents.write(connection, self._upserts, study_id, history.drain(), revision)
+
+
+class _CameThrough(Exception):
+    """The commit that is tried has been made before."""
 
 
 def upgrade(url: str) -> str | None:

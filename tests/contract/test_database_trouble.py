@@ -1,0 +1,217 @@
+"""What a broken, silent or locked database does to its users: it is told, nothing is lost, nothing is written twice."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import make_url
+
+from hpsearch import wiring
+from hpsearch.driver import Driver, Patience
+from hpsearch.errors import StoreUnreachable
+from hpsearch.executors.simulated import SimulatedExecutor
+from hpsearch.levels import trial_budget
+from hpsearch.lifecycle import State
+from hpsearch.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.store import database
+from hpsearch.store.store import Store
+from studies import Bowl, spec_with
+
+SPEC = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
+
+
+class Wire:
+    """A connection to a server that can be made to swallow everything, or be cut after the next question."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.silent = False
+        self.cut_at: bytes | None = None
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._to))
+                self._open += [near, far]
+                threading.Thread(target=self._carry, args=(near, far, True), daemon=True).start()
+                threading.Thread(target=self._carry, args=(far, near, False), daemon=True).start()
+
+    def _carry(self, source: socket.socket, to: socket.socket, asking: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                if self.silent:
+                    continue
+                cut = asking and self.cut_at is not None and self.cut_at in data
+                if not asking and self.cut_at == b"":
+                    self.cut_at = None
+                    source.close()
+                    to.shutdown(socket.SHUT_RDWR)
+                    return
+                if cut:
+                    self.cut_at = b""  # the question goes through, and its answer does not
+                to.sendall(data)
+            to.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for each in [self._listener, *self._open]:
+            each.close()
+
+
+@pytest.fixture
+def wire(postgresql_url: str) -> Iterator[Wire]:
+    wire = Wire(make_url(postgresql_url).port or 0)
+    yield wire
+    wire.close()
+
+
+@pytest.fixture
+def over_the_wire(postgresql_url: str, wire: Wire) -> Iterator[Store]:
+    with closing(Store.open(_through(postgresql_url, wire))) as store:
+        yield store
+
+
+def _through(url: str, wire: Wire) -> str:
+    return make_url(url).set(port=wire.port).render_as_string(hide_password=False)
+
+
+def a_study(store: Store) -> StudyRecord:
+    return store.create_study(StudyRecord(0, "s", ""))
+
+
+def decided(number: int) -> Changes:
+    return Changes(trials=[Trial(number, State.QUEUED, {})], decisions=[Decision(number, "start", "why")])
+
+
+def counted(store: Store, table: str) -> int:
+    with store.reading() as connection:
+        return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    with closing(Store.open(request.getfixturevalue(f"{request.param}_url"))) as opened:
+        yield opened
+
+
+def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:
+    record = a_study(store)
+    lease = store.acquire(record.id, "me", 0.0, 60.0)
+    at = store.revision(record.id)
+    for _ in range(3):
+        store.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+    assert counted(store, "decisions") == 1
+    assert store.revision(record.id) == at + 1
+    store.commit(record.id, decided(1), lease, 0.0, 60.0, revision=at + 2)
+    assert counted(store, "decisions") == 2
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire: Store, wire: Wire) -> None:
+    record = a_study(over_the_wire)
+    lease = over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+    at = over_the_wire.revision(record.id)
+    wire.cut_at = b"COMMIT\0"
+    with pytest.raises(StoreUnreachable):
+        over_the_wire.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+    assert over_the_wire.revision(record.id) == at + 1, "it came through, and nobody was told"
+    over_the_wire.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+    assert counted(over_the_wire, "decisions") == 1
+
+
+def test_a_server_that_falls_silent_is_told_in_time(
+    over_the_wire: Store, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "ANSWER_S", 0.3)
+    record = a_study(over_the_wire)
+    wire.silent = True
+    with pytest.raises(StoreUnreachable, match="fell silent"):
+        over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+    wire.silent = False
+    over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+
+
+def driver_of(store: Store, folder: Path, **more: Any) -> tuple[Driver, SimulatedExecutor]:
+    history = wiring.create_study(store, SPEC, folder)
+    executor = SimulatedExecutor(Bowl(), trial_budget(SPEC), workers=2)
+    lease = store.acquire(history.study.id, "driver", executor.now, 1e9)
+    study = wiring.build_study(store, history, SPEC)
+    return Driver(study, executor, store, lease, clock=executor.clock, **more), executor
+
+
+def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
+    over_the_wire: Store, wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpsearch.driver.time.sleep", lambda seconds: None)
+    ticks = iter(range(10**6))
+
+    def break_now_and_then(*_: object) -> None:
+        if next(ticks) % 5 == 2:
+            wire.cut_at = b"COMMIT\0"
+
+    driver, _ = driver_of(over_the_wire, tmp_path, watch=break_now_and_then)
+    driver.run()
+    loaded = over_the_wire.load(SPEC.study)
+    assert loaded.study.state is StudyState.FINISHED
+    with over_the_wire.reading() as connection:
+        starts = connection.exec_driver_sql("SELECT trial, count(*) FROM decisions WHERE kind = 'start' GROUP BY trial")
+        assert {(trial, count) for trial, count in starts} == {(number, 1) for number in range(6)}
+
+
+def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        driver, executor = driver_of(store, tmp_path, patience=Patience(database_s=100.0))
+
+        def gone(*_: Any) -> bool:
+            raise StoreUnreachable("the server is gone")
+
+        def sleep(seconds: float) -> None:
+            executor.now += seconds
+
+        monkeypatch.setattr(store, "commit", gone)
+        monkeypatch.setattr("hpsearch.driver.time.sleep", sleep)
+        with pytest.raises(StoreUnreachable, match=r"the server is gone - waited 1\d\d s for it") as caught:
+            driver.run()
+    assert caught.value.hint == "all is saved as of the last report; when it answers again: hpsearch resume plain"
+    waits = [record.message for record in caplog.records]
+    assert "trying again in 0.1 s" in waits[0]
+    assert "trying again in 10.0 s" in waits[-1]
+
+
+def test_a_driver_says_when_the_database_answers_again(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that another program keeps locked, and then no more."""
+    monkeypatch.setattr(database, "WAIT_S", 0)
+    with closing(Store.open(sqlite_url)) as store:
+        driver, _ = driver_of(store, tmp_path)
+        path = sqlite_url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            monkeypatch.setattr("hpsearch.driver.time.sleep", lambda seconds: other.rollback())
+            driver.run()
+        assert store.load(SPEC.study).study.state is StudyState.FINISHED
+    said = [record.message for record in caplog.records]
+    assert "database is locked" in said[0]
+    assert "the database answers again" in said[1]
+
+
+def test_a_query_that_never_ends_blocks_no_study(store: Store, tmp_path: Path) -> None:
+    driver, _ = driver_of(store, tmp_path)
+    with closing(Store.open(store.url)) as other, other.reading() as connection:
+        before = connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one()
+        driver.run()
+        assert connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one() == before == 0
+    assert store.load(SPEC.study).study.state is StudyState.FINISHED
