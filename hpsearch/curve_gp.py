@@ -66,7 +66,7 @@ class _Curve:
     values: tuple[float, ...]
     best: float
     outside: bool
-    """Whether it oversteps a limit."""
+    """Whether it failed or oversteps a limit: nobody wants its like."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,12 @@ class CurveGPSampler(BaseSampler):
     def propose(self, study: Study, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
         curves = self._evidence(study)
-        if number < DESIGN or len(curves) < DESIGN // 2:
+        seen = [curve for curve in curves if math.isfinite(curve.best)]
+        if number < DESIGN or len(seen) < DESIGN // 2:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
         curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
-        bests = np.array([curve.best for curve in curves if not curve.outside] or [curve.best for curve in curves])
+        bests = np.sort([curve.best for curve in seen if not curve.outside] or [curve.best for curve in seen])
         warp = Warp(float(bests[0]), float(np.median(bests)))
         rows, level = self._rows(curves, warp)
         posterior = self._fitted(study, rows, sum(len(curve.values) for curve in curves)).condition(rows)
@@ -150,7 +151,7 @@ class CurveGPSampler(BaseSampler):
         score = log_ndtr((target - mean) / deviation)
         failures = self._failures(study)
         if failures is not None:
-            score = score + np.log(failures.survival(features))
+            score = score + failures.log_survival(features)
         return np.asarray(points[int(np.argmax(score))])
 
     def _designed(self, number: int) -> Floats:
@@ -191,6 +192,10 @@ class CurveGPSampler(BaseSampler):
 
     def _curve(self, trial: FrozenTrial, sign: float) -> _Curve | None:
         """A trial's values at the marks it has passed, and its latest."""
+        point = self._encoding.point(trial.params)
+        if FAILED in trial.system_attrs:  # wherever curves are compared, it is as bad as anything that was seen
+            horizons = (self._total**HORIZON, self._total)
+            return _Curve(trial, point, horizons, (math.inf, math.inf), math.inf, outside=True)
         values = {step: sign * value for step, value in trial.intermediate_values.items() if math.isfinite(value)}
         if not values and trial.state is TrialState.COMPLETE and trial.value is not None:
             values = {round(self._total): sign * trial.value}
@@ -199,7 +204,6 @@ class CurveGPSampler(BaseSampler):
         steps = sorted(values)
         chosen = {max((step for step in steps if step <= mark), default=steps[0]) for mark in self._marks}
         at = [step for step in steps if step in chosen or step == steps[-1]]
-        point = self._encoding.point(trial.params)
         shown, outside = tuple(values[step] for step in at), violation_of(trial.system_attrs) > 0
         return _Curve(trial, point, tuple(map(float, at)), shown, min(values.values()), outside)
 
@@ -218,7 +222,8 @@ class CurveGPSampler(BaseSampler):
         features = self._encoding.features(np.array([curve.point for curve, _ in chosen]))
         of = np.repeat(np.arange(len(chosen)), [len(which) for _, which in chosen])
         resources = np.array([curve.resources[i] for curve, which in chosen for i in which])
-        z = warp(np.array([curve.values[i] for curve, which in chosen for i in which]))
+        values = np.array([curve.values[i] for curve, which in chosen for i in which])
+        z = warp(np.minimum(values, values.max(where=np.isfinite(values), initial=warp.middle)))
         tau = np.log(np.maximum(resources, 1e-9)) / math.log(self._total) if self._total > 1 else np.ones(len(z))
         return Rows(features[of], np.maximum(tau, 0.0), of, z - z.mean()), float(z.mean())
 
