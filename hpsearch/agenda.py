@@ -1,23 +1,26 @@
 """What a free slot does next: a trial that lost its worker, then a promotion, then a new configuration.
 
-When all configurations have been tried and nothing runs, the last call promotes the best of each rung, and after that
-the leading configurations are confirmed on fresh seeds, where the study file asks for it.
+When all configurations have been tried and nothing runs, or when too little of the budget is left for a new one to
+win, the last call promotes the best of each rung that can still be trained in full. After that the leading
+configurations are confirmed on fresh seeds (`hpsearch.confirmation`), where the study file asks for it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpsearch.confirmation import CONFIRM, Confirmation
 from hpsearch.lifecycle import State
 from hpsearch.records import History, Trial
+from hpsearch.room import Room
 from hpsearch.search import Search, derived_seed
 from hpsearch.spec import StudySpec
 
-Affordable = Callable[[float], bool]
-"""Whether the budget can reserve the worst case of training so much further."""
+ENQUEUED = "hpsearch:enqueued"
+"""Study attribute: known-good configurations from the command line, in order, after those of the study file."""
 
 
 @dataclass(frozen=True)
@@ -48,55 +51,105 @@ class Agenda:
         self._history = history
         self._search = search
         self._asked_for = [("default", dict(defaults))] if defaults is not None else []
-        self._asked_for += [("enqueued", dict(params)) for params in spec.enqueue]
+        known_good = [*spec.enqueue, *history.study.system_attrs.get(ENQUEUED, [])]
+        self._asked_for += [("enqueued", dict(params)) for params in known_good]
+        self._begun = sum(trial.role in ("default", "enqueued") for trial in history.trials)
         self._queue: deque[int] = deque()
-        self._searched = sum(trial.role != "confirm" for trial in history.trials)
+        self._searched = sum(trial.role != CONFIRM for trial in history.trials)
+        self._confirmation = Confirmation(spec, history)
         self._confirming = False
+        self._total = spec.budget.per_trial.total
         self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
+
+    @property
+    def kept(self) -> float:
+        """Resource that the search leaves to the confirmation of its winners."""
+        return self._confirmation.runs * self._total
 
     def put_back(self, trial: Trial) -> None:
         """A queued trial waits for the next free slot, before anything new."""
         self._queue.append(trial.number)
 
-    def next(self, now: float, affordable: Affordable, *, last_call: bool) -> Work | None:
+    def next(self, now: float, room: Room, *, last_call: bool) -> Work | None:
         """The next piece of work, if there is one and the budget can bear it.
 
         Args:
             now: The time, for what is created.
-            affordable: Asked before anything is handed out; what it refuses stays where it is.
+            room: What is left of the budget; what it refuses stays where it is.
             last_call: Nothing runs that could still change the standings.
         """
-        if self._queue:
-            trial = self._history.trials[self._queue[0]]
-            if not self._can_go_on(trial, affordable):
-                return None
-            self._queue.popleft()
-            return Work(trial, "retry", "its last attempt was cut short")
-        more = self._spec.budget.trials is None or self._searched < self._spec.budget.trials
-        promotion = self._search.promotion(last_call=last_call and not more)
+        if (again := self._cut_short(room)) is not None:
+            return again
+        more = self._more(room, last_call)
+        promotion = self._search.promotion(
+            lambda trial: self._can_finish(trial, room, last_call),
+            last_call=not more and (last_call or not self._all_tried),
+        )
         if promotion is not None:
             trial, judgement = promotion
-            return (
-                Work(trial, "promote", judgement.why, judgement.against) if self._can_go_on(trial, affordable) else None
-            )
+            work = Work(trial, "promote", judgement.why, judgement.against)
+            return work if self._can_go_on(trial, room) else None
         if more:
-            return self._new_trial(now) if affordable(self._search.first_stretch) else None
+            return self._new_trial(now) if room.bears(self._search.first_stretch) else None
         self._confirming |= last_call
-        return self._confirmation(now, affordable) if self._confirming else None
+        return self._repeat(now, room.without_reserve()) if self._confirming else None
 
     def why_empty(self) -> str:
         """Why `next` has nothing to hand out though nothing runs."""
-        trials = self._spec.budget.trials
-        if self._queue or trials is None or self._searched < trials:
+        if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
-        return f"all {trials} trials have ended"
+        return f"all {self._spec.budget.trials} trials have ended"
 
-    def _can_go_on(self, trial: Trial, affordable: Affordable) -> bool:
-        return affordable(self._search.until(trial) - trial.resource)
+    @property
+    def _all_tried(self) -> bool:
+        return self._spec.budget.trials is not None and self._searched >= self._spec.budget.trials
+
+    def _more(self, room: Room, last_call: bool) -> bool:
+        """Whether new trials are to come. What runs may give back some of what was reserved for it; on the last call
+        nothing does."""
+        if self._all_tried or (last_call and not room.bears(self._search.first_stretch)):
+            return False
+        return room.reaches(self._total) or room.reaches(self._winning_level())
+
+    def _can_finish(self, trial: Trial, room: Room, last_call: bool) -> bool:
+        reaches = room.reaches(self._total - trial.resource, trial)
+        return reaches and (not last_call or self._can_go_on(trial, room))
+
+    def _cut_short(self, room: Room) -> Work | None:
+        """The first queued trial that there is room for."""
+        for number in self._queue:
+            trial = self._history.trials[number]
+            if self._can_go_on(trial, self.room_for(trial, room)):
+                self._queue.remove(number)
+                return Work(trial, "retry", "its last attempt was cut short")
+        return None
+
+    def _can_go_on(self, trial: Trial, room: Room) -> bool:
+        return room.bears(self._search.until(trial) - trial.resource, self.like(trial))
+
+    def room_for(self, trial: Trial, room: Room) -> Room:
+        """What is left for a trial: to a repeat also what was kept back for it."""
+        return room.without_reserve() if trial.role == CONFIRM else room
+
+    def like(self, trial: Trial) -> Trial:
+        """The trial whose pace tells of this one's: itself, or before it has trained the one that it repeats."""
+        return trial if trial.speed or trial.repeats is None else self._history.trials[trial.repeats]
+
+    def _winning_level(self) -> float:
+        """How far a trial must train to win: as far as the best one had when it showed its best value."""
+        reports = [
+            report
+            for trial in self._history.trials
+            if trial.value is not None and trial.state is not State.FAILED
+            for report in trial.reports.values()
+            if report.value == trial.value
+        ]
+        best = min(reports, key=lambda report: (self._sign * (report.value or 0.0), report.resource), default=None)
+        return self._total if best is None else best.resource
 
     def _new_trial(self, now: float) -> Work:
-        number = len(self._history.trials)
-        role, given = self._asked_for[number] if number < len(self._asked_for) else ("search", None)
+        role, given = self._asked_for[self._begun] if self._begun < len(self._asked_for) else ("search", None)
+        self._begun += given is not None
         trial = self._add(now, role)
         self._searched += 1
         self._search.propose(trial, given)
@@ -105,18 +158,12 @@ class Agenda:
             trial, "start", {"default": "the task's default settings", "enqueued": "asked for"}.get(role, sampler)
         )
 
-    def _confirmation(self, now: float, affordable: Affordable) -> Work | None:
-        """One of the leading configurations once more in full, on a fresh seed: the least repeated of them first."""
-        confirm = self._spec.search.confirm
-        if confirm is None or not affordable(self._spec.budget.per_trial.total):
+    def _repeat(self, now: float, room: Room) -> Work | None:
+        """A leading configuration once more in full, on a fresh seed."""
+        leader = self._confirmation.leader_to_repeat()
+        if leader is None or not room.bears(self._total, leader):
             return None
-        complete = [t for t in self._history.trials if t.state is State.COMPLETE and t.role != "confirm"]
-        leaders = sorted(complete, key=lambda t: (self._sign * (t.value or 0.0), t.number))[: confirm.top]
-        repeats = [t.repeats for t in self._history.trials if t.role == "confirm"]
-        leader = min(leaders, key=lambda t: repeats.count(t.number), default=None)
-        if leader is None or repeats.count(leader.number) >= confirm.seeds:
-            return None
-        trial = self._add(now, "confirm")
+        trial = self._add(now, CONFIRM)
         trial.repeats, trial.params, trial.distributions = leader.number, leader.params, leader.distributions
         return Work(trial, "start", f"confirms trial {leader.number}", [leader.number])
 

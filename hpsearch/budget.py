@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hpsearch.records import Attempt, History, Outcome
+from hpsearch.records import Attempt, History, Outcome, Trial
 from hpsearch.spec import StudyBudget
 from trials.contract import Unit
 
@@ -74,8 +74,9 @@ class Ledger:
 class Books:
     """The ledger of a study together with how fast its trials train.
 
-    Before a stretch of training its worst case is reserved: the slowest speed seen, with a margin, within the trial's
-    time limit; a fair share of the budget before anything was seen.
+    Before a stretch of training its worst case is reserved: the trial's own pace, or the slowest one seen, with a
+    margin, within the trial's time limit; a fair share of the budget before anything was seen. A pace is seconds for a
+    unit of the trial budget.
 
     Args:
         budget: The study's.
@@ -88,23 +89,33 @@ class Books:
     def __init__(self, budget: StudyBudget, history: History) -> None:
         self._per_trial = budget.per_trial
         self._history = history
-        self._slowest: float | None = None
+        self._paces: dict[int, float] = {}
+        self._sum = self._slowest = 0.0
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger.of(budget, attempts)
         for trial in history.trials:
-            self.saw(trial.resource, trial.gpu_seconds)
+            if trial.resource > 0 and trial.gpu_seconds > 0:
+                self.saw(trial, trial.resource, trial.gpu_seconds)
 
-    def saw(self, resource: float, seconds: float) -> None:
-        """A trial trained this much in this time."""
-        if resource > 0 and seconds > 0:
-            speed = resource / seconds
-            self._slowest = speed if self._slowest is None else min(self._slowest, speed)
+    def saw(self, trial: Trial, trained: float, seconds: float) -> None:
+        """A trial trained this much in this time, over its latest attempt."""
+        pace = seconds / trained
+        self._sum += pace - self._paces.get(trial.number, 0.0)
+        self._paces[trial.number] = pace
+        self._slowest = max(self._slowest, pace)
 
-    def need(self, stretch: float, gpus: float, slots: int) -> float:
-        """GPU-seconds that training so much further may take at most, on one of so many slots."""
+    @property
+    def pace(self) -> float | None:
+        """The mean pace of all trials; None before one has reported."""
+        return self._sum / len(self._paces) if self._paces else None
+
+    def need(self, stretch: float, gpus: float, slots: int, pace: float | None = None) -> float:
+        """GPU-seconds that training so much further may take at most, on one of so many slots; at the trial's own
+        pace, where that is known."""
         if self.ledger.limit is None:
             return 0.0
-        worst = None if self._slowest is None else self.MARGIN * stretch / self._slowest
+        slowest = pace or self._slowest
+        worst = self.MARGIN * stretch * slowest if slowest else None
         if self._per_trial.unit is Unit.SECONDS:
             worst = max(worst or 0.0, stretch)
         if (limit := self._per_trial.time_limit_s) is not None:

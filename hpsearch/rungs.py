@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from optuna.pruners import BasePruner
@@ -80,9 +80,9 @@ class Rung:
         if self._waiting[place : place + 1] == [entry]:
             del self._waiting[place]
 
-    def best_waiting(self) -> int | None:
-        """The best trial that waits here."""
-        return self._waiting[0][1] if self._waiting else None
+    def best_waiting(self) -> Iterator[int]:
+        """The trials that wait here, best first."""
+        return (number for _, number in self._waiting)
 
     def around(self, place: int) -> list[int]:
         """Numbers of the trials nearest to a place in the standing."""
@@ -132,21 +132,24 @@ class Rungs:
         rung.wait(number)
         return Judgement(Verdict.PAUSE, f"{standing}; the best {places} go on", rung.around(places))
 
-    def promotion(self, *, last_call: bool = False) -> tuple[int, Judgement] | None:
+    def promotion(
+        self, can_finish: Callable[[int], bool] = lambda number: True, *, last_call: bool = False
+    ) -> tuple[int, Judgement] | None:
         """The trial to continue now: of the highest rung, the best waiting one if it is among the best 1/eta.
 
         Args:
+            can_finish: Whether a trial, by its number, can still be trained in full; others are passed over.
             last_call: No new trial will come: round the share up, so that the best of each rung goes on.
         """
         for rung in reversed(self.rungs):
-            number = rung.best_waiting()
-            if number is None:
-                continue
             places = math.ceil(len(rung) / self.eta) if last_call else len(rung) // self.eta
-            rank = rung.rank(number)
-            if rank < places and math.isfinite(rung._scores[number]):
-                why = f"place {rank + 1} of {len(rung)} at {rung.level:g}; the best {places} go on"
-                return number, Judgement(Verdict.CONTINUE, why, rung.around(places))
+            for number in rung.best_waiting():
+                rank = rung.rank(number)
+                if rank >= places or not math.isfinite(rung._scores[number]):
+                    break
+                if can_finish(number):
+                    why = f"place {rank + 1} of {len(rung)} at {rung.level:g}; the best {places} go on"
+                    return number, Judgement(Verdict.CONTINUE, why, rung.around(places))
         return None
 
     def promote(self, number: int) -> None:

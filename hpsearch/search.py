@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import optuna
@@ -170,16 +171,20 @@ class Search:
 
     # --------------------------------------------------------------------------------------------- promotions
 
-    def promotion(self, *, last_call: bool = False) -> tuple[Trial, Judgement] | None:
+    def promotion(
+        self, can_finish: Callable[[Trial], bool] = lambda trial: True, *, last_call: bool = False
+    ) -> tuple[Trial, Judgement] | None:
         """The paused trial to continue on a free slot, if one has earned it.
 
         Args:
+            can_finish: Whether enough of the budget is left to train a trial in full.
             last_call: No new trial will come, so the share that goes on is rounded up.
         """
         if self._rungs is None:
             return None
-        found = self._rungs.promotion(last_call=last_call)
-        return None if found is None else (self._history.trials[found[0]], found[1])
+        trials = self._history.trials
+        found = self._rungs.promotion(lambda number: can_finish(trials[number]), last_call=last_call)
+        return None if found is None else (trials[found[0]], found[1])
 
     def continues(self, trial: Trial) -> None:
         """A paused trial runs again: it waits at no rung."""

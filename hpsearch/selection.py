@@ -2,22 +2,21 @@
 
 Trials stand by the best value they have shown, wherever they stand: one that is ahead after less training was ahead at
 equal resource, too, and only gains by more. Of equal values the one that trained further comes first. A trial that was
-repeated with other seeds (role `confirm`) stands by the mean of its repeats: the value that the search saw was the
-luckiest of many, the repeats were not picked.
+repeated with other seeds (role `confirm`) stands by the mean of its repeats (`hpsearch.repeats`): the value that the
+search saw was the luckiest of many, the repeats were not picked. Trials that keep the study's limits come before all
+that do not.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from hpsearch.lifecycle import State
+from hpsearch.repeats import Confirmed, Repeats, runs_of
 
-CONFIDENCE = 0.90
-"""Of the interval of a confirmed mean."""
 EQUAL = 1e-12
 """Values nearer than this are the same."""
 
@@ -37,23 +36,13 @@ class Candidate(Protocol):
     def role(self) -> str: ...
     @property
     def repeats(self) -> int | None: ...
+    @property
+    def values(self) -> Sequence[float] | None: ...
+    @property
+    def violation(self) -> float: ...
 
 
 Of = TypeVar("Of", bound=Candidate)
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """What the repeats of a trial with other seeds came to.
-
-    `low` and `high` bound the 90% Student-t interval of the mean; None for a single run, which says nothing about
-    its own spread.
-    """
-
-    mean: float
-    low: float | None
-    high: float | None
-    runs: int
 
 
 @dataclass(frozen=True)
@@ -79,15 +68,16 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
     everyone = list(trials)
     sign = -1.0 if direction == "maximize" else 1.0
     places = [t for t in everyone if counts(t)]
-    confirmed = confirmations(everyone)
+    repeats = Repeats(runs_of(everyone), direction)
+    confirmed = repeats.confirmed()
     score = _scores(places, confirmed, sign)
 
     def place(trial: Of) -> tuple[float | bool, ...]:
         own = sign * (trial.value or 0.0)
         return score(trial), trial.number not in confirmed, own, trial.state is not State.COMPLETE, -trial.resource
 
-    places.sort(key=lambda t: (*place(t), t.number))
-    return _mark_ties(places, confirmed)
+    places.sort(key=lambda t: (t.violation, *place(t), t.number))
+    return _mark_ties(places, confirmed, repeats)
 
 
 def counts(trial: Candidate) -> bool:
@@ -98,30 +88,6 @@ def counts(trial: Candidate) -> bool:
         and trial.value is not None
         and math.isfinite(trial.value)
     )
-
-
-def confirmations(trials: Iterable[Candidate]) -> dict[int, Confirmed]:
-    """What the complete repeats say, by the number of the trial they repeat."""
-    runs: defaultdict[int, list[float]] = defaultdict(list)
-    for trial in trials:
-        if trial.role != "confirm" or trial.repeats is None or trial.state is not State.COMPLETE:
-            continue
-        if trial.value is not None and math.isfinite(trial.value):
-            runs[trial.repeats].append(trial.value)
-    return {number: interval(values) for number, values in runs.items()}
-
-
-def interval(values: Sequence[float]) -> Confirmed:
-    """The mean of at least one value, with its 90% Student-t interval: mean ± t(n - 1) · s / √n."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    if n == 1:
-        return Confirmed(mean, None, None, 1)
-    from scipy.special import stdtrit  # here, because it takes longer to import than most readings take to run
-
-    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
-    return Confirmed(mean, mean - half, mean + half, n)
 
 
 def _scores(places: list[Of], confirmed: dict[int, Confirmed], sign: float) -> Callable[[Of], float]:
@@ -141,19 +107,27 @@ def _scores(places: list[Of], confirmed: dict[int, Confirmed], sign: float) -> C
     return score
 
 
-def _mark_ties(places: list[Of], confirmed: dict[int, Confirmed]) -> list[Ranked[Of]]:
-    """Mark the trials whose values, or intervals where they were confirmed, meet those of the first."""
-    spans = [_span(t, confirmed.get(t.number)) for t in places]
-    tied = [
-        low <= spans[0][1] + EQUAL and high >= spans[0][0] - EQUAL and _comparable(trial, places[0])
-        for trial, (low, high) in zip(places, spans, strict=True)
-    ]
+def _mark_ties(places: list[Of], confirmed: dict[int, Confirmed], repeats: Repeats) -> list[Ranked[Of]]:
+    """Mark the trials that cannot be told from the first."""
+    tied = [_tied(trial, places[0], confirmed, repeats) for trial in places]
     if tied:
         tied[0] = any(tied[1:])
     return [
         Ranked(trial, float(trial.value or 0.0), confirmed.get(trial.number), tie)
         for trial, tie in zip(places, tied, strict=True)
     ]
+
+
+def _tied(trial: Candidate, first: Candidate, confirmed: dict[int, Confirmed], repeats: Repeats) -> bool:
+    """Two trials that were both repeated are told apart by their repeats; others by their values, or by the interval
+    of the one that was repeated, where they were measured at equal resource."""
+    if trial.violation != first.violation:
+        return False
+    if trial.number in confirmed and first.number in confirmed:
+        return not repeats.behind(trial.number)
+    low, high = _span(trial, confirmed.get(trial.number))
+    least, most = _span(first, confirmed.get(first.number))
+    return low <= most + EQUAL and high >= least - EQUAL and _comparable(trial, first)
 
 
 def _span(trial: Candidate, confirmed: Confirmed | None) -> tuple[float, float]:

@@ -14,18 +14,18 @@ Word from an attempt that is not current is dropped, but for one thing: it frees
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
 from hpsearch.curve_gp import FAILED
-from hpsearch.failures import FailureWatch
+from hpsearch.failures import DISK_FULL, DiskWatch, FailureWatch
 from hpsearch.health import MEMORY, note_findings, note_memory
 from hpsearch.lifecycle import State, move
 from hpsearch.measures import Measures
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
+from hpsearch.room import Room, pace_of
 from hpsearch.rungs import Judgement, Verdict
 from hpsearch.search import Search
 from hpsearch.slots import Live, Slot
@@ -64,7 +64,7 @@ class Study:
         self.books = Books(spec.budget, history)
         self._search = search
         self._agenda = Agenda(spec, history, search, defaults)
-        self._failures = FailureWatch()
+        self._failures, self._disk = FailureWatch(), DiskWatch()
         self._total = spec.budget.per_trial.total
         self._measures = Measures(spec)
         self._began = self._noted = 0.0
@@ -177,6 +177,8 @@ class Study:
                 trial.checkpoint = event.checkpoint or trial.checkpoint
                 self._end(live, Outcome.INTERRUPTED, now, live.stopping)
                 self._requeue(trial)
+            case ev.Failed(kind=kind) if kind == DISK_FULL:
+                return self._disk_full(live, trial, event.text, now)
             case ev.Failed():
                 return self._failed(live, trial, event.kind, event.text, now)
             case ev.Lost():
@@ -215,9 +217,11 @@ class Study:
         trained = event.resource - live.attempt.start_resource
         if trained > 0 and now > live.attempt.started:
             trial.speed = trained / (now - live.attempt.started)
-            self.books.saw(trained, now - live.attempt.started)
+            self.books.saw(trial, trained, now - live.attempt.started)
         trial.resource = max(trial.resource, event.resource)
-        trial.checkpoint = event.checkpoint or trial.checkpoint
+        if event.checkpoint is not None and event.checkpoint != trial.checkpoint:
+            trial.checkpoint = event.checkpoint
+            self._disk.saved()
         live.resource = max(live.resource, event.resource)
         self._failures.worked()
         self.history.touch(trial)
@@ -229,7 +233,9 @@ class Study:
         if trial.resource < live.until or live.stopping is not None:
             return []
         until = self._search.until(trial)
-        if not self.books.reserve(live.attempt, self._need(until - trial.resource, live.slot)):
+        room, stretch = self._agenda.room_for(trial, self._room(live.slot, now)), until - trial.resource
+        fits = room.affords(stretch, trial) and room.in_time(0.0)
+        if not fits or not self.books.reserve(live.attempt, self._need(stretch, live.slot, trial)):
             live.stopping = "the budget left does not reach to its next rung"
             return [ev.Stop(trial.number, live.attempt.number, save=True)]
         live.until = until
@@ -259,6 +265,17 @@ class Study:
         self._requeue(trial)
         return []
 
+    def _disk_full(self, live: Live, trial: Trial, text: str, now: float) -> list[ev.Command]:
+        """Let a trial whose checkpoint could not be written go on when there is room again: it did nothing wrong."""
+        self._end(live, Outcome.INTERRUPTED, now, text)
+        self._decide(trial, "retry", text, now)
+        self._requeue(trial)
+        self._disk.full(now)
+        if not self._disk.hopeless(now):
+            return []
+        self.interrupted = True
+        return self._wind_down(f"checkpoints cannot be written: {text}; make room and resume")
+
     def _give_up(self, trial: Trial, kind: str, text: str, now: float) -> list[ev.Command]:
         """Fail a trial whose attempt has ended, and the study with it if all trials fail like this."""
         self._decide(trial, "fail", f"{kind}: {text}", now)
@@ -278,13 +295,13 @@ class Study:
         free = [slot for slot in self.slots.values() if slot.holds is None]
         idle = not self.live
         for slot in free:
-            if self.ending is not None:
+            if self.ending is not None or self._disk.waits(now):
                 break
-            work = self._agenda.next(now, partial(self._affordable, slot), last_call=idle)
+            work = self._agenda.next(now, self._room(slot, now), last_call=idle)
             if work is None:
                 break
             commands.append(self._launch(work, slot, now))
-        if free and self.ending is None and not self.live:
+        if free and self.ending is None and not self.live and not self._disk.waits(now):
             self.ending = self._agenda.why_empty()
         return commands
 
@@ -328,7 +345,7 @@ class Study:
                 device=slot.device,
             )
         )
-        reserved = self.books.reserve(attempt, self._need(until - trial.resource, slot))
+        reserved = self.books.reserve(attempt, self._need(until - trial.resource, slot, trial))
         assert reserved, "the agenda hands out nothing that cannot be afforded"
         self._decide(trial, work.kind, work.why, now, work.against)
         self._search.continues(trial)
@@ -344,11 +361,13 @@ class Study:
 
     # --------------------------------------------------------------------------------------- what events share
 
-    def _need(self, stretch: float, slot: Slot) -> float:
-        return self.books.need(stretch, slot.gpus, len(self.slots))
+    def _need(self, stretch: float, slot: Slot, trial: Trial) -> float:
+        return self.books.need(stretch, slot.gpus, len(self.slots), pace_of(self._agenda.like(trial)))
 
-    def _affordable(self, slot: Slot, stretch: float) -> bool:
-        return self.books.affordable(self._need(stretch, slot))
+    def _room(self, slot: Slot, now: float) -> Room:
+        wall_clock = self.spec.budget.wall_clock_s
+        left = 0.0 if wall_clock is None else wall_clock - self.active_s(now)
+        return Room(self.books, slot.gpus, len(self.slots), wall_clock, left, self._agenda.kept)
 
     def _end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
         """End an attempt: the one place where its cost is settled."""

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from hpsearch.lifecycle import State
 from hpsearch.records import Trial
-from hpsearch.selection import Confirmed, Ranked
+from hpsearch.repeats import Confirmed
+from hpsearch.selection import Ranked
 from hpsearch.store.queries import TrialRow
 from hpsearch.store.standing import StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
@@ -72,17 +73,26 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     return made
 
 
-def best(ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]], width: int | None) -> Table:
-    """The best trials, best first; `=` marks those that cannot be told from the first."""
+def best(
+    ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]],
+    width: int | None,
+    objectives: Sequence[str] = ("value",),
+) -> Table:
+    """The best trials, best first.
+
+    `=` marks those that cannot be told from the first one, or with several objectives are beaten by none; `over limit`
+    those that break a limit.
+    """
     confirmed = any(r.confirmed for r in ranked)
-    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ""]
+    head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives), ""]
     if confirmed:
         head.append("confirmed (90%)")
     head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
-        own: list[str | Text] = [str(row.trial.number), state(row.trial.state), number(row.value)]
-        own.append("=" if row.tied else "")
+        values = [row.value] if row.trial.values is None else row.trial.values
+        own: list[str | Text] = [str(row.trial.number), state(row.trial.state), *map(number, values)]
+        own.append(Text("over limit", style="red") if row.trial.violation > 0 else "=" if row.tied else "")
         if confirmed:
             own.append(interval(row.confirmed))
         return [*own, number(row.trial.resource), duration(row.trial.gpu_seconds)]
@@ -99,7 +109,9 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
         standing = state(row.state)
         if row.error_kind:
             standing.append((": " if width is None else "\n") + row.error_kind)
-        return [str(row.number), standing, number(row.value), number(row.resource), duration(row.gpu_seconds)]
+        if row.violation > 0:
+            standing.append((": " if width is None else "\n") + "over limit")
+        return [str(row.number), standing, values(row), number(row.resource), duration(row.gpu_seconds)]
 
     return with_named(rows, head, cells, lambda r: r.params, "parameters", width)
 
@@ -149,6 +161,11 @@ def interval(confirmed: Confirmed | None) -> str:
     if confirmed.low is None or confirmed.high is None:
         return f"{number(confirmed.mean)} (1 run)"
     return f"{number(confirmed.mean)} ± {(confirmed.high - confirmed.low) / 2:.2g} ({confirmed.runs} runs)"
+
+
+def values(row: TrialRow) -> str:
+    """A trial's value, or the values of all objectives."""
+    return number(row.value) if row.values is None else ", ".join(map(number, row.values))
 
 
 def ended(counts: Mapping[State, int]) -> int:

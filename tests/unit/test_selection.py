@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpsearch.lifecycle import State
 from hpsearch.records import Trial
-from hpsearch.selection import interval, rank
+from hpsearch.selection import rank
 
 
 def trial(number: int, value: float | None, state: State = State.COMPLETE, **more: Any) -> Trial:
@@ -102,14 +101,10 @@ def test_failed_and_unfinished_repeats_do_not_count() -> None:
     assert rank(trials, "maximize")[0].confirmed is None
 
 
-def test_overlapping_intervals_are_tied_and_separate_ones_are_not() -> None:
+def test_trials_that_repeats_cannot_tell_apart_are_tied_and_others_are_not() -> None:
     close = [
-        trial(0, 0.9),
-        trial(1, 0.89),
-        repeat(2, 0, 0.85),
-        repeat(3, 0, 0.89),
-        repeat(4, 1, 0.86),
-        repeat(5, 1, 0.87),
+        *(trial(0, 0.9), repeat(2, 0, 0.85), repeat(3, 0, 0.89)),
+        *(trial(1, 0.89), repeat(4, 1, 0.86), repeat(5, 1, 0.87)),
     ]
     assert [r.tied for r in rank(close, "maximize")] == [True, True]
     apart = [
@@ -119,17 +114,12 @@ def test_overlapping_intervals_are_tied_and_separate_ones_are_not() -> None:
     assert [r.tied for r in rank(apart, "maximize")] == [False, False]
 
 
-def test_the_interval_is_students() -> None:
-    found = interval([0.80, 0.82, 0.84])
-    half = 2.91998558 * statistics.stdev([0.80, 0.82, 0.84]) / math.sqrt(3)  # t(0.95, 2), from tables
-    assert found.mean == pytest.approx(0.82)
-    assert found.low == pytest.approx(0.82 - half)
-    assert found.high == pytest.approx(0.82 + half)
-
-
-def test_one_run_has_no_interval() -> None:
-    found = interval([0.8])
-    assert (found.mean, found.low, found.high, found.runs) == (0.8, None, None, 1)
+def test_a_paused_trial_that_was_repeated_can_be_tied_with_a_complete_one() -> None:
+    trials = [
+        *(trial(0, 0.9, State.PAUSED, resource=1.0), repeat(2, 0, 0.85), repeat(3, 0, 0.89)),
+        *(trial(1, 0.89), repeat(4, 1, 0.86), repeat(5, 1, 0.87)),
+    ]
+    assert [r.tied for r in rank(trials, "maximize")] == [True, True]
 
 
 @given(st.lists(st.one_of(st.none(), st.floats()), max_size=20), st.sampled_from(["minimize", "maximize"]))

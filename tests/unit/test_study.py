@@ -270,7 +270,7 @@ def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
     spec = spec_with(budget=budget, search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
     done = Simulation(spec).run()
     repeats = [t for t in done.history.trials if t.role == "confirm"]
-    assert len(repeats) == 6
+    assert len(repeats) == 5  # values without noise tell the two apart once each has two; the winner's third is due
     for repeat in repeats:
         assert repeat.repeats is not None
         original = done.history.trials[repeat.repeats]

@@ -1,0 +1,129 @@
+"""Confirmation with real noise: who wins the race, what it costs, and what its intervals are worth."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpsearch.confirmation import Confirmation
+from hpsearch.lifecycle import State
+from hpsearch.records import History, Trial
+from hpsearch.repeats import Repeats, runs_of
+from hpsearch.selection import rank
+from studies import Bowl, Simulation, history_for, spec_with
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The benchmark that compares studies with and without confirmation."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("confirm")
+
+
+def raced(truths: list[float], top: int, seeds: int, draw: np.random.Generator, slots: int = 1) -> History:
+    """A race between complete trials of these true losses, with noise of standard deviation 1, on some slots."""
+    spec = spec_with(search={"sampler": "random", "confirm": {"top": top, "seeds": seeds}})
+    history = history_for(spec)
+    for number, value in enumerate(truths):
+        history.add_trial(Trial(number, State.COMPLETE, {}, value=value, resource=9.0))
+    race = Confirmation(spec, history)
+    while True:
+        running = []
+        while len(running) < slots and (leader := race.leader_to_repeat()) is not None:
+            repeat = Trial(len(history.trials), State.RUNNING, {}, role="confirm", repeats=leader.number)
+            running.append(history.add_trial(repeat))
+        if not running:
+            return history
+        for repeat in running:
+            assert repeat.repeats is not None
+            repeat.state, repeat.resource = State.COMPLETE, 9.0
+            repeat.value = truths[repeat.repeats] + float(draw.normal())
+
+
+def repeats_of(history: History, number: int) -> int:
+    return sum(trial.repeats == number for trial in history.trials)
+
+
+def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_one(bench: Any) -> None:
+    found = bench.compare(noise=0.2, studies=60, full_trials=30)
+    gain, error = found["gain"]
+    assert gain > 2 * error, found
+    assert found["confirmed_gpu_seconds"] <= 30 * bench.EPOCHS * bench.SECONDS_PER_EPOCH
+    assert found["confirmed_flatters"] < found["raw_flatters"] / 2
+
+
+@pytest.mark.parametrize("top", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
+def test_the_winners_90_percent_interval_covers_its_true_value_as_often_as_it_claims(top: int, spread: float) -> None:
+    draw, hits, races = np.random.default_rng(top), 0, 400
+    for _ in range(races):
+        truths = sorted(draw.normal(size=top) * spread)
+        history = raced(truths, top, 3, draw)
+        winner = rank(history.trials, "minimize")[0]
+        assert winner.confirmed is not None
+        assert winner.confirmed.low is not None
+        assert winner.confirmed.high is not None
+        hits += winner.confirmed.low <= truths[winner.trial.number] <= winner.confirmed.high
+    assert 0.85 <= hits / races <= 0.95
+
+
+def test_what_a_clearly_beaten_leader_has_left_goes_to_those_that_may_still_win() -> None:
+    history = raced([0.0, 0.3, 30.0], top=3, seeds=4, draw=np.random.default_rng(5))
+    assert repeats_of(history, 2) <= 2
+    assert repeats_of(history, 0) + repeats_of(history, 1) > 8
+    assert sum(trial.role == "confirm" for trial in history.trials) <= 12
+
+
+def test_a_decided_race_ends_once_its_winner_has_all_its_repeats() -> None:
+    history = raced([0.0, 40.0, 50.0], top=3, seeds=4, draw=np.random.default_rng(2))
+    assert repeats_of(history, 0) == 4
+    assert repeats_of(history, 1) <= 2
+    assert repeats_of(history, 2) <= 2
+
+
+def test_free_slots_repeat_side_by_side() -> None:
+    history = raced([0.0, 0.1, 0.2], top=3, seeds=3, draw=np.random.default_rng(0), slots=9)
+    assert [repeats_of(history, number) for number in range(3)] == [3, 3, 3]
+
+
+def test_a_leader_whose_repeats_fail_is_out_of_the_race() -> None:
+    spec = spec_with(search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
+    history = history_for(spec)
+    history.add_trial(Trial(0, State.COMPLETE, {}, value=0.1, resource=9.0))
+    history.add_trial(Trial(1, State.COMPLETE, {}, value=0.2, resource=9.0))
+    history.add_trial(Trial(2, State.FAILED, {}, role="confirm", repeats=0, error_kind="diverged"))
+    leader = Confirmation(spec, history).leader_to_repeat()
+    assert leader is not None
+    assert leader.number == 1
+
+
+def test_a_leader_that_was_paused_is_confirmed_in_full() -> None:
+    spec = spec_with(
+        search={"sampler": "random", "pruner": {"kind": "promotion", "rungs": 1}, "confirm": {"top": 4, "seeds": 2}},
+        budget={"trials": 6, "per_trial": {"epochs": 9}},
+    )
+    done = Simulation(spec, curves=Bowl()).run()
+    repeats = [trial for trial in done.history.trials if trial.role == "confirm"]
+    originals = {repeat.repeats: done.history.trials[repeat.repeats or 0] for repeat in repeats}
+    assert any(original.resource < 9 for original in originals.values())
+    assert all(repeat.state is State.COMPLETE and repeat.resource == 9 for repeat in repeats)
+
+
+@pytest.mark.parametrize(
+    "budget", [{"gpu_hours": 0.5}, {"cost": 1.0, "cost_per_gpu_hour": 2.0}, {"wall_clock": "15m"}, {"trials": 15}]
+)
+def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget: dict[str, Any]) -> None:
+    spec = spec_with(
+        search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}}, budget={**budget, "per_trial": {"epochs": 9}}
+    )
+    done = Simulation(spec, workers=2).run()
+    standing = Repeats(runs_of(done.history.trials), "minimize")
+    assert len(standing.means) == 2
+    assert all(repeats_of(done.history, number) == 2 for number in standing.means)
+    assert sum(trial.role != "confirm" for trial in done.history.trials) >= 8
