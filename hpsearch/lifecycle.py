@@ -22,8 +22,8 @@ class State(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing can happen to the trial any more."""
-        return not MOVES[self]
+        """Whether nothing happens to the trial any more, unless its study is given more budget."""
+        return self in (State.COMPLETE, State.PRUNED, State.FAILED)
 
 
 MOVES: dict[State, dict[State, str]] = {
@@ -43,7 +43,10 @@ MOVES: dict[State, dict[State, str]] = {
         State.PRUNED: "the study ends without it",
     },
     State.COMPLETE: {},
-    State.PRUNED: {},
+    State.PRUNED: {
+        State.PAUSED: "its study ended without it and has more budget now",
+        State.QUEUED: "its study ended before a slot was free and has more budget now",
+    },
     State.FAILED: {},
 }
 """From each state, the states a trial may move to and what makes it."""

@@ -25,6 +25,7 @@ from hpsearch.health import MEMORY, note_findings, note_memory
 from hpsearch.lifecycle import State, move
 from hpsearch.measures import Measures
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
+from hpsearch.reopening import leave
 from hpsearch.room import Room, pace_of
 from hpsearch.rungs import Judgement, Verdict
 from hpsearch.search import Search
@@ -36,9 +37,6 @@ NOTE_S = 10.0
 
 FACTS = ("diverged", "out_of_memory", "timeout")
 """Failures that tell of the configuration's region of the space, not of the machine or the code."""
-
-GRACE_S = 30.0
-"""How much longer than its limits the brain waits for a worker to enforce them itself."""
 
 
 class Study:
@@ -118,6 +116,7 @@ class Study:
             return
         for trial in self.history.trials:
             if trial.state in (State.PAUSED, State.QUEUED):
+                leave(trial)
                 self._move(trial, State.PRUNED)
                 trial.ended = now
                 self._decide(trial, "prune", "the study ended without it", now)
@@ -318,11 +317,7 @@ class Study:
         deadline, limit = self.spec.resources.report_deadline_s, self.spec.budget.per_trial.time_limit_s
         for live in list(self.live.values()):
             attempt, trial = live.attempt, self.history.trials[live.attempt.trial]
-            if now - live.heard > deadline:
-                text = f"no word for {now - live.heard:.0f} s (report_deadline is {deadline:g} s)"
-            elif limit is not None and now - attempt.started > limit + GRACE_S:
-                text = f"still running {now - attempt.started - limit:.0f} s past its time limit of {limit:g} s"
-            else:
+            if (text := live.overdue(now, deadline, limit)) is None:
                 if live.stopping is None and self.books.outgrown(attempt, now, live.slot.gpus):
                     live.stopping = "the study's budget is used"
                     commands.append(ev.Stop(attempt.trial, attempt.number, save=True))

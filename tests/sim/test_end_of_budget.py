@@ -1,0 +1,109 @@
+"""How studies end: at each limit, with what can still win finished; and how they go on with more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpsearch.lifecycle import State
+from hpsearch.records import History, StudyState
+from hpsearch.reopening import reopen
+from studies import Bowl, Simulation, spec_with
+
+EPOCHS = {"per_trial": {"epochs": 9}}
+
+
+def ended(history: History) -> dict[State, int]:
+    states = [trial.state for trial in history.trials]
+    return {state: states.count(state) for state in State}
+
+
+def seconds(history: History) -> float:
+    return sum(attempt.gpu_seconds for trial in history.trials for attempt in trial.attempts)
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"trials": 12}, "all 12 trials have ended"),
+        ({"gpu_hours": 0.3}, "the budget left is too small for another trial"),
+        ({"cost": 0.6, "cost_per_gpu_hour": 2.0}, "the budget left is too small for another trial"),
+        ({"wall_clock": "9m"}, "the budget left is too small for another trial"),
+        ({"trials": 50, "target": 0.11}, "reached the target"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_study_ends_at_whichever_limit_comes_first(limit: dict[str, Any], reason: str) -> None:
+    generous = {"trials": 1000, "gpu_hours": 1000.0, "wall_clock": "50d"}
+    done = Simulation(spec_with(budget={**generous, **EPOCHS, **limit}), workers=2).run()
+    assert reason in (done.history.study.reason or "")
+    assert done.history.study.state is StudyState.FINISHED
+    assert all(trial.state.terminal for trial in done.history.trials)
+    assert seconds(done.history) <= min(limit.get("gpu_hours", 1000.0), limit.get("cost", 2000.0) / 2) * 3600
+    assert done.executor.now <= (540.0 if "wall_clock" in limit else float("inf"))
+
+
+def test_nothing_runs_when_the_wall_clock_stops_that_could_not_end_before_it() -> None:
+    spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
+    done = Simulation(spec, workers=4, curves=Bowl()).run()
+    assert done.executor.now <= 900
+    last = max(attempt.ended or 0.0 for trial in done.history.trials for attempt in trial.attempts)
+    started = max(trial.started or 0.0 for trial in done.history.trials)
+    assert started < 850  # a trial of 9 epochs takes 45 to 135 s
+    assert last > 800
+    cut = [trial for trial in done.history.trials if trial.attempts[-1].note is not None]
+    assert len(cut) <= 1
+
+
+def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
+    spec = spec_with(budget={"wall_clock": "10m", **EPOCHS})
+    done = Simulation(spec, workers=2).run()
+    best = min((t for t in done.history.trials if t.value is not None), key=lambda t: t.value or 0.0)
+    assert best.state is State.COMPLETE
+    assert best.resource == 9
+
+
+def test_a_finished_study_with_a_larger_budget_goes_on_with_what_waited() -> None:
+    first = Simulation(spec_with(budget={"trials": 12, **EPOCHS})).run()
+    history = first.history
+    left = [trial.number for trial in history.trials if trial.state is State.PRUNED]
+    assert left
+    reopen(history)
+    assert all(history.trials[number].state is State.PAUSED for number in left)
+    assert all(history.trials[number].ended is None for number in left)
+    more = Simulation(spec_with(budget={"trials": 40, **EPOCHS}), history, start=first.executor.now).run()
+    assert len(more.history.trials) == 40
+    again = [number for number in left if history.trials[number].state is State.COMPLETE]
+    assert again, "with more trials beside it, one that waited stands among the best third"
+    assert all(history.trials[number].attempts[-1].start_resource > 0 for number in again)
+
+
+def test_a_trial_whose_checkpoint_is_gone_does_not_come_back() -> None:
+    history = Simulation(spec_with(budget={"trials": 12, **EPOCHS})).run().history
+    left = [trial for trial in history.trials if trial.state is State.PRUNED]
+    left[0].checkpoint = None
+    reopen(history)
+    assert left[0].state is State.PRUNED
+    assert left[1].state is State.PAUSED
+
+
+def test_what_a_pruner_stopped_stays_stopped() -> None:
+    spec = spec_with(search={"sampler": "random", "pruner": "median"}, budget={"trials": 20, **EPOCHS})
+    history = Simulation(spec).run().history
+    before = ended(history)
+    assert before[State.PRUNED]
+    reopen(history)
+    assert ended(history) == before
+
+
+def test_an_interrupted_study_is_not_reopened() -> None:
+    study = Simulation(spec_with(budget={"trials": 12, **EPOCHS}))
+    for _ in range(10):
+        study.tick()
+    study.study.interrupt(study.executor.now)
+    study.study.abandon(study.executor.now)
+    study.study.close(study.executor.now)
+    before = ended(study.history)
+    reopen(study.history)
+    assert ended(study.history) == before
