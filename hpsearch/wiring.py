@@ -10,12 +10,14 @@ import platform
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from hpsearch import space
+from hpsearch.agenda import ENQUEUED
 from hpsearch.driver import Driver, Patience, Watch
 from hpsearch.errors import StoreUnreachable, StudyExists, StudyHeld, UserError
 from hpsearch.executors.worker import WorkerConfig
@@ -195,6 +197,7 @@ def drive(
     checkpoints: Path | str,
     watch: Watch,
     on_driver: Callable[[Driver], None],
+    enqueue: Sequence[Mapping[str, Any]] = (),
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
@@ -207,6 +210,7 @@ def drive(
         checkpoints: The study's folder for checkpoints.
         watch: Called after every tick.
         on_driver: Given the driver before it starts, for signal handlers.
+        enqueue: Known-good configurations, tried next.
     """
     from hpsearch.executors import ray  # imported here: only a driver needs a cluster
 
@@ -218,6 +222,8 @@ def drive(
             with owning(store, history.study, patience.lease_s) as (lease, last_seen):
                 store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
                 history.study.user_attrs[CHECKPOINTS] = str(checkpoints)
+                asked_for = [*history.study.system_attrs.get(ENQUEUED, []), *map(dict, enqueue)]
+                history.study.system_attrs.update({ENQUEUED: asked_for} if asked_for else {})
                 device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
                 history.add_environment(environment(spec, device))
                 study = build_study(store, history, spec)

@@ -18,8 +18,10 @@ from hpsearch.views import tables
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
-def best(name: str | None, top: int, where: str | None, format_: Format, storage: str) -> None:
+def best(name: str | None, top: int | None, where: str | None, format_: Format, storage: str) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
+
+    With several objectives these are the trials that no other one beats in all of them.
 
     Raises:
         UserError: The settings of the best were asked for, and no trial has a value.
@@ -35,7 +37,7 @@ def best(name: str | None, top: int, where: str | None, format_: Format, storage
     elif format_ is not Format.TABLE:
         emit([as_plain(study.name, each) for each in ranked], format_)
     elif ranked:
-        show(tables.best(ranked, room()))
+        show(tables.best(ranked, room(), objectives(study)))
     else:
         note(nothing)
 
@@ -48,6 +50,8 @@ def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
         "number": trial.number,
         "state": trial.state.value,
         "value": ranked.value,
+        "values": None if trial.values is None else list(trial.values),
+        "violation": trial.violation,
         "params": dict(trial.params),
         "resource": trial.resource,
         "seed": trial.seed,
@@ -57,6 +61,16 @@ def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
     }
+
+
+def objectives(study: StudyHead) -> list[str]:
+    """The names of a study's objectives: their metrics, or numbers where no study file tells."""
+    if len(study.directions) == 1:
+        return ["value"]
+    written = (yaml.safe_load(study.spec) or {}).get("objective")
+    if isinstance(written, list):
+        return [str(each["metric"]) for each in written]
+    return [f"value {i}" for i in range(len(study.directions))]
 
 
 def settings(study: StudyHead, trial: TrialRow) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch import space, spec_file
+from hpsearch.advice import advice
 from hpsearch.cli.output import note, room, show
 from hpsearch.errors import StoreUnreachable, UserError
 from hpsearch.executors.address import refuse_unreachable
@@ -46,6 +47,8 @@ def check(study: Path, storage: str, address: str | None) -> None:
     """
     spec = spec_file.load(study)
     note(f"{study.name}: no mistakes found")
+    for line in advice(spec):
+        note(f"{study.name}: {line}")
     taken = _check_storage(storage, spec.study)
     if address is not None:
         refuse_unreachable(address)

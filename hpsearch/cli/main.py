@@ -36,6 +36,9 @@ Address = Annotated[
 ]
 Workers = Annotated[str | None, typer.Option("--workers", metavar="N|auto", help="Trials side by side.")]
 Checkpoints = Annotated[str | None, typer.Option("--checkpoints", help="The folder for checkpoints.")]
+Enqueue = Annotated[
+    list[str] | None, typer.Option("--enqueue", help='Try this first: "learning_rate=1e-4, batch_size=32". Repeatable.')
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no live progress.")]
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="The study; may be left out where there is only one.")]
 TheName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
@@ -89,12 +92,13 @@ def run(
     address: Address = None,
     workers: Workers = None,
     checkpoints: Checkpoints = None,
+    enqueue: Enqueue = None,
     quiet: Quiet = False,
 ) -> None:
     """Start a study from its file."""
     from hpsearch.cli import run as command
 
-    command.run(study, storage, address, _count(workers), checkpoints, quiet)
+    command.run(study, storage, address, _count(workers), checkpoints, enqueue or [], quiet)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -104,12 +108,13 @@ def resume(
     address: Address = None,
     workers: Workers = None,
     checkpoints: Checkpoints = None,
+    enqueue: Enqueue = None,
     quiet: Quiet = False,
 ) -> None:
     """Go on with a study that was interrupted."""
     from hpsearch.cli import run as command
 
-    command.resume(name, storage, address, _count(workers), checkpoints, quiet)
+    command.resume(name, storage, address, _count(workers), checkpoints, enqueue or [], quiet)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -164,7 +169,7 @@ def status(name: Name = None, storage: Storage = DEFAULT_STORAGE, format: Format
 @app.command(rich_help_panel=_READ)
 def best(
     name: Name = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many.")] = 1,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="How many; one, or the whole Pareto front.")] = None,
     where: Where = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hpsearch import wiring
+from hpsearch.advice import advice
+from hpsearch.cli.enqueue import configurations
 from hpsearch.cli.output import note
 from hpsearch.driver import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
@@ -25,7 +28,13 @@ from hpsearch.views.live import LiveView
 
 
 def run(
-    path: Path, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+    path: Path,
+    storage: str,
+    address: str | None,
+    workers: int | str | None,
+    checkpoints: str | None,
+    enqueue: list[str],
+    quiet: bool,
 ) -> None:
     """Create a study from its file and drive it.
 
@@ -34,6 +43,7 @@ def run(
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path)
+    known_good = configurations(enqueue, spec.space)
     with closing(Store.open(storage)) as store:
         if spec.study in store.study_names():
             wiring.refuse_if_held(store, spec.study)
@@ -43,11 +53,17 @@ def run(
             )
         folder = wiring.checkpoint_folder(spec, checkpoints)
         take_up = partial(wiring.create_study, store, spec, folder)
-        _drive(store, spec, take_up, storage, address, _resources(spec, workers), folder, quiet)
+        _drive(store, spec, take_up, storage, address, _resources(spec, workers), folder, known_good, quiet)
 
 
 def resume(
-    name: str, storage: str, address: str | None, workers: int | str | None, checkpoints: str | None, quiet: bool
+    name: str,
+    storage: str,
+    address: str | None,
+    workers: int | str | None,
+    checkpoints: str | None,
+    enqueue: list[str],
+    quiet: bool,
 ) -> None:
     """Continue an interrupted study from the database alone.
 
@@ -62,8 +78,11 @@ def resume(
         if not history.study.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
         spec = wiring.spec_of(history.study)
+        known_good = configurations(enqueue, spec.space)
+        if known_good and not _has_room(spec, history):
+            raise UserError(f"study {name} has tried all its {spec.budget.trials} trials, so nothing can be enqueued")
         folder = wiring.usable(checkpoints or history.study.user_attrs[wiring.CHECKPOINTS])
-        _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, quiet)
+        _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, known_good, quiet)
 
 
 def _drive(
@@ -74,11 +93,14 @@ def _drive(
     address: str | None,
     resources: Resources,
     checkpoints: str,
+    enqueue: list[dict[str, Any]],
     quiet: bool,
 ) -> None:
     logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
     name = spec.study
     note(f"study {name} in {store.display_url}")
+    for line in advice(spec):
+        note(line)
     resume = f"hpsearch resume {name}{_option(storage)}"
     with LiveView(quiet=quiet) as view, _signals(resume) as on_driver:
         study = wiring.drive(
@@ -90,6 +112,7 @@ def _drive(
             checkpoints=checkpoints,
             watch=view.watch,
             on_driver=on_driver,
+            enqueue=enqueue,
         )
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Go on with: {resume}")
@@ -99,6 +122,11 @@ def _drive(
         )
     note(f"study {name} has ended: {study.reason}")
     note(f"the best configurations: hpsearch best {name}{_option(storage)}")
+
+
+def _has_room(spec: StudySpec, history: History) -> bool:
+    """Whether the study may try another configuration."""
+    return spec.budget.trials is None or sum(t.role != "confirm" for t in history.trials) < spec.budget.trials
 
 
 def _resources(spec: StudySpec, workers: int | str | None) -> Resources:

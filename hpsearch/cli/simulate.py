@@ -12,6 +12,7 @@ from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, room, sh
 from hpsearch.errors import UserError
 from hpsearch.executors.curve_file import Recorded, load_curves
 from hpsearch.executors.recorded import RecordedCurves
+from hpsearch.pareto import pareto_front
 from hpsearch.records import History, StudyState, Trial
 from hpsearch.selection import Ranked, rank
 from hpsearch.spec import StudySpec
@@ -37,10 +38,14 @@ def simulate(
     history = simulation.simulate(spec, recorded.curves, side_by_side, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
-    ranked = rank(history.trials, spec.objective.direction)[:top]
+    if len(spec.objectives) > 1:
+        ranked = pareto_front(history.trials, [objective.direction for objective in spec.objectives])
+    else:
+        ranked = rank(history.trials, spec.objective.direction)[:top]
     found = summary(spec, history, recorded.curves, side_by_side)
     if format_ is TreeFormat.TABLE:
-        show(tables.best(_as_recorded(ranked, recorded.curves), room()), *_lines(found, recorded))
+        names = [objective.metric for objective in spec.objectives] if len(spec.objectives) > 1 else ["value"]
+        show(tables.best(_as_recorded(ranked, recorded.curves), room(), names), *_lines(found, recorded))
         return
     plain = {**found, "best": [as_plain(each, recorded.curves) for each in ranked]}
     emit_yaml(plain) if format_ is TreeFormat.YAML else emit_json(plain)
@@ -100,6 +105,8 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
         "number": trial.number,
         "state": trial.state.value,
         "value": ranked.value,
+        "values": trial.values,
+        "violation": trial.violation,
         "recorded": dict(curves.recorded(trial.params)),
         "params": dict(trial.params),
         "resource": trial.resource,

@@ -24,7 +24,8 @@ from sqlalchemy import (
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.health import FINDINGS
 from hpsearch.lifecycle import State
-from hpsearch.records import StudyState
+from hpsearch.pareto import pareto_front
+from hpsearch.records import StudyState, violation_of
 from hpsearch.selection import Ranked, rank
 from hpsearch.store import conditions
 from hpsearch.store.schema import attempts, decisions, reports, studies, trials
@@ -61,6 +62,11 @@ class StudyHead:
         return self.directions in (("minimize",), ("maximize",))
 
     @property
+    def limited(self) -> bool:
+        """Whether trials may have to keep limits; True where a look at the study file cannot rule it out."""
+        return not self.spec or "constraints" in self.spec
+
+    @property
     def direction(self) -> str:
         """Minimize or maximize.
 
@@ -72,7 +78,7 @@ class StudyHead:
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(
             f"study {self.name} has {what}, so no trial is the best of it",
-            "look at `hpsearch trials`, or at the Pareto front in `hpsearch dashboard`",
+            f"see those that nothing beats: hpsearch best {self.name}",
         )
 
 
@@ -99,6 +105,9 @@ class TrialRow:
     role: str
     repeats: int | None
     values: Sequence[float] | None
+    """All objectives, where there are several."""
+    violation: float = 0.0
+    """How far it oversteps the study's limits; 0 where it keeps them all."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -265,17 +274,26 @@ def trial_rows(
 
 
 def best_trials(
-    connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
+    connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
 ) -> list[Ranked[TrialRow]]:
-    """The best trials of a study, best first: at most `top` of those that `where` selects.
+    """The best trials of a study, best first, of those that `where` selects.
 
-    Reads the `top` nearest to the top by value, and all that were repeated: only a repeat can change the order.
+    Reads the `top` nearest to the top by value, and all that were repeated: only a repeat can change the order. With
+    limits or several objectives, the value says too little, and all trials are read.
+
+    Args:
+        connection: To the database.
+        study: The study.
+        top: At most so many; without it one, or with several objectives all that no other one beats.
+        where: A --where expression.
 
     Raises:
         FilterError: `where` does not parse or names something unknown.
-        UserError: The study has no single direction.
+        UserError: The study has no direction.
     """
-    maximize = study.direction == "maximize"
+    if len(study.directions) > 1:
+        return pareto_front(trial_rows(connection, study, where=where), study.directions)[:top]
+    maximize, top = study.direction == "maximize", top or 1
     chosen = conditions.where(where, names_of(connection, study)) if where else None
     repeats = [_trial_row(r) for r in connection.execute(_trials_of(study).where(trials.c.role == "confirm"))]
     repeated = sorted({t.repeats for t in repeats if t.repeats is not None})
@@ -288,7 +306,7 @@ def best_trials(
     ]
     statement = _trials_of(study).where(*in_place)
     by_value = trials.c.value.desc() if maximize else trials.c.value.asc()
-    most = top + len(repeated) + 1  # one more than asked for, to see whether it is tied
+    most = None if study.limited else top + len(repeated) + 1  # one more than asked for, to see whether it is tied
     nearest_top = statement.order_by(by_value, trials.c.resource.desc(), trials.c.number).limit(most)
     asked_again = statement.where(trials.c.number.in_(repeated))
     rows = [*connection.execute(nearest_top), *connection.execute(asked_again)]
@@ -333,7 +351,7 @@ def plain(row: Row[Any]) -> dict[str, Any]:
 
 
 def _trials_of(study: StudyHead) -> Select[Any]:
-    columns = [trials.c[name] for name in (*_COLUMNS, "params", "objective_values")]
+    columns = [trials.c[name] for name in (*_COLUMNS, "params", "objective_values", "system_attrs")]
     return select(*columns, latest.c.metrics).select_from(_JOINED).where(trials.c.study_id == study.id)
 
 
@@ -342,6 +360,7 @@ def _trial_row(row: Row[Any]) -> TrialRow:
     return TrialRow(
         state=State(cells.pop("state")),
         values=cells.pop("objective_values"),
+        violation=violation_of(cells.pop("system_attrs")),
         metrics=cells.pop("metrics") or {},
         **cells,
     )

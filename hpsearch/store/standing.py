@@ -123,7 +123,7 @@ def _summary(connection: Connection, head: StudyHead, now: float) -> StudySummar
         driver=head.driver(now),
         trials={State(state): n for state, n, _ in rows},
         gpu_seconds=sum(seconds or 0.0 for _, _, seconds in rows),
-        best=next(iter(best_trials(connection, head)), None) if head.has_best else None,
+        best=next(iter(best_trials(connection, head, 1)), None) if head.has_best else None,
     )
 
 

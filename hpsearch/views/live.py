@@ -11,7 +11,7 @@ from rich.table import Table
 
 from hpsearch.budget import gpu_share
 from hpsearch.lifecycle import State
-from hpsearch.records import Changes
+from hpsearch.records import Changes, Trial
 from hpsearch.study import Study
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
 
@@ -69,7 +69,7 @@ class LiveView:
             if trial.state in (State.QUEUED, State.RUNNING) or self._told.get(trial.number) is trial.state:
                 continue
             self._told[trial.number] = trial.state
-            value = f"{study.spec.objective.metric} {number(trial.value)}"
+            value = _values(study, trial)
             why = f" ({trial.error_kind}: {trial.error_text})" if trial.error_kind else ""
             where = f"at {number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
             who = f"trial {trial.number} {trial.state.value}"
@@ -126,12 +126,20 @@ def _ended(study: Study) -> int:
 
 
 def _best(study: Study) -> str:
-    sign = -1.0 if study.spec.objective.direction == "maximize" else 1.0
+    sign = study.spec.objective.sign
     known = [trial for trial in study.history.trials if trial.value is not None]
     if not known:
         return NOTHING
-    best = min(known, key=lambda trial: (sign * (trial.value or 0.0), trial.number))
-    return f"{study.spec.objective.metric} {number(best.value)} (trial {best.number}, {best.state.value})"
+    best = min(known, key=lambda trial: (trial.violation, sign * (trial.value or 0.0), trial.number))
+    over = ", over a limit" if best.violation else ""
+    return f"{_values(study, best)} (trial {best.number}, {best.state.value}{over})"
+
+
+def _values(study: Study, trial: Trial) -> str:
+    """What a trial stands by, with names."""
+    values = [trial.value] if trial.values is None else trial.values
+    named = zip(study.spec.objectives, values, strict=False)  # one value, before the first report
+    return ", ".join(f"{objective.metric} {number(value)}" for objective, value in named)
 
 
 def _budget(study: Study, now: float) -> str:

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hpsearch.levels import PROMOTION, rung_levels, step_scale, trial_budget
-from hpsearch.spec import CategoricalParameter, Parameter, Resources, StudySpec
+from hpsearch.spec import CategoricalParameter, Limit, Parameter, Resources, StudySpec
 from hpsearch.spec_types import shown
 from hpsearch.views.numbers import NOTHING, count, duration, number
 from hpsearch.views.tables import table
@@ -61,16 +61,24 @@ def _what(spec: StudySpec) -> dict[str, str]:
     facts = {
         "study": spec.study,
         "task": str(spec.task["kind"]),
-        "objective": f"{spec.objective.direction} {spec.objective.metric}",
+        "objective": ", ".join(f"{objective.direction} {objective.metric}" for objective in spec.objectives),
         "sampler": spec.search.sampler.kind,
         "pruner": pruner.kind,
         "a trial": f"{number(per_trial.total)} {per_trial.unit.value}, {count(len(levels), 'report')}",
     }
+    if spec.constraints:
+        facts["limits"] = ", ".join(_limit(metric, limit) for metric, limit in spec.constraints.items())
     if pruner.kind == PROMOTION:
         facts["rungs"] = f"{', '.join(map(number, rung_levels(spec)))} {per_trial.unit.value}"
     if (scale := step_scale(spec)) != 1:
         facts["Optuna steps"] = f"{per_trial.unit.value} times {scale}, since Optuna counts in whole steps"
     return facts
+
+
+def _limit(metric: str, limit: Limit) -> str:
+    low = "" if limit.min is None else f"{number(limit.min)} <= "
+    high = "" if limit.max is None else f" <= {number(limit.max)}"
+    return f"{low}{metric}{high}"
 
 
 def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:

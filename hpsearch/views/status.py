@@ -13,7 +13,7 @@ from hpsearch.lifecycle import State
 from hpsearch.store.queries import TrialDetail
 from hpsearch.store.standing import Limit, StudyStatus
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs
-from hpsearch.views.tables import NUMERIC, Head, score, table, with_named
+from hpsearch.views.tables import NUMERIC, Head, score, table, values, with_named
 
 
 def status(of: StudyStatus, now: float, width: int | None) -> list[RenderableType]:
@@ -43,7 +43,7 @@ def trial(of: TrialDetail, width: int | None) -> list[RenderableType]:
     row = of.trial
     facts = {
         "trial": f"{row.number}, {row.state.value}" + ("" if row.role == "search" else f", {_role(of)}"),
-        "value": number(row.value),
+        "value": values(row) + (f", oversteps limits by {row.violation:.1%}" if row.violation else ""),
         "resource": number(row.resource),
         "seed": str(row.seed),
         "GPU time": duration(row.gpu_seconds) + ("" if row.cost is None else f", cost {number(row.cost)}"),

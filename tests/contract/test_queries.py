@@ -37,7 +37,7 @@ def store(database_url: str) -> Iterator[Store]:
 
 def save(store: Store, trials: list[Trial], name: str = "s", **study: Any) -> StudyRecord:
     """Write a study with these trials, their attempts and reports."""
-    record = store.create_study(StudyRecord(0, name, SPEC, ("maximize",), **study))
+    record = store.create_study(StudyRecord(0, name, **{"spec": SPEC, "directions": ("maximize",), **study}))
     attempts = [attempt for trial in trials for attempt in trial.attempts]
     reports = [report for trial in trials for report in trial.reports.values()]
     store.commit(record.id, Changes(trials=trials, attempts=attempts, reports=reports))
@@ -293,20 +293,35 @@ def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:
     assert [r.trial.number for r in ranked] == [4, 2]
 
 
-def test_before_any_trial_is_complete_the_furthest_are_best_and_say_so(store: Store) -> None:
+def test_the_best_value_counts_wherever_its_trial_stands(store: Store) -> None:
     pruned = [trial(n, State.PRUNED, value=1.0 - n / 10, resource=1.0) for n in range(3)]
     save(store, [*pruned, trial(3, State.PAUSED, value=0.1, resource=2.0)])
     with store.reading() as connection:
         ranked = best_trials(connection, only_study(connection), 2)
-    assert [(r.trial.number, r.trial.state) for r in ranked] == [(3, State.PAUSED), (0, State.PRUNED)]
+    assert [(r.trial.number, r.trial.state) for r in ranked] == [(0, State.PRUNED), (1, State.PRUNED)]
 
 
-def test_several_objectives_have_no_best(store: Store) -> None:
-    store.create_study(StudyRecord(0, "two", "", ("maximize", "minimize")))
+def test_of_several_objectives_the_best_are_those_that_nothing_beats(store: Store) -> None:
+    measured = [(0.9, 30.0), (0.8, 10.0), (0.8, 20.0), (0.7, 10.0)]
+    made = [trial(n, value=values[0], values=list(values)) for n, values in enumerate(measured)]
+    save(store, [*made, trial(4, State.FAILED, value=1.0, values=[1.0, 1.0])], directions=("maximize", "minimize"))
     with store.reading() as connection:
-        with pytest.raises(UserError, match="several objectives"):
-            best_trials(connection, only_study(connection))
+        study = only_study(connection)
+        assert [r.trial.number for r in best_trials(connection, study)] == [0, 1]
+        assert [r.trial.values for r in best_trials(connection, study, 1)] == [[0.9, 30.0]]
         assert list_studies(connection, 0.0)[0].best is None
+        with pytest.raises(UserError, match=r"several objectives(.|\n)*hpsearch best"):
+            _ = study.direction
+
+
+def test_a_trial_over_a_limit_never_ranks_above_one_that_keeps_it(store: Store) -> None:
+    over = {"constraints:latency_ms": 0.5}
+    made = [trial(n, value=0.9 + n / 1000, system_attrs=over) for n in range(5)]
+    keeps = trial(5, value=0.2, system_attrs={"constraints:latency_ms": -0.1})
+    save(store, [*made, keeps], spec=SPEC + "constraints: {latency_ms: {max: 20}}\n")
+    with store.reading() as connection:
+        ranked = best_trials(connection, only_study(connection), 2)
+    assert [(r.trial.number, r.trial.violation, r.tied) for r in ranked] == [(5, 0.0, False), (4, 0.5, False)]
 
 
 def worked(number: int, state: State, outcome: Outcome | None, seconds: float = 10.0, **more: Any) -> Trial:

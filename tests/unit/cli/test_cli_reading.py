@@ -21,8 +21,8 @@ Save = Callable[..., None]
 
 
 BEST_KEYS = [
-    *("study", "number", "state", "value", "params", "resource", "seed", "gpu_seconds", "cost", "checkpoint"),
-    *("confirmed", "tied"),
+    *("study", "number", "state", "value", "values", "violation", "params", "resource", "seed", "gpu_seconds", "cost"),
+    *("checkpoint", "confirmed", "tied"),
 ]
 
 
