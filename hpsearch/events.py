@@ -78,7 +78,7 @@ class Failed:
     trial: int
     attempt: int
     kind: str
-    """diverged, out_of_memory, timeout or error."""
+    """diverged, out_of_memory, disk_full, timeout or error."""
     text: str
     details: str = ""
     """The traceback, where it was an exception."""

@@ -1,4 +1,4 @@
-"""When a study is hopeless: its trials all fail, and all the same way."""
+"""When a study is hopeless: its trials all fail, and all the same way; and when it waits: the disk is full."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ PATIENCE = {"error": 3, "lost": 3}
 
 OTHERWISE = 10
 """The same for kinds that are facts about a region of the space: diverged, out_of_memory, timeout."""
+
+DISK_FULL = "disk_full"
+"""The kind of failure that is told to `DiskWatch`."""
+
+DISK_PAUSE_S = 10.0
+"""How long nothing starts after a checkpoint could not be written."""
+
+DISK_PATIENCE_S = 300.0
+"""How long a full disk is waited for; then the study is interrupted."""
 
 
 class FailureWatch:
@@ -44,3 +53,28 @@ class FailureWatch:
         count = self._counts[key]
         trials = "trial" if count == 1 else "trials"
         return f"{count} {trials} failed the same way ({key[0]}): {self._examples[key]}"
+
+
+class DiskWatch:
+    """A full disk is no trial's fault: the study waits for room, and after a while it stops until someone made some."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._until = 0.0
+
+    def full(self, now: float) -> None:
+        """A checkpoint could not be written."""
+        self._since = now if self._since is None else self._since
+        self._until = now + DISK_PAUSE_S
+
+    def saved(self) -> None:
+        """A checkpoint could be written."""
+        self._since = None
+
+    def waits(self, now: float) -> bool:
+        """Whether nothing should start now."""
+        return now < self._until
+
+    def hopeless(self, now: float) -> bool:
+        """Whether it has been full for too long."""
+        return self._since is not None and now - self._since > DISK_PATIENCE_S

@@ -16,9 +16,11 @@ manifests, and whoever continues from one of them gets the newest whole one: it 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -30,6 +32,8 @@ from trials.places import MANIFEST, Place, place, split
 
 log = logging.getLogger(__name__)
 
+FULL_BYTES = 1 << 20
+"""A disk with less room than that counts as full."""
 FORMAT = 1
 KEEP = 2
 VALUE = ".value.json"
@@ -75,21 +79,15 @@ class Checkpoints:
     def writing(self, number: int, best: bool = False) -> Iterator[Path]:
         """Like `save`: yields the folder to write the files into. An exception leaves everything as it was."""
         draft = self._place.draft()
-        try:
+        with _whole_or_gone(draft):
             yield draft
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
         self.commit(draft, number, best)
 
     def draft(self, fill: Callable[[Path], None]) -> Path:
         """The first half of a save: the files, in a folder of this machine, not yet flushed to the disk."""
         draft = self._place.draft()
-        try:
+        with _whole_or_gone(draft):
             fill(draft)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
         return draft
 
     def commit(self, draft: Path, number: int, best: bool = False, stretch: str | None = None) -> Path | str:
@@ -103,13 +101,10 @@ class Checkpoints:
 
         Returns: The checkpoint's folder.
         """
-        try:
+        with _whole_or_gone(draft):
             _seal(draft, number, stretch)
             name = self._free_name(number)
             self._place.publish(draft, name, ["last", "best"] if best else ["last"])
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
         return self._place.path(name)
 
     def reported(self, resource: float, path: Path | str) -> None:
@@ -190,6 +185,26 @@ class Checkpoints:
         while self._place.taken(name):
             name, again = f"step-{number:08d}-{again}", again + 1
         return name
+
+
+@contextmanager
+def _whole_or_gone(draft: Path) -> Iterator[None]:
+    """Take a draft away where it could not be written, and say so where the disk was full: not every writer does."""
+    try:
+        yield
+    except BaseException as error:
+        free = shutil.disk_usage(draft).free if draft.is_dir() else None
+        shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, Exception) and not is_disk_full(error) and free is not None and free < FULL_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(draft)) from error
+        raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that a disk, or somebody's share of it, has no room left."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return os.strerror(errno.ENOSPC).lower() in str(error).lower()
 
 
 @contextmanager

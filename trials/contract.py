@@ -280,7 +280,7 @@ class TrialStopped(BaseException):
 
 
 FailureKind = str
-"""diverged, out_of_memory, timeout or error."""
+"""diverged, out_of_memory, disk_full, timeout or error."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from trials.checkpoint import is_disk_full
 from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task, TaskError
 from trials.memory import is_out_of_memory
 
@@ -61,7 +62,7 @@ class Runner:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """How a run failed, from what it raised: diverged, out_of_memory or error."""
+    """How a run failed, from what it raised: diverged, out_of_memory, disk_full or error."""
     details = "".join(traceback.format_exception(error))
     text = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, Diverged):
@@ -70,4 +71,6 @@ def failure_of(error: BaseException) -> Failure:
         return Failure("error", str(error), details)
     if is_out_of_memory(error):
         return Failure("out_of_memory", text.splitlines()[0], details)
+    if is_disk_full(error):
+        return Failure("disk_full", text.splitlines()[0], details)
     return Failure("error", text, details)

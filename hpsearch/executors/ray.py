@@ -5,6 +5,8 @@ it carries. A poll is sent once the driver is done with what the one before brou
 ordered, and tells the worker that those events are on record. Prepared data are made once by a Ray task and shared
 through the object store: one copy a node, mapped and not copied into its workers. Actors are not detached: a driver
 that dies takes its workers with it.
+
+A poll comes back after a while even if nothing has happened: that is a worker's sign of life.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,9 +27,11 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 from ray.exceptions import RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.executors import worker_process
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.executors.worker import Unfit, Worker, WorkerConfig
 from hpsearch.spec import Resources
@@ -55,6 +61,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
     Raises:
         ClusterUnreachable: Nothing answers at the address.
     """
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
     if address is None:
         cpus = os.cpu_count() or 1
@@ -69,6 +76,8 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
             text = str(error).strip().splitlines()[0]
             hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_TOKEN"
             raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts one of its own there, which saves nothing
     try:
         yield
     finally:
@@ -84,17 +93,19 @@ class _Actor:
 
     def __init__(self, config: WorkerConfig, gpus: float) -> None:
         self._device = "cuda:0" if gpus > 0 else "cpu"
+        worker_process.let_children_die_with_us()
         self._worker = Worker(config, fetch=lambda box: ray.get(box[0]), device=self._device)
+        worker_process.on_notice(self._worker.retire)
 
     @ray.method(concurrency_group="command")
-    def hello(self) -> tuple[str, str, int]:
-        """Node address, device name and process id: the worker is ready."""
+    def hello(self) -> tuple[str, str, int, str]:
+        """Node address, device name, process id and the node's id: the worker is ready."""
         device = self._device
         if device != "cpu":
             import torch
 
             device = torch.cuda.get_device_name(0)
-        return ray.util.get_node_ip_address(), device, os.getpid()
+        return ray.util.get_node_ip_address(), device, os.getpid(), ray.get_runtime_context().get_node_id()
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event | Unfit]:
@@ -124,7 +135,11 @@ class _Slot:
     actor: Any
     pending: Any
     """The call that is out: hello first, then one poll after another; None between two of them."""
+    asked: float = 0.0
+    """When that call was sent, by the monotonic clock."""
     ready: bool = False
+    process: int = 0
+    node: str = ""
     on: dict[tuple[int, int], float | None] = field(default_factory=dict)
     """Attempts it was given, with the time by which one that was told to stop must have obeyed."""
     outbox: list[_Order] = field(default_factory=list)
@@ -137,10 +152,11 @@ class _Slot:
         else:
             self.actor.carry_out.remote([(command, data)])
 
-    def listen(self) -> None:
-        """See that a poll is out."""
+    def listen(self, hold_s: float) -> None:
+        """See that a poll is out, which comes back after `hold_s` at the latest."""
         if self.pending is None:
-            self.pending, self.outbox = self.actor.poll.remote(POLL_S, self.outbox), []
+            self.pending, self.outbox = self.actor.poll.remote(hold_s, self.outbox), []
+            self.asked = time.monotonic()
 
 
 class RayExecutor:
@@ -159,6 +175,8 @@ class RayExecutor:
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
+        self._looked = time.monotonic()
+        self._hold_s = min(POLL_S, resources.worker_timeout_s / 3)
         self._task = config.load_task() if config.prepares else None
         self._data: dict[str, Any] = {}
         self._attempts: dict[tuple[int, int], str] = {}
@@ -166,6 +184,7 @@ class RayExecutor:
             num_cpus=resources.cpu, num_gpus=self.gpus, max_restarts=0
         )
         self._prepare = ray.remote(_prepare).options(num_cpus=0)
+        self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
         if self._wanted() == 0:
             raise UserError(
                 f"no node of the cluster has the {resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes",
@@ -217,7 +236,7 @@ class RayExecutor:
         """Events of all workers, and of slots that come and go."""
         events: list[ev.Event] = []
         for slot in self._slots.values():
-            slot.listen()
+            slot.listen(self._hold_s)
         if time.monotonic() - self._followed > FOLLOW_S:
             events += self._kill_the_disobedient()
             self._follow_cluster()
@@ -230,7 +249,7 @@ class RayExecutor:
             ready += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
         for call in ready:
             events += self._answer(pending[call], call)
-        return events
+        return events + self._kill_the_silent()
 
     def _answer(self, name: str, call: Any) -> list[ev.Event]:
         slot = self._slots[name]
@@ -243,8 +262,8 @@ class RayExecutor:
         slot.pending = None
         if not slot.ready:
             slot.ready, self._false_starts = True, 0
-            node, device, process = answer
-            log.info("worker %s is ready on %s (%s, process %d)", name, node, device, process)
+            node, device, slot.process, slot.node = answer
+            log.info("worker %s is ready on %s (%s, process %d)", name, node, device, slot.process)
             return [ev.SlotUp(name, node, device, self.gpus)]
         return self._sorted_out(name, slot, answer)
 
@@ -279,11 +298,28 @@ class RayExecutor:
         ray.kill(self._slots[name].actor)
         return self._gone(name, why)
 
+    def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
+        """Replace a worker that does not answer: Ray asks a process to end, and one that is stopped does not."""
+        there = NodeAffinitySchedulingStrategy(self._slots[name].node, soft=False)
+        self._kill.options(scheduling_strategy=there).remote(self._slots[name].process)
+        return self._replace(name, why)
+
+    def _kill_the_silent(self) -> list[ev.Event]:
+        """Replace workers whose poll is overdue: stopped, swapped out, or on a node that has vanished."""
+        now, events, limit = time.monotonic(), list[ev.Event](), self._resources.worker_timeout_s
+        away, self._looked = now - self._looked > limit / 2, now
+        for name, slot in list(self._slots.items()):
+            if away:  # we were stopped or waited for the database: nobody was listening
+                slot.asked = now
+            elif slot.ready and slot.pending is not None and now - slot.asked > limit:
+                events += self._replace_by_force(name, f"no sign of life for {limit:g} s (worker_timeout)")
+        return events
+
     def _kill_the_disobedient(self) -> list[ev.Event]:
         now, events = time.monotonic(), list[ev.Event]()
         for name, slot in list(self._slots.items()):
             if any(obey_by is not None and now > obey_by for obey_by in slot.on.values()):
-                events += self._replace(name, "it did not stop when told to")
+                events += self._replace_by_force(name, "it did not stop when told to")
         return events
 
     # ----------------------------------------------------------------------------------------------------- slots

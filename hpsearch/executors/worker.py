@@ -7,6 +7,7 @@ libraries, the task, its prepared data, and the pretrained weights that the task
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import sys
@@ -21,7 +22,7 @@ from typing import Any
 
 from hpsearch import events as ev
 from trials import memory, places, tasks
-from trials.checkpoint import Checkpoints
+from trials.checkpoint import CheckpointError, Checkpoints
 from trials.contract import Budget, Goal, Report, Setup, Task
 from trials.memory import allocated_bytes, release_memory
 from trials.runner import Runner, failure_of
@@ -36,6 +37,10 @@ LEAK_BYTES = 128 << 20
 
 KEPT_DATA = 2
 """Prepared data sets a worker keeps references to."""
+
+RETIRED = "it was told to end (SIGTERM)"
+
+log = logging.getLogger("hpsearch")
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ class Worker:
         self._events: list[ev.Event | Unfit] = []
         self._news = threading.Condition()
         self._delivered: list[ev.Reported] = []
+        self._retiring = False
         self._urgent = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
@@ -131,7 +137,7 @@ class Worker:
         key = (order.trial, order.attempt)
         if key in self._controls:
             return
-        control = self._controls[key] = _Control(order.until)
+        control = self._controls[key] = _Control(order.until, stop=self._retiring)
         self._orders.put((order, data, control))
 
     def advance(self, order: ev.Advance) -> None:
@@ -147,6 +153,16 @@ class Worker:
         if control is not None:
             control.stop, control.save = True, control.save or order.save
             control.changed.set()
+
+    def retire(self) -> None:
+        """This process has been told that it will end: save what runs, and take nothing more."""
+        self._retiring = True
+        controls = list(self._controls.values())
+        for control in controls:
+            control.stop = control.save = True
+            control.changed.set()
+        if not controls:
+            self._emit(Unfit(RETIRED), urgent=True)
 
     def poll(self, timeout_s: float) -> list[ev.Event | Unfit]:
         """Events since the last call, which are on record now that the next one comes; waits for the first one."""
@@ -186,7 +202,7 @@ class Worker:
                 self._warm_up()
             assert self._task is not None
             memory.learn(order.known)
-            runner = Runner(self._task, self._prepared(order, data), self._setup(order))
+            runner = self._runner(order, data)
             ending = self._drive(runner, order, control)
         except BaseException as error:  # noqa: BLE001 - whatever a training job raises is that trial's failure
             failure = failure_of(_cause(error))
@@ -209,8 +225,10 @@ class Worker:
         return [ev.Learned(news)] if news else []
 
     def _unfit(self, before: int | None) -> list[Unfit]:
-        """Word that GPU memory of the attempt that ended stays allocated: the next one would have less."""
+        """Word that this process is to end, or that GPU memory of its last attempt would be missing from the next."""
         now = allocated_bytes(self._device)
+        if self._retiring:
+            return [Unfit(RETIRED)]
         if before is None or now is None or now - before <= LEAK_BYTES:
             return []
         return [Unfit(f"{(now - before) >> 20} MiB of GPU memory stayed behind after its last trial")]
@@ -242,6 +260,16 @@ class Worker:
         if control.save and (saved := runner.save()) is not None:
             checkpoint = str(saved)
         return ev.Stopped(trial, attempt, checkpoint=checkpoint)
+
+    def _runner(self, order: ev.Launch, data: Any) -> Runner:
+        """The attempt, continued where it can be: a trial whose checkpoints are all damaged starts afresh."""
+        assert self._task is not None
+        setup, data = self._setup(order), self._prepared(order, data)
+        try:
+            return Runner(self._task, data, setup)
+        except CheckpointError as damage:
+            log.warning("trial %d starts afresh: %s", order.trial, damage)
+            return Runner(self._task, data, replace(setup, resume_from=None))
 
     def _warm_up(self) -> None:
         self._task = self._config.load_task()

@@ -173,12 +173,13 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
         assert (reported,) in continued, "it continues from its last report: less than one interval is lost"
 
 
-def test_ctrl_c_once_saves_everything_and_leaves_the_study_resumable(
-    workplace: Workplace, undisturbed: Workplace
+@pytest.mark.parametrize("notice", [signal.SIGINT, signal.SIGTERM])
+def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
+    workplace: Workplace, undisturbed: Workplace, notice: signal.Signals
 ) -> None:
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(notice)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
     assert "hpsearch resume toy" in err

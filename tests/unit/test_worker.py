@@ -10,7 +10,7 @@ import pytest
 
 from hpsearch import events as ev
 from hpsearch.executors import worker as worker_module
-from hpsearch.executors.worker import LEAK_BYTES, Unfit, Worker, WorkerConfig
+from hpsearch.executors.worker import LEAK_BYTES, RETIRED, Unfit, Worker, WorkerConfig
 from trials import memory
 from trials.contract import Budget, Unit
 
@@ -54,6 +54,29 @@ def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_pat
     second.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=reports[-1].checkpoint), None)
     again = events_until(second, ev.Finished)
     assert [event.resource for event in again if isinstance(event, ev.Reported)] == [3.0, 4.0]
+
+
+def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path) -> None:
+    first = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    events_until(first, ev.Finished)
+    for saved in (tmp_path / "checkpoints" / "trial-00007").glob("step-*/epoch"):
+        saved.write_text("damaged")
+    source = str(tmp_path / "checkpoints" / "trial-00007" / "step-00000004")
+    first.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, resume_from=source), None)
+    again = events_until(first, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    events_until(worker, ev.Reported)
+    worker.retire()
+    events = events_until(worker, ev.Stopped)
+    assert events[-1] == Unfit(RETIRED)
+    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
+    assert events_until(worker, ev.Stopped) == [ev.Stopped(8, 1), Unfit(RETIRED)]
 
 
 @pytest.mark.parametrize(("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)])

@@ -1,0 +1,131 @@
+"""Workers that are stopped, told to end, or killed with children: noticed, replaced, and nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpsearch import events as ev
+from hpsearch.executors.ray import RayExecutor, cluster
+from hpsearch.executors.worker import RETIRED, WorkerConfig
+from hpsearch.spec import Resources
+from trials.contract import Budget, Unit
+
+TASK = """
+import os, subprocess, time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def train(params, trial):
+    child = subprocess.Popen(["sleep", "1000"])
+    (HERE / "child").write_text(str(child.pid))
+    with trial.save() as folder:
+        (folder / "state").write_text("1")
+    trial.report(1, {"loss": 1.0, "process": os.getpid()})
+    while not (HERE / "go on").exists():
+        trial.report(trial._resource + 1e-6, {"loss": 1.0, "process": os.getpid()})
+        time.sleep(0.05)
+"""
+
+TIMEOUT_S = 4.0
+
+
+@pytest.fixture(scope="module")
+def local_ray() -> Iterator[None]:
+    with cluster(None, Resources(workers=2)):
+        yield
+
+
+@pytest.fixture
+def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
+    (tmp_path / "endless_task.py").write_text(TASK)
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
+    saved = str(tmp_path / "checkpoints")
+    config = WorkerConfig({"kind": "endless_task:train"}, str(tmp_path), {}, budget, saved, prepares=False)
+    resources = Resources(workers=1, gpu=0.0).model_copy(update={"worker_timeout_s": TIMEOUT_S})
+    made = RayExecutor(config, resources)
+    yield made
+    made.close()
+
+
+def events_until(executor: RayExecutor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:
+    events: list[ev.Event] = []
+    give_up = time.monotonic() + 60
+    while not done(events):
+        assert time.monotonic() < give_up, f"only {events}"
+        events += executor.poll(0.2)
+    return events
+
+
+def of(kind: type) -> Callable[[list[ev.Event]], bool]:
+    return lambda events: any(isinstance(event, kind) for event in events)
+
+
+def begun(executor: RayExecutor) -> tuple[str, int]:
+    """Starts an attempt; the slot it is on, and the process that trains it."""
+    slot = next(event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
+    executor.launch(ev.Launch(0, 1, slot, {}, 1, 4.0))
+    report = next(event for event in events_until(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
+    return slot, int(report.metrics["process"])
+
+
+def gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < give_up
+        os.sched_yield()
+
+
+def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(executor: RayExecutor) -> None:
+    slot = next(event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
+    executor.launch(ev.Launch(0, 1, slot, {}, 1, 1.0))
+    report = next(event for event in events_until(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
+    process = int(report.metrics["process"])
+    os.kill(process, signal.SIGSTOP)
+    events = events_until(executor, of(ev.SlotUp))
+    assert ev.SlotDown(slot, "no sign of life for 4 s (worker_timeout)") in events
+    wait_until(lambda: gone(process))
+
+
+def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None:
+    slot, process = begun(executor)
+    os.kill(process, signal.SIGTERM)
+    events = events_until(executor, of(ev.SlotUp))
+    (stopped,) = [event for event in events if isinstance(event, ev.Stopped)]
+    assert (stopped.trial, stopped.attempt) == (0, 1)
+    assert ev.SlotDown(slot, RETIRED) in events
+    wait_until(lambda: gone(process))
+
+
+def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -> None:
+    slot, process = begun(executor)
+    child = int((tmp_path / "child").read_text())
+    assert not gone(child)
+    os.kill(process, signal.SIGKILL)
+    events = events_until(executor, of(ev.SlotDown))
+    assert slot in [event.slot for event in events if isinstance(event, ev.SlotDown)]
+    wait_until(lambda: gone(child))
+
+
+def test_a_driver_that_was_away_itself_takes_nobody_for_silent(
+    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(executor)
+    later = time.monotonic() + 100 * TIMEOUT_S
+    monkeypatch.setattr("hpsearch.executors.ray.time.monotonic", lambda: later)
+    assert not of(ev.SlotDown)(executor.poll(0.0))
