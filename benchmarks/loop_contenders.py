@@ -273,7 +273,7 @@ class TunedTrainer(Trainer):
             "logging_nan_inf_filter": False,
             "save_strategy": "no",
             "optim": "adamw_torch_fused",
-            "bf16": gpu,
+            "bf16": _best_precision(self._job) == "bf16",
             "dataloader_pin_memory": gpu,
         }
 
@@ -347,7 +347,13 @@ def _tokenised(job: Job) -> list[dict[str, Any]]:
 
 
 def _best_precision(job: Job) -> str:
-    return "no" if job.device == "cpu" else "bf16"
+    """What suits the device, in Accelerate's words."""
+    import torch
+
+    from trials.precision import best_for
+
+    name = best_for(torch.device(job.device))
+    return "no" if name == "fp32" else name
 
 
 CONTENDERS: dict[str, Callable[[Job], Any]] = {

@@ -130,7 +130,7 @@ class Settings:
     precision: str = _setting(
         str,
         "auto",
-        "Arithmetic of the forward pass; auto is bf16 or fp16 on a GPU, fp32 elsewhere.",
+        "Arithmetic of the forward pass; auto is bf16 where the device has it, else fp16 on a GPU and fp32 on a CPU.",
         choices=PRECISIONS,
     )
     compile: str = _setting(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from trials import saving
+from trials import precision, saving
 from trials.budgets import budget_from
 from trials.contract import Report, Setup
 from trials.tasks.text_classification import TextClassification
@@ -29,6 +29,12 @@ FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with"
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Float32 on every processor: what is to be equal would be so to bfloat16's rounding only."""
+    monkeypatch.setattr(precision, "cpu_has_bf16", lambda: False)
 
 
 @pytest.fixture(autouse=True)

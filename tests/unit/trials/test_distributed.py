@@ -16,6 +16,7 @@ import yaml
 from trials.distributed import Group, launched
 
 SETTINGS = {
+    "precision": "fp32",
     "batch_size": 16,
     "micro_batch": 3,
     "learning_rate": 0.01,

@@ -226,7 +226,7 @@ def test_dropout_and_adapters_reach_a_t5(folder):
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(folder, without_timings):
-    params = {**PARAMS, "save_every_steps": 4}
+    params = {**PARAMS, "save_every_steps": 4, "precision": "fp32"}
     study = {"task": part(), "settings": params, "budget": {"per_trial": {"epochs": 30}}, "seed": 5}
     (folder / "study.yaml").write_text(json.dumps(study))
     command = [sys.executable, "-m", "trials", str(folder / "study.yaml"), "--out", str(folder / "parts")]
