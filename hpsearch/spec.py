@@ -147,9 +147,10 @@ class CategoricalParameter(Model):
         """No choices, or choices that are equal (to Optuna true is 1 and 2.0 is 2)."""
         if not self.choices:
             yield "choices", "is empty; give at least one value"
+        seen: dict[Any, Any] = {}
         for i, choice in enumerate(self.choices):
-            if choice in self.choices[:i]:
-                first = self.choices[self.choices.index(choice)]
+            first = seen.setdefault(choice, choice)
+            if i >= len(seen):
                 why = "stands there twice" if same(first, choice) else f"counts as equal to {shown(first)}"
                 yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
 

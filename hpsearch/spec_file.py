@@ -29,7 +29,7 @@ from hpsearch.spec_checks import Draft
 from hpsearch.spec_texts import problems_of
 from hpsearch.spec_types import shown
 from hpsearch.yaml_source import Source
-from trials import tasks
+from trials import files, tasks
 from trials.contract import Problem, TaskError
 from trials.settings import nearest
 from trials.tasks.description import TaskDescription
@@ -41,6 +41,9 @@ _BY_PARTS = ("objective", "space")
 
 SEVERAL = {"sampler": "tpe", "pruner": "none"}
 """How studies with several objectives search where they do not say: the usual defaults compare one value."""
+
+MOST_BYTES = 10_000_000
+"""Of a study file: a hundred times what anybody writes."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 _PARAMETER_MODELS: dict[Any, type[Model]] = {
@@ -62,16 +65,19 @@ def load(path: Path, *, inspect_data: bool = True) -> StudySpec:
         SpecError: The file has mistakes: all of them.
     """
     try:
+        files.refuse_odd(path)
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise UserError(f"{path} has {size} bytes, {MOST_BYTES} is the most", "is it the study file?")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such study file", "write one with: hpsearch init") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a study file", "name the file in it") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise SpecError([f"{path.name}:{line}: is not UTF-8 text ({error.reason}); save it as UTF-8"]) from None
+    except ValueError as error:
+        raise UserError(f"{path} {error}", "a study file is a text file, such as study.yaml") from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}", "check its permissions") from None
+        raise UserError(f"{path}: cannot be read: {error.strerror}", "check the path and its permissions") from None
     return parse(text, base=path.resolve().parent, name=path.name, inspect_data=inspect_data)
 
 

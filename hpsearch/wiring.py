@@ -61,17 +61,36 @@ def usable(checkpoints: Path | str) -> str:
     """A folder for checkpoints by its absolute name.
 
     Raises:
-        UserError: A URL that nothing here can read or write.
+        UserError: A URL that nothing here can read or write, or a path that can be no folder.
     """
     try:
         places.place(checkpoints)
     except places.PlaceError as error:
         raise UserError(str(error), "install the package it names, or give a folder that all workers share") from error
+        if not places.is_url(checkpoints):
+            _refuse_no_folder(Path(checkpoints))
     return places.absolute(checkpoints)
 
 
 def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> History:
     """Write a new study into the database.
+def _refuse_no_folder(path: Path) -> None:
+    """See that a path is a folder's, or that one could be made there.
+
+    Raises:
+        UserError: Something else is in its place, or no file system takes it.
+    """
+    if not str(path).isprintable():
+        raise UserError(f"checkpoints cannot be kept at {str(path)!r}", "name a folder of printable letters")
+    try:
+        odd = next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None)
+    except OSError as error:
+        what = f"checkpoints cannot be kept at {str(path)[:60]!r}: {error.strerror}"
+        raise UserError(what, "name another folder with --checkpoints") from None
+    if odd is not None:
+        raise UserError(f"checkpoints cannot be kept at {path}: {odd} is no folder", "name another with --checkpoints")
+
+
 
     Args:
         store: The database.
@@ -100,8 +119,17 @@ def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> Hist
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
-    """The study file that a study was created from."""
-    return parse(record.spec, base=Path(record.user_attrs[BASE]), name=f"{record.name} (study file)")
+    """The study file that a study was created from.
+
+    Raises:
+        SpecError: It has mistakes by now.
+        UserError: The database does not say where its paths start.
+    """
+    base = record.user_attrs.get(BASE)
+    if not isinstance(base, str):
+        what = f"study {record.name} has no attribute {BASE}, the folder that its paths start from"
+        raise UserError(what, "somebody changed the database by hand; start the study anew: hpsearch run STUDY.yaml")
+    return parse(record.spec, base=Path(base), name=f"{record.name} (study file)")
 
 
 @contextmanager

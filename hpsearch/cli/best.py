@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import Format, emit, emit_yaml, note, room, show
 from hpsearch.errors import UserError
@@ -67,7 +65,7 @@ def objectives(study: StudyHead) -> list[str]:
     """The names of a study's objectives: their metrics, or numbers where no study file tells."""
     if len(study.directions) == 1:
         return ["value"]
-    written = (yaml.safe_load(study.spec) or {}).get("objective")
+    written = study.written.get("objective")
     if isinstance(written, list):
         return [str(each["metric"]) for each in written]
     return [f"value {i}" for i in range(len(study.directions))]
@@ -79,7 +77,7 @@ def settings(study: StudyHead, trial: TrialRow) -> dict[str, Any]:
     Raises:
         UserError: The study was not made from a study file.
     """
-    spec: dict[str, Any] = yaml.safe_load(study.spec) or {}
+    spec = study.written
     if "task" not in spec:
         hint = "print the parameters with --format json"
         raise UserError(f"study {study.name} was not made from a study file, so it has no task to train", hint)

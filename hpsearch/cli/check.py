@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hpsearch import space, spec_file
+from hpsearch import space, spec_file, wiring
 from hpsearch.advice import advice
 from hpsearch.cli.output import note, room, show
 from hpsearch.errors import StoreUnreachable, UserError
@@ -49,6 +49,7 @@ def check(study: Path, storage: str, address: str | None) -> None:
     note(f"{study.name}: no mistakes found")
     for line in advice(spec):
         note(f"{study.name}: {line}")
+    wiring.checkpoint_folder(spec, None)
     taken = _check_storage(storage, spec.study)
     if address is not None:
         refuse_unreachable(address)

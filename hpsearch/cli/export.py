@@ -26,7 +26,11 @@ def export(name: str | None, to: Path, what: What, storage: str, *, force: bool)
     """
     if to.suffix not in (".csv", ".parquet"):
         raise UserError(f"{to}: exports are .csv or .parquet files", f"such as: --to {to.stem or 'trials'}.csv")
-    if to.exists() and not force:
+    try:
+        there = to.exists()
+    except OSError as error:
+        raise UserError(f"{to} cannot be written: {error.strerror}", "choose another name") from None
+    if there and not force:
         raise UserError(f"{to} is there already", "choose another name, or replace it with --force")
     with reading(storage) as connection:
         study = chosen_study(connection, name)
@@ -39,7 +43,8 @@ def export(name: str | None, to: Path, what: What, storage: str, *, force: bool)
             _with_one_type_a_column(frame).to_parquet(unfinished, index=False)
         unfinished.replace(to)
     except OSError as error:
-        raise UserError(f"{to} cannot be written: {error.strerror or error}") from error
+        hint = "check the folder and its permissions"
+        raise UserError(f"{to} cannot be written: {error.strerror or error}", hint) from error
     finally:
         unfinished.unlink(missing_ok=True)
     note(f"wrote {count(len(frame), what.removesuffix('s'))} of {study.name} to {to}")

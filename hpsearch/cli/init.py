@@ -12,6 +12,7 @@ import yaml
 from hpsearch.cli.output import note
 from hpsearch.cli.starters import STARTERS, starter
 from hpsearch.errors import UserError
+from trials import files
 
 TEXT = "text_classification"
 """The kind whose columns are guessed."""
@@ -40,7 +41,10 @@ def init(path: Path, kind: str, train: Path | None, text: str | None, label: str
     Raises:
         UserError: The file is there, cannot be written, or the training data does not tell its columns.
     """
-    path = path / "study.yaml" if path.is_dir() else path
+    try:
+        path = path / "study.yaml" if path.is_dir() else path
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}", "choose another name") from None
     if kind not in STARTERS:
         raise UserError(f"there is no starter for tasks of the kind {kind!r}", f"use one of {', '.join(STARTERS)}")
     if kind == "function" and any(option is not None for option in (train, text, label)):
@@ -84,12 +88,16 @@ def _columns(train: Path | None, text: str | None, label: str | None) -> dict[st
 def _first_rows(train: Path) -> list[list[str]]:
     """The header and some rows."""
     try:
+        files.refuse_odd(train)
+        files.refuse_binary(train)
         with train.open(newline="", encoding="utf-8-sig") as file:
             rows = [row for row, _ in zip(csv.reader(file), range(SAMPLE_ROWS + 1), strict=False)]
     except OSError as error:
         raise UserError(f"{train} cannot be read: {error.strerror}", "check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{train} is no CSV file in UTF-8: {error}", "convert it first") from None
+        raise UserError(f"{train} is no CSV file in UTF-8: {error}", "convert it, or name --text and --label") from None
+    except ValueError as error:
+        raise UserError(f"{train} {error}", "or name its columns with --text and --label") from None
     if not rows or not rows[0]:
         raise UserError(f"{train} is empty", "it needs a header and rows")
     return rows

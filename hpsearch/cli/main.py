@@ -49,6 +49,11 @@ TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="Ho
 
 DEFAULT_STORAGE = "sqlite:///hpsearch.db"
 
+_MOST = 2**31 - 1
+"""The largest number of a trial, or of rows, that both databases count to."""
+
+MOST_WORKERS = 100_000
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 a bug, 2 the user's mistake, 3 unreachable, 4 held, 130 interrupted."""
@@ -122,8 +127,10 @@ def simulate(
     study: StudyFile,
     curves: Annotated[Path, typer.Option("--curves", metavar="TABLE", help="A .csv or .parquet file of curves.")],
     workers: Workers = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the study file's.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many of the best.")] = 5,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=2**63 - 1, help="Instead of the study file's.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, max=_MOST, help="How many of the best.")] = 5,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
     """Search on recorded learning curves, to see what a study would have found."""
@@ -135,7 +142,9 @@ def simulate(
 @app.command(rich_help_panel=_RUN)
 def train(
     name: TheName,
-    trial: Annotated[int | None, typer.Option("--trial", min=0, help="Its number; the best without it.")] = None,
+    trial: Annotated[
+        int | None, typer.Option("--trial", min=0, max=_MOST, help="Its number; the best without it.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder of models: NAME/v1 goes into it.")] = Path("models"),
     data: Annotated[TrainOn, typer.Option("--data", help="What to learn from.")] = TrainOn.TRAIN,
     export: Annotated[ExportTo | None, typer.Option("--export", help="Write the model in this format too.")] = None,
@@ -169,7 +178,9 @@ def status(name: Name = None, storage: Storage = DEFAULT_STORAGE, format: Format
 @app.command(rich_help_panel=_READ)
 def best(
     name: Name = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="How many; one, or the whole Pareto front.")] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, max=_MOST, help="How many; one, or the whole Pareto front.")
+    ] = None,
     where: Where = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
@@ -185,8 +196,10 @@ def trials(
     name: Name = None,
     where: Where = None,
     sort: Annotated[str | None, typer.Option("--sort", help='Such as: "value desc, learning_rate".')] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="The so many with the best values.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, max=_MOST, help="At most so many.")] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, max=_MOST, help="The so many with the best values.")
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
 ) -> None:
@@ -287,6 +300,6 @@ def _count(workers: str | None) -> int | str | None:
     """
     if workers is None or workers == "auto":
         return workers
-    if workers.isdecimal() and int(workers) > 0:
+    if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:
         return int(workers)
-    raise UserError(f"--workers {workers}: must be a whole number from 1, or auto")
+    raise UserError(f"--workers {workers[:40]}: must be a whole number from 1 to {MOST_WORKERS}, or auto")

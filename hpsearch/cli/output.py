@@ -56,8 +56,12 @@ class ExportTo(enum.StrEnum):
 
 
 def note(text: str) -> None:
-    """Tell the reader something that is not the result."""
-    print(text, file=sys.stderr)  # noqa: T201  # this is the command line
+    """Tell the reader something that is not the result; what would steer a terminal is written as an escape."""
+    print("".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text), file=sys.stderr)  # noqa: T201  # this is the command line
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def show(*parts: RenderableType) -> None:

@@ -19,6 +19,7 @@ from hpsearch.cli.enqueue import configurations
 from hpsearch.cli.output import note
 from hpsearch.driver import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
+from hpsearch.executors.address import refuse_unreachable
 from hpsearch.records import History, StudyState
 from hpsearch.spec import Resources, StudySpec
 from hpsearch.spec_file import load
@@ -45,13 +46,15 @@ def run(
     spec = load(path)
     known_good = configurations(enqueue, spec.space)
     with closing(Store.open(storage)) as store:
+    folder = wiring.checkpoint_folder(spec, checkpoints)
+    if address is not None:
+        refuse_unreachable(address)
         if spec.study in store.study_names():
             wiring.refuse_if_held(store, spec.study)
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
                 f"continue it with: hpsearch resume {spec.study}{_option(storage)} - or give the new one another name",
             )
-        folder = wiring.checkpoint_folder(spec, checkpoints)
         take_up = partial(wiring.create_study, store, spec, folder)
         _drive(store, spec, take_up, storage, address, _resources(spec, workers), folder, known_good, quiet)
 
@@ -81,7 +84,7 @@ def resume(
         known_good = configurations(enqueue, spec.space)
         if known_good and not _has_room(spec, history):
             raise UserError(f"study {name} has tried all its {spec.budget.trials} trials, so nothing can be enqueued")
-        folder = wiring.usable(checkpoints or history.study.user_attrs[wiring.CHECKPOINTS])
+        folder = wiring.checkpoint_folder(spec, checkpoints or history.study.user_attrs.get(wiring.CHECKPOINTS))
         _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, known_good, quiet)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, room, show
+from hpsearch.cli.status import used
 from hpsearch.cli.trials import as_plain
 from hpsearch.errors import UserError
 from hpsearch.store.queries import TrialDetail, trial_detail
 from hpsearch.views import status as view
+from trials import places
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def show_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -23,7 +28,7 @@ def show_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     Raises:
         UserError: `words` are not that, or there is no such trial.
     """
-    if len(words) > 2 or not words[-1].isdecimal():
+    if len(words) > 2 or not _NUMBER.fullmatch(words[-1]):
         raise UserError(
             f"'{' '.join(words)}' is not a study and the number of a trial", "such as: hpsearch show NAME 7"
         )
@@ -31,7 +36,8 @@ def show_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         study = chosen_study(connection, words[0] if len(words) == 2 else None)
         detail = trial_detail(connection, study, int(words[-1]))
     if format_ is TreeFormat.TABLE:
-        show(*view.trial(detail, room()))
+        checkpoint = detail.trial.checkpoint
+        show(*view.trial(detail, room(), used(str(places.split(checkpoint)[0])) if checkpoint else None))
     elif format_ is TreeFormat.YAML:
         emit_yaml(_as_plain(study.name, detail))
     else:

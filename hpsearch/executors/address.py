@@ -28,6 +28,12 @@ def refuse_unreachable(address: str) -> None:
     if not host or not port:
         raise UserError(f"the address {address!r} names no host and port", "use host:6379 or ray://host:10001")
     try:
+        possible = host.isprintable() and bool(host.encode("idna"))
+    except UnicodeError:
+        possible = False
+    if not possible:
+        raise UserError(f"the address {address!r} names no host", "use host:6379 or ray://host:10001")
+    try:
         socket.create_connection((host, port), timeout=ANSWER_S).close()
     except OSError as error:
         reason = error.strerror or str(error)

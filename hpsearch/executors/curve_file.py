@@ -19,6 +19,7 @@ from hpsearch.executors.recorded import Curve, RecordedCurves
 from hpsearch.space import active
 from hpsearch.spec import CategoricalParameter, Parameter, StudySpec
 from hpsearch.spec_types import same, shown
+from trials import files
 from trials.settings import nearest
 
 if TYPE_CHECKING:
@@ -84,9 +85,15 @@ def load_curves(path: Path, spec: StudySpec) -> Recorded:
 def _frame(path: Path) -> pd.DataFrame:
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
+    from trials.tasks import tables
+
     try:
+        files.refuse_odd(path)
         if path.suffix == ".csv":
-            frame = pd.read_csv(path)
+            files.refuse_binary(path)
+            tables.refuse_repeated_names(path)
+            frame = pd.read_csv(path, encoding="utf-8-sig")
+            tables.refuse_shifted(frame)
         elif path.suffix == ".parquet":
             frame = pd.read_parquet(path)
         else:
@@ -94,7 +101,8 @@ def _frame(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file", "make one with: hpsearch export --what reports") from None
     except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
-        raise DataError(f"{path}: cannot be read: {error}") from error
+        why = " ".join(str(error).split())
+        raise DataError(f"{path}: cannot be read: {why}", "mend it, or make one with: hpsearch export") from error
     if frame.empty:
         raise DataError(f"{path}: has no rows", "it needs one for each report of each configuration")
     return frame

@@ -12,9 +12,14 @@ are written as the Python numbers they hold.
 
 from __future__ import annotations
 
+import enum
 import json
 import math
-from typing import Any
+from typing import Any, TypeVar
+
+from hpsearch.errors import StoreUnreachable
+
+E = TypeVar("E", bound=enum.StrEnum)
 
 
 def encode(value: Any) -> str:
@@ -34,10 +39,34 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str | bytes) -> Any:
-    """The value of a JSON text that `encode` wrote."""
+    """The value of a JSON text that `encode` wrote.
+
+    Raises:
+        StoreUnreachable: It is none: the database was damaged, or another program wrote into it.
+    """
     if isinstance(text, bytes):
         text = text.decode()
-    return json.loads(text, object_hook=_unescaped) if '"$' in text else json.loads(text)
+    try:
+        return json.loads(text, object_hook=_unescaped) if '"$' in text else json.loads(text)
+    except (ValueError, RecursionError, TypeError, AttributeError):
+        raise damaged(f"{text[:40]!r} where JSON should stand") from None
+
+
+def member(kind: type[E], text: str) -> E:
+    """The member of an enumeration that a column names.
+
+    Raises:
+        StoreUnreachable: It names none.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        raise damaged(f"{text!r} where one of {', '.join(map(str, kind))} should stand") from None
+
+
+def damaged(what: str) -> StoreUnreachable:
+    """The error for a column that holds what this program never writes."""
+    return StoreUnreachable(f"the database is damaged: it has {what}", "see all of it with: hpsearch db check")
 
 
 def _plain(value: Any) -> Any:
@@ -55,9 +84,9 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, str):
-        return value if _storable(value) else {"$text": value.encode("unicode_escape").decode()}
+        return value if storable(value) else {"$text": value.encode("unicode_escape").decode()}
     if isinstance(value, dict):
-        if all(_storable(key) and not key.startswith("$") for key in value if isinstance(key, str)):
+        if all(storable(key) and not key.startswith("$") for key in value if isinstance(key, str)):
             return {key: _escaped(item) for key, item in value.items()}
         return {"$dict": [[_escaped(key), _escaped(item)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
@@ -77,5 +106,6 @@ def _unescaped(value: dict[str, Any]) -> Any:
     return dict(content) if key == "$dict" else value
 
 
-def _storable(text: str) -> bool:
+def storable(text: str) -> bool:
+    """Whether both databases take a text as it is."""
     return (text.isascii() and "\0" not in text) or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)

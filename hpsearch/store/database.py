@@ -21,6 +21,7 @@ from sqlalchemy.pool import NullPool
 from hpsearch.errors import StoreUnreachable
 from hpsearch.store import codec
 from hpsearch.store.url import display, in_memory, is_sqlite
+from trials import files
 
 WAIT_S = float(os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30"))
 """How long to wait for another writer, in seconds."""
@@ -139,6 +140,7 @@ def _connect(url: URL) -> Connection:
         folder = Path(str(url.database)).parent
         if not in_memory(url) and not folder.is_dir():
             raise StoreUnreachable(f"{display(url)}: the folder {folder} does not exist", f"mkdir -p {folder}")
+        _refuse_odd(url)
         settings: dict[str, Any] = {"timeout": WAIT_S, "check_same_thread": False}
         session = [
             "PRAGMA foreign_keys = ON",
@@ -160,7 +162,10 @@ def _connect(url: URL) -> Connection:
     )
     if not is_sqlite(url):
         event.listen(engine, "do_connect", lambda _, __, words, settings: _Impatient.connect(*words, **settings))
-    connection = engine.connect()
+    try:
+        connection = engine.connect()
+    except ProgrammingError as error:  # psycopg's word for an option that it does not know
+        raise StoreUnreachable(f"{display(url)}: {error.orig}", "check the options after the ? in the URL") from error
     try:
         for statement in session:
             connection.exec_driver_sql(statement)
@@ -168,6 +173,23 @@ def _connect(url: URL) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _refuse_odd(url: URL) -> None:
+    """SQLite would wait at a pipe for ever.
+
+    Raises:
+        StoreUnreachable: The file is none.
+    """
+    if in_memory(url):
+        return
+    try:
+        files.refuse_odd(Path(str(url.database)))
+    except FileNotFoundError:
+        return  # it will be made
+    except (ValueError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise StoreUnreachable(f"{display(url)}: {why}", "name another with --storage") from None
 
 
 def write_ahead(connection: Connection) -> None:

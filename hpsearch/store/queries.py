@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -27,7 +28,7 @@ from hpsearch.lifecycle import State
 from hpsearch.pareto import pareto_front
 from hpsearch.records import StudyState, violation_of
 from hpsearch.selection import Ranked, rank
-from hpsearch.store import conditions
+from hpsearch.store import codec, conditions
 from hpsearch.store.schema import attempts, decisions, reports, studies, trials
 
 
@@ -51,10 +52,25 @@ class StudyHead:
     stop_requested: bool
     base: str | None
     """The folder of the study file, where relative paths in it start."""
+    checkpoints: str | None = None
+    """The folder of its checkpoints, a path or a URL."""
 
     def driver(self, now: float) -> str | None:
         """Who drives the study at `now`; None if nobody does."""
         return self.lease_owner if self.lease_expires is not None and self.lease_expires > now else None
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The study file as it is written; empty for a study that was not made from one.
+
+        Raises:
+            StoreUnreachable: It is no YAML any more.
+        """
+        try:
+            content = yaml.safe_load(self.spec)
+        except (yaml.YAMLError, ValueError):
+            raise codec.damaged(f"a study file of {self.name} that is no YAML") from None
+        return content if isinstance(content, dict) else {}
 
     @property
     def has_best(self) -> bool:
@@ -144,7 +160,8 @@ def find_study(connection: Connection, name: str) -> StudyHead:
     Raises:
         StudyNotFound: There is none; names the nearest.
     """
-    row = connection.execute(select(*_HEAD).where(studies.c.name == name)).one_or_none()
+    named = studies.c.name == name
+    row = connection.execute(select(*_HEAD).where(named)).one_or_none() if codec.storable(name) else None
     if row is not None:
         return _head(row)
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
@@ -180,7 +197,7 @@ def _head(row: Row[Any]) -> StudyHead:
         name=row.name,
         spec=row.spec,
         directions=tuple(row.directions),
-        state=StudyState(row.state),
+        state=codec.member(StudyState, row.state),
         reason=row.reason,
         created=row.created,
         ended=row.ended,
@@ -190,6 +207,7 @@ def _head(row: Row[Any]) -> StudyHead:
         lease_expires=row.lease_expires,
         stop_requested=row.stop_requested,
         base=row.user_attrs.get("hpsearch:base"),
+        checkpoints=row.user_attrs.get("hpsearch:checkpoints"),
     )
 
 
@@ -358,7 +376,7 @@ def _trials_of(study: StudyHead) -> Select[Any]:
 def _trial_row(row: Row[Any]) -> TrialRow:
     cells = dict(row._mapping)
     return TrialRow(
-        state=State(cells.pop("state")),
+        state=codec.member(State, cells.pop("state")),
         values=cells.pop("objective_values"),
         violation=violation_of(cells.pop("system_attrs")),
         metrics=cells.pop("metrics") or {},

@@ -16,7 +16,7 @@ from sqlalchemy import Column, Table
 
 from hpsearch.lifecycle import State
 from hpsearch.records import Attempt, Decision, Environment, Outcome, Report, StudyRecord, StudyState, Trial
-from hpsearch.store import schema
+from hpsearch.store import codec, schema
 
 Values = dict[str, Any]
 """The columns of a row, by name."""
@@ -42,14 +42,14 @@ def study_record(row: Sequence[Any]) -> StudyRecord:
     """The record of a row of `STUDY_COLUMNS`."""
     record = StudyRecord(*row)
     record.directions = tuple(record.directions)
-    record.state = StudyState(record.state)
+    record.state = codec.member(StudyState, record.state)
     return record
 
 
 def trial_record(row: Sequence[Any]) -> Trial:
     """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports."""
     trial = Trial(*row)
-    trial.state = State(trial.state)
+    trial.state = codec.member(State, trial.state)
     # The column holds texts: decoding it gave a dict of them.
     texts: dict[str, Any] = trial.distributions
     trial.distributions = {name: _distribution(text) for name, text in texts.items()}
@@ -59,7 +59,7 @@ def trial_record(row: Sequence[Any]) -> Trial:
 def attempt_record(row: Sequence[Any]) -> Attempt:
     """The record of a row of `ATTEMPT_COLUMNS`."""
     attempt = Attempt(*row)
-    attempt.outcome = None if attempt.outcome is None else Outcome(attempt.outcome)
+    attempt.outcome = None if attempt.outcome is None else codec.member(Outcome, attempt.outcome)
     return attempt
 
 

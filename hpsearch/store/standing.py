@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import yaml
 from sqlalchemy import Connection, func, select
 
 from hpsearch.lifecycle import State
 from hpsearch.records import StudyState
 from hpsearch.selection import Ranked
 from hpsearch.spec_types import seconds_of
+from hpsearch.store import codec
 from hpsearch.store.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.schema import attempts, trials
 
@@ -121,7 +120,7 @@ def _summary(connection: Connection, head: StudyHead, now: float) -> StudySummar
     return StudySummary(
         head=head,
         driver=head.driver(now),
-        trials={State(state): n for state, n, _ in rows},
+        trials={codec.member(State, state): n for state, n, _ in rows},
         gpu_seconds=sum(seconds or 0.0 for _, _, seconds in rows),
         best=next(iter(best_trials(connection, head, 1)), None) if head.has_best else None,
     )
@@ -129,8 +128,7 @@ def _summary(connection: Connection, head: StudyHead, now: float) -> StudySummar
 
 def _budget(connection: Connection, summary: StudySummary, now: float) -> list[Limit]:
     """What is used of the budget that the study file gives, and GPU time in any case."""
-    spec = yaml.safe_load(summary.head.spec) or {}
-    budget: dict[str, Any] = spec.get("budget") or {}
+    budget = summary.head.written.get("budget") or {}
     gpu_hours, wall_clock = budget.get("gpu_hours"), budget.get("wall_clock")
     wall_clock_s = None if wall_clock is None else seconds_of(wall_clock)
     searched = connection.scalar(

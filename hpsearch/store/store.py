@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from hpsearch.errors import StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.records import Changes, History, StudyRecord
-from hpsearch.store import contents, leases, rows, version
+from hpsearch.store import codec, contents, leases, rows, version
 from hpsearch.store.database import Database, write_ahead
 from hpsearch.store.leases import Lease
 from hpsearch.store.schema import studies
@@ -145,7 +145,8 @@ class Store:
             StudyNotFound: There is none; the error names the nearest.
         """
         with self.reading() as connection:
-            row = connection.execute(select(*rows.STUDY_COLUMNS).where(studies.c.name == name)).one_or_none()
+            named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
+            row = connection.execute(named).one_or_none() if codec.storable(name) else None
         if row is None:
             raise self._not_found(name)
         return rows.study_record(row)

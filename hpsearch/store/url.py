@@ -11,6 +11,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from hpsearch.errors import UserError
+from hpsearch.store import codec
 
 _DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -40,7 +41,26 @@ def parse_url(text: str) -> URL:
         return url
     if url.host is not None:
         raise UserError(f"sqlite://{url.host} names no file", f"three slashes: sqlite:///{url.host}")
-    return url if in_memory(url) else url.set(database=str(Path(str(url.database)).expanduser().absolute()))
+    if url.query:
+        raise UserError(f"sqlite takes no options, and this has {', '.join(url.query)}", "leave out what follows the ?")
+    return url if in_memory(url) else url.set(database=str(_file(str(url.database))))
+
+
+def _file(name: str) -> Path:
+    """The absolute path of a database's file, whether it is there or not.
+
+    Raises:
+        UserError: No file system takes such a name.
+    """
+    if not codec.storable(name):
+        raise UserError(f"the storage {name[:60]!r} has a character that no URL can have", _SUPPORTED)
+    try:
+        path = Path(name).expanduser().absolute()
+        path.exists()
+    except (OSError, RuntimeError) as error:  # too long, or no such home
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UserError(f"the storage {name[:60]!r} is no file that can be opened: {why}", _SUPPORTED) from None
+    return path
 
 
 def is_sqlite(url: URL) -> bool:

@@ -16,6 +16,11 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _alembic_lock = threading.Lock()  # alembic keeps what it is doing in a global
 
 
+def known_versions() -> list[str]:
+    """All schema versions there have been, oldest first."""
+    return sorted(f"hpsearch_{path.name[1:5]}" for path in (MIGRATIONS / "versions").glob("v[0-9]*.py"))
+
+
 def stored_version(connection: Connection, url: URL) -> str | None:
     """The schema version of a database of ours; None where it is empty.
 
@@ -25,15 +30,34 @@ def stored_version(connection: Connection, url: URL) -> str | None:
     tables = inspect(connection).get_table_names()
     if not tables:
         return None
-    if "alembic_version" in tables:
+    if "alembic_version" in tables and _is_alembics(connection):
         version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
         if version is not None and str(version).startswith("hpsearch_"):
+            _refuse_half_made(str(version), tables, url)
             return str(version)
     some = ", ".join(sorted(tables)[:3])
     raise StoreUnreachable(
         f"{display(url)} belongs to another program (it has tables named {some}); it was left as it is",
         "name another database or schema with --storage",
     )
+
+
+def _is_alembics(connection: Connection) -> bool:
+    return any(column["name"] == "version_num" for column in inspect(connection).get_columns("alembic_version"))
+
+
+def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
+    """A migration is one transaction: a database that lacks tables of its version was not left so by this program.
+
+    Raises:
+        StoreUnreachable: It does.
+    """
+    missing = sorted(set(schema.metadata.tables) - set(tables))
+    if version == schema.VERSION and missing:
+        raise StoreUnreachable(
+            f"{display(url)} is half made: it says schema {version} and has no table {', '.join(missing)}",
+            "restore a backup of it, or name another database with --storage",
+        )
 
 
 def check_version(version: str, url: URL) -> None:
@@ -74,6 +98,11 @@ def migrate(connection: Connection, url: URL) -> str | None:
         return version
     if version is not None and version > schema.VERSION:
         check_version(version, url)
+    if version is not None and version not in known_versions():
+        raise SchemaMismatch(
+            f"{display(url)} says schema {version}, which no hpsearch has had; it was left as it is",
+            "restore a backup of it, or name another database with --storage",
+        )
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -149,7 +149,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnreachable, match="unable to open database file"):
+    with pytest.raises(StoreUnreachable, match="is a folder; name a file"):
         Store.open(f"sqlite:///{tmp_path}")
 
 

@@ -106,8 +106,12 @@ def _encoder(model: str | Scratch) -> object:
 def _of_the_hub(model: str) -> list[Path]:
     """The encoder's files in the hub's own cache; none before its first download."""
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    found = [try_to_load_from_cache(model, name) for name in _HUB_FILES]
+    try:
+        found = [try_to_load_from_cache(model, name) for name in _HUB_FILES]
+    except HFValidationError:  # no such id can be: whoever loads it will say so
+        return []
     return [Path(path) for path in found if isinstance(path, str)]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pyarrow
 
+from trials import files
 from trials.contract import Problem, TaskError
 from trials.settings import nearest
-from trials.tasks import files
 from trials.tasks.labels import FIRST
 
 MOST_NAMED = 20
@@ -148,16 +148,29 @@ def _read_tsv(path: Path) -> pd.DataFrame:
 
 
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
-    _refuse_repeated_names(path, separator)
+    refuse_repeated_names(path, separator)
     # Only an empty field is missing: "NA" and "null" are texts that people write.
     table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
-    if not isinstance(table.index, pd.RangeIndex):  # pandas took the first columns for names of the rows
-        raise ValueError(f"its rows have more fields than the {len(table.columns)} that its header names")
+    refuse_shifted(table)
     return table
 
 
-def _refuse_repeated_names(path: Path, separator: str) -> None:
-    """pandas would give a second column of the same name another one."""
+def refuse_shifted(table: pd.DataFrame) -> None:
+    """See that the columns read are those that the header names.
+
+    Raises:
+        ValueError: All rows have more fields; pandas takes the first ones for names of the rows.
+    """
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError(f"its rows have more fields than the {len(table.columns)} that its header names")
+
+
+def refuse_repeated_names(path: Path, separator: str = ",") -> None:
+    """See that no two columns have the same name: pandas would give the second one another.
+
+    Raises:
+        ValueError: Two have.
+    """
     names = pd.read_csv(path, sep=separator, dtype=str, header=None, nrows=1, encoding="utf-8-sig").iloc[0].dropna()
     if (repeated := names[names.duplicated()]).size:
         raise ValueError(f"its header names the column {_shown(repeated.iloc[0])!r} twice")

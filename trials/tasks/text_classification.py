@@ -115,6 +115,9 @@ def parse_model(model: Any, base: Path) -> str | Scratch:
             raise TaskError([Problem("task.model", what)])
         return Scratch.parse(model["scratch"] or {})
     folder = base / model
+    if not model or not model.isprintable():
+        what = f"{model[:60]!r} is no name of a model; write a folder's path or a hub id"
+        raise TaskError([Problem("task.model", what)])
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             what = f"{folder} has no config.json; name a folder that save_pretrained wrote"

@@ -42,7 +42,10 @@ def refuse_odd(path: Path) -> None:
         ValueError: To something else; says what, and what to do.
         OSError: It cannot be followed.
     """
-    mode = path.stat().st_mode
+    try:
+        mode = path.stat().st_mode
+    except ValueError as error:  # a NUL, or half a surrogate pair
+        raise ValueError(f"is no path that can be opened ({error}); write it with plain letters") from None
     if not stat.S_ISREG(mode):
         kind = next((kind for test, kind in _KINDS if test(mode)), "no plain file")
         raise ValueError(f"is {kind}; name a file")

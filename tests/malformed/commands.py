@@ -1,0 +1,139 @@
+"""Command lines that cannot be: options, names, expressions, URLs and places to write."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from contextlib import closing
+from pathlib import Path
+
+from hpsearch.lifecycle import State
+from hpsearch.records import Attempt, Changes, Outcome, StudyRecord, Trial
+from hpsearch.store.store import Store
+from malformed import STUDY, TABLE, Case, Make, both, nothing, written
+
+
+def study(folder: Path) -> None:
+    """A database with a study of three trials."""
+    with closing(Store.open(f"sqlite:///{folder}/study.db")) as store:
+        attributes = {"hpsearch:base": str(folder), "hpsearch:checkpoints": str(folder / "checkpoints")}
+        record = store.create_study(StudyRecord(0, "flowers", STUDY, ("maximize",), user_attrs=attributes))
+        trials = [Trial(n, State.COMPLETE, {"lr": 0.1 * n}, value=n / 10, resource=1.0, gpu_seconds=1.0) for n in range(3)]
+        attempts = [Attempt(n, 1, "w", 1.0, ended=2.0, outcome=Outcome.COMPLETE, gpu_seconds=1.0) for n in range(3)]
+        store.commit(record.id, Changes(trials=trials, attempts=attempts))
+
+
+def curves(content: bytes | str) -> Make:
+    """A table of curves."""
+    return written("curves.csv", content)
+
+
+RUN = ("run", "study.yaml")
+SIMULATE = ("simulate", "study.yaml", "--curves", "curves.csv")
+INIT = ("init", "new.yaml", "--train", "new.csv")
+HEADER = "learning_rate,batch_size,epochs,accuracy\n"
+HELP = "Try 'hpsearch"
+DIGITS = "9" * 30
+# fmt: off
+CASES = [
+    # options and arguments
+    Case("no such command", nothing, "'serach'", HELP, ("serach",)),
+    Case("no such option", study, "--tops", "--top", ("best", "--tops", "3")),
+    Case("an argument missing", nothing, "'STUDY'", HELP, ("run",)),
+    Case("an argument too many", nothing, "(other)", HELP, ("check", "study.yaml", "other")),
+    Case("none of the best", study, "'--top'", "greater than or equal to 1", ("best", "--top", "0")),
+    Case("many of the best", study, "'--top'", "valid integer", ("best", "--top", "many")),
+    Case("30 digits of the best", study, "'--top'", "less than or equal", ("best", "--top", DIGITS)),
+    Case("30 digits of trials", study, "'--limit'", "less than or equal", ("trials", "--limit", DIGITS)),
+    Case("a limit below zero", study, "'--limit'", "greater than or equal", ("trials", "--limit", "-1")),
+    Case("a format", study, "'xml'", "'table', 'json', 'yaml', 'csv'", ("best", "--format", "xml")),
+    Case("no workers", nothing, "--workers 0", "whole number from 1", (*RUN, "--workers", "0")),
+    Case("workers below zero", nothing, "--workers -1", "whole number from 1", (*RUN, "--workers", "-1")),
+    Case("a superscript of workers", nothing, "--workers ²", "whole number from 1", (*RUN, "--workers", "²")),
+    Case("30 digits of workers", nothing, "--workers 999", "to 100000", (*RUN, "--workers", DIGITS)),
+    Case("top with sort", study, "--top already says", "drop --top", ("trials", "--top", "1", "--sort", "lr")),
+    Case("a seed of 30 digits", nothing, "'--seed'", "less than or equal", (*SIMULATE, "--seed", DIGITS)),
+    Case("a port", study, "'--port'", "less than or equal to 65535", ("dashboard", "--port", "99999")),
+    Case("a path with a NUL", study, "'--to'", "null byte", ("export", "--to", "a\0.csv")),
+    # the database's URL
+    Case("a storage that is a word", nothing, "not given as a database URL", "use sqlite", ("ls", "--storage", "hello")),
+    Case("no storage", nothing, "not given as a database URL", "use sqlite", ("ls", "--storage", "")),
+    Case("another database", nothing, "mysql", "use sqlite", ("ls", "--storage", "mysql://u:secret@h/d")),
+    Case("two slashes", nothing, "names no file", "three slashes", ("ls", "--storage", "sqlite://study.db")),
+    Case("a file with a NUL", nothing, "a\\x00b.db", "use sqlite", ("ls", "--storage", "sqlite:///a\0b.db")),
+    Case("a file that is no UTF-8", nothing, "\\udcff", "use sqlite", ("ls", "--storage", "sqlite:///a\udcffb.db")),
+    Case("a file of 300 letters", nothing, "too long", "use sqlite", ("ls", "--storage", f"sqlite:///{'x' * 300}")),
+    Case("options for SQLite", nothing, "mode", "leave out", ("ls", "--storage", "sqlite:///x.db?mode=rwc&uri=true")),
+    Case("a port that is a word", nothing, "database URL", "use sqlite", ("ls", "--storage", "postgresql://u:p@h:port/d")),
+    Case("no server", nothing, "u:***@127.0.0.1:1/d", "check the URL",
+         ("ls", "--storage", "postgresql://u:secret@127.0.0.1:1/d"), 3),
+    Case("an unknown option for PostgreSQL", nothing, '"nonsense"', "check the options after the ?",
+         ("ls", "--storage", "postgresql://u:secret@127.0.0.1:1/d?nonsense=1"), 3),
+    Case("a database in memory", nothing, "sqlite://", "name another", ("ls", "--storage", "sqlite://"), 3),
+    Case("a folder that is missing", nothing, "nowhere does not exist", "mkdir -p",
+         ("db", "upgrade", "--storage", "sqlite:///nowhere/x.db"), 3),
+    Case("no database", nothing, "study.db", "--storage", ("best", "flowers"), 3),
+    # expressions
+    Case("half a test", study, "lr <\n        ^", "expected a value", ("trials", "--where", "lr <")),
+    Case("an unknown column", study, "'lrr'", "did you mean lr?", ("trials", "--where", "lrr < 1")),
+    Case("another statement", study, "';' means nothing here", "^", ("trials", "--where", "lr<1; DROP TABLE trials")),
+    Case("a union", study, "'UNION'", "expected 'and', 'or'", ("trials", "--where", "lr < 1 UNION SELECT 1")),
+    Case("a comment", study, "'-' means nothing here", "^", ("trials", "--where", "lr < 1 -- x")),
+    Case("a quote never closed", study, "never closed", "^", ("trials", "--where", "state = 'x' or ''='")),
+    Case("a function", study, "'('", "such as:", ("trials", "--where", "load_extension('x') = 1")),
+    Case("a NUL", study, "'a?b'", "cannot be printed or stored", ("trials", "--where", "state = 'a\0b'")),
+    Case("50,000 characters", study, "characters", "4000 is the most", ("trials", "--where", "lr<1 or " * 6000 + "lr<1")),
+    Case("100 parentheses", study, "nested", "more than 50", ("trials", "--where", "(" * 99 + "lr<1" + ")" * 99)),
+    Case("an order by nothing", study, "'nothing'", "known here", ("trials", "--sort", "nothing")),
+    Case("an order and a statement", study, "';' means nothing here", "^", ("trials", "--sort", "lr; DROP TABLE x")),
+    # studies and trials
+    Case("an unknown study", study, "flower in", "did you mean flowers?", ("best", "flower")),
+    Case("a study with a NUL", study, "no study is named", "did you mean", ("best", "flo\0wers")),
+    Case("a study that is no UTF-8", study, "no study is named", "there is: flowers", ("best", "\udcff")),
+    Case("a study of SQL", study, "' OR '1'='1", "there is: flowers", ("best", "x' OR '1'='1")),
+    Case("a study in another folder", study, "../../x", "there is: flowers", ("status", "../../x")),
+    Case("a trial that is a word", study, "'flowers seven'", "such as: hpsearch show", ("show", "flowers", "seven")),
+    Case("a trial that is missing", study, "no trial 99", "it has trials 0 to 2", ("show", "flowers", "99")),
+    Case("a trial of 5,000 digits", study, "the number of a trial", "such as", ("show", "flowers", "9" * 5000)),
+    Case("a trial to train that is missing", study, "no trial 99", "0 to 2", ("train", "flowers", "--trial", "99")),
+    Case("a trial to train of 30 digits", study, "'--trial'", "less than", ("train", "flowers", "--trial", DIGITS)),
+    Case("a study to remove", study, "remove study flowers", "--yes", ("rm", "flowers")),
+    Case("a study to stop", study, "other", "did you mean flowers?", ("stop", "other")),
+    Case("a study to resume", study, "other", "did you mean flowers?", ("resume", "other")),
+    Case("a study to look at", study, "other", "did you mean flowers?", ("dashboard", "other", "--port", "0")),
+    Case("a study that is there", study, "flowers is already", "hpsearch resume flowers", RUN),
+    # what is written and read
+    Case("an export of another kind", study, "out.xlsx", "--to out.csv", ("export", "--to", "out.xlsx")),
+    Case("an export that is there", both(study, written("out.csv", "x")), "out.csv is there", "--force",
+         ("export", "--to", "out.csv")),
+    Case("an export to nowhere", study, "nowhere/out.csv", "check the folder", ("export", "--to", "nowhere/out.csv")),
+    Case("an export of 300 letters", study, "too long", "choose another", ("export", "--to", "x" * 300 + ".csv")),
+    Case("an unknown starter", nothing, "'nothing'", "use one of", ("init", "x.yaml", "--kind", "nothing")),
+    Case("a study file that is there", nothing, "study.yaml is there", "--force", ("init", "study.yaml")),
+    Case("a study file nowhere", nothing, "nowhere/x.yaml", "check the folder", ("init", "nowhere/x.yaml")),
+    Case("a study file of 300 letters", nothing, "too long", "choose another", ("init", "x" * 300)),
+    Case("columns of no file", nothing, "new.csv", "check the path", INIT),
+    Case("columns of gzip", written("new.csv", gzip.compress(TABLE.encode())), "gzip", "unpack it", INIT),
+    Case("columns of a pipe", lambda folder: os.mkfifo(folder / "new.csv"), "a named pipe", "name a file", INIT),
+    Case("columns of NULs", written("new.csv", "te\0xt,label\n"), "NUL byte in line 1", "UTF-8", INIT),
+    Case("columns of 1 MB", written("new.csv", "text,label\n" + "x" * (1 << 20) + ",b\n"), "new.csv", "--text", INIT),
+    Case("an address without a port", nothing, "'nothing'", "use host:6379", (*RUN, "--address", "nothing")),
+    Case("an address of port 99999", nothing, "'h:99999'", "use host:6379", (*RUN, "--address", "h:99999")),
+    Case("an address with a NUL", nothing, "names no host", "use host:6379", (*RUN, "--address", "h\0:1")),
+    Case("an address of 300 letters", nothing, "names no host", "use host:6379", (*RUN, "--address", "x" * 300 + ":1")),
+    Case("an address where nobody is", nothing, "127.0.0.1:1", "check the address", (*RUN, "--address", "127.0.0.1:1"), 3),
+    Case("checkpoints in no store", nothing, "nosuch://x", "give a folder", (*RUN, "--checkpoints", "nosuch://x")),
+    Case("checkpoints in a file", written("file", ""), "file is no folder", "name another", (*RUN, "--checkpoints", "file")),
+    Case("checkpoints below a file", written("file", ""), "file is no folder", "name another",
+         (*RUN, "--checkpoints", "file/below")),
+    Case("checkpoints with a NUL", nothing, "a\\x00b", "name a folder", (*RUN, "--checkpoints", "a\0b")),
+    Case("no curves", nothing, "curves.csv", "hpsearch export", SIMULATE),
+    Case("curves of nothing", curves(""), "curves.csv", "hpsearch export", SIMULATE),
+    Case("curves in Latin-1", curves(b"\xe4\n"), "curves.csv", "mend it", SIMULATE),
+    Case("curves of gzip", curves(gzip.compress(b"a,b")), "gzip", "unpack it", SIMULATE),
+    Case("curves of a pipe", lambda folder: os.mkfifo(folder / "curves.csv"), "a named pipe", "name a file", SIMULATE),
+    Case("curves without a parameter", curves("a,b\n1,2\n"), "the parameter learning_rate", "known are a, b", SIMULATE),
+    Case("curves of words", curves(f"{HEADER}x,2,1,0.5\n"), "row 1: learning_rate", "correct the cell", SIMULATE),
+    Case("curves of more fields", curves(f"{HEADER}1,2,1,0.5,4\n"), "more fields", "mend it", SIMULATE),
+    Case("curves with a column twice", curves(f"accuracy,{HEADER}1,2,3,4,5\n"), "'accuracy' twice", "mend it", SIMULATE),
+]

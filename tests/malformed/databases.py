@@ -1,0 +1,120 @@
+"""Databases that cannot be: other files, other programs', other versions, half made, damaged, locked."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from malformed import Case, Make, replaced, written
+from malformed.commands import RUN, study
+
+DATABASE = "study.db"
+LOCKS: list[sqlite3.Connection] = []
+"""Connections that keep a database locked for as long as they are referred to."""
+
+
+def raw(content: bytes | str) -> Make:
+    """A file in the database's place."""
+    return written(DATABASE, content)
+
+
+def without_study(*statements: str) -> Make:
+    """Another program's database."""
+
+    def make(folder: Path) -> None:
+        with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    return make
+
+
+def after(*statements: str) -> Make:
+    """Our database, after somebody has worked on it."""
+
+    def make(folder: Path) -> None:
+        study(folder)
+        without_study(*statements)(folder)
+
+    return make
+
+
+def bytes_of(change: object) -> Make:
+    """Our database with other bytes."""
+
+    def make(folder: Path) -> None:
+        study(folder)
+        path = folder / DATABASE
+        path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
+
+    return make
+
+
+def garbled(content: bytes) -> bytes:
+    """Every third byte after the first page is another one."""
+    return content[:4096] + bytes(0x5A if i % 3 == 0 else byte for i, byte in enumerate(content[4096:]))
+
+
+def locked(folder: Path) -> None:
+    """Somebody else is writing, without end."""
+    study(folder)
+    LOCKS[:] = [sqlite3.connect(folder / DATABASE, isolation_level=None)]
+    LOCKS[0].execute("PRAGMA journal_mode = DELETE")
+    LOCKS[0].execute("BEGIN EXCLUSIVE")
+
+
+STATUS = ("status", "flowers")
+UPGRADE = ("db", "upgrade")
+NEWER = after("UPDATE alembic_version SET version_num = 'hpsearch_9999'")
+NEVER = after("UPDATE alembic_version SET version_num = 'hpsearch_0000'")
+NOTES = without_study("CREATE TABLE notes (text)")
+VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32))"
+OPTUNAS = without_study(
+    "CREATE TABLE studies (study_id INTEGER)", VERSION_TABLE, "INSERT INTO alembic_version VALUES ('v3.2.0.a')"
+)
+# fmt: off
+CASES = [
+    Case("a text", raw("a shopping list\n" * 100), "study.db", "check the path", STATUS, 3),
+    Case("an empty file", raw(""), "no study database at", "name another", STATUS, 3),
+    Case("zeros", raw(bytes(8192)), "study.db", "check the path", STATUS, 3),
+    Case("gzip", bytes_of(gzip.compress), "study.db", "check the path", STATUS, 3),
+    Case("cut short", bytes_of(lambda content: content[:5000]), "malformed", "check the path", STATUS, 3),
+    Case("garbled", bytes_of(garbled), "malformed", "check the path", STATUS, 3),
+    Case("of a format to come", bytes_of(lambda content: content[:18] + b"\x09\x09" + content[20:]), "study.db", "check",
+         STATUS, 3),
+    Case("a folder", lambda folder: (folder / DATABASE).mkdir(), "study.db: is a folder", "name another", STATUS, 3),
+    Case("a pipe", lambda folder: os.mkfifo(folder / DATABASE), "is a named pipe", "name another", RUN, 3),
+    Case("a device", replaced(DATABASE, lambda path: path.symlink_to("/dev/zero")), "is a device", "name a", STATUS, 3),
+    Case("a link to itself", replaced(DATABASE, lambda path: path.symlink_to(path.name)), "study.db", "name a", RUN, 3),
+    Case("another program's, read", NOTES, "tables named notes", "name another database", STATUS, 3),
+    Case("another program's, run in", NOTES, "tables named notes", "name another database", RUN, 3),
+    Case("another program's, upgraded", NOTES, "tables named notes", "name another database", UPGRADE, 3),
+    Case("Optuna's", OPTUNAS, "belongs to another program", "name another database", RUN, 3),
+    Case("of another alembic", without_study("CREATE TABLE alembic_version (x)"), "another program", "name", STATUS, 3),
+    Case("of no version", without_study(VERSION_TABLE), "another program", "name another database", STATUS, 3),
+    Case("newer, read", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", STATUS, 3),
+    Case("newer, run in", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", RUN, 3),
+    Case("newer, upgraded", NEWER, "newer hpsearch (schema hpsearch_9999", "install the newer version", UPGRADE, 3),
+    Case("older, read", NEVER, "older hpsearch (schema hpsearch_0000", "hpsearch db upgrade", STATUS, 3),
+    Case("older than the oldest, upgraded", NEVER, "schema hpsearch_0000", "restore a backup", UPGRADE, 3),
+    Case("half made, read", after("DROP TABLE reports"), "no table reports", "restore a backup", STATUS, 3),
+    Case("half made, upgraded", after("DROP TABLE reports"), "no table reports", "restore a backup", UPGRADE, 3),
+    Case("half made, its version gone", after("DROP TABLE alembic_version"), "another program", "name another", STATUS, 3),
+    Case("half made, a column gone", after("ALTER TABLE trials DROP COLUMN speed"), "trials.speed", "check the", ("trials",), 3),
+    Case("an unknown state", after("UPDATE trials SET state = 'dancing'"), "'dancing'", "hpsearch db check", STATUS, 3),
+    Case("a study of unknown state", after("UPDATE studies SET state = 'dancing'"), "'dancing'", "db check", ("ls",), 3),
+    Case("parameters that are no JSON", after("UPDATE trials SET params = '{'"), "'{' where JSON", "db check", ("trials",), 3),
+    Case("parameters nested without end", after(f"UPDATE trials SET params = '{'[' * 100_000}'"), "where JSON should",
+         "db check", ("trials",), 3),
+    Case("a study file that is no YAML", after("UPDATE studies SET spec = '{'"), "no YAML", "db check", STATUS, 3),
+    Case("a study file to resume that is no YAML", after("UPDATE studies SET spec = '{'"), "flowers (study file):1:",
+         "check indentation", ("resume", "flowers")),
+    Case("a study without its folder", after("UPDATE studies SET user_attrs = '{}'"), "hpsearch:base", "hpsearch run",
+         ("resume", "flowers")),
+    Case("locked, read", locked, "database is locked", "check the path", STATUS, 3),
+    Case("locked, run in", locked, "database is locked", "check the path", RUN, 3),
+    Case("locked, removed from", locked, "database is locked", "check the path", ("rm", "flowers", "--yes"), 3),
+]
