@@ -50,6 +50,9 @@ FLOOR, BELOW, WORST = 0.05, 0.04, 20.0
 """Of the warp: how strongly the good end is stretched, how far below the best it reaches, where the bad end is cut."""
 MARKS_PER_TOTAL = 17.0
 """The first mark on a curve is a 17th of its length, the next ones three times the one before."""
+SAFE = 0.5
+"""Candidates are passed over that are less than so likely to survive as the safest one is: where nothing but failures
+was seen little is known and much is expected, and no factor would make up for it (measured: benchmarks/failing.py)."""
 FITTED = "hpsearch:curve_gp"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 FAILED = "hpsearch:failed"
@@ -137,7 +140,8 @@ class CurveGPSampler(BaseSampler):
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
         curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
-        bests = np.sort([curve.best for curve in seen if not curve.outside] or [curve.best for curve in seen])
+        worst = max(curve.best for curve in seen)
+        bests = np.sort([worst if curve.outside else curve.best for curve in seen])
         warp = Warp(float(bests[0]), float(np.median(bests)))
         rows, level = self._rows(curves, warp)
         posterior = self._fitted(study, rows, sum(len(curve.values) for curve in curves)).condition(rows)
@@ -151,7 +155,8 @@ class CurveGPSampler(BaseSampler):
         score = log_ndtr((target - mean) / deviation)
         failures = self._failures(study)
         if failures is not None:
-            score = score + failures.log_survival(features)
+            survival = failures.survival(features)
+            score = np.where(survival < SAFE * survival.max(), -np.inf, score + np.log(survival))
         return np.asarray(points[int(np.argmax(score))])
 
     def _designed(self, number: int) -> Floats:
@@ -223,7 +228,9 @@ class CurveGPSampler(BaseSampler):
         of = np.repeat(np.arange(len(chosen)), [len(which) for _, which in chosen])
         resources = np.array([curve.resources[i] for curve, which in chosen for i in which])
         values = np.array([curve.values[i] for curve, which in chosen for i in which])
-        z = warp(np.minimum(values, values.max(where=np.isfinite(values), initial=warp.middle)))
+        values = np.minimum(values, values.max(where=np.isfinite(values), initial=warp.middle))
+        outside = np.array([curve.outside for curve, which in chosen for _ in which])
+        z = warp(np.where(outside, np.maximum(values, warp.middle), values))  # what is of no use attracts nobody
         tau = np.log(np.maximum(resources, 1e-9)) / math.log(self._total) if self._total > 1 else np.ones(len(z))
         return Rows(features[of], np.maximum(tau, 0.0), of, z - z.mean()), float(z.mean())
 

@@ -1,0 +1,45 @@
+"""Configurations on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpsearch.cli.enqueue import configurations
+from hpsearch.errors import UserError
+from studies import spec_with
+
+SPACE = spec_with(
+    space={
+        "rate": {"type": "float", "low": 1.0e-5, "high": 1.0, "log": True},
+        "layers": {"type": "int", "low": 1, "high": 4},
+        "optimizer": {"type": "categorical", "choices": ["adamw", "sgd"]},
+        "lora": {"type": "categorical", "choices": [True, False, None]},
+        "rank": {"type": "int", "low": 1, "high": 64, "when": {"lora": True}},
+    }
+).space
+
+
+def test_values_read_as_what_they_are() -> None:
+    texts = ["rate=1e-4, layers=2, optimizer='sgd', lora=true, rank=8", "lora=null", "rate=1"]
+    first, second, third = configurations(texts, SPACE)
+    assert first == {"rate": 1e-4, "layers": 2, "optimizer": "sgd", "lora": True, "rank": 8}
+    assert (second, third) == ({"lora": None}, {"rate": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("rate", "'rate' is not NAME=VALUE"),
+        ("rate=0.1,", "'' is not NAME=VALUE"),
+        ("rate=0.1, rate=0.2", "rate stands there twice"),
+        ("rate=2", "rate: must be from 1e-05 to 1.0, not 2"),
+        ("layers=1.5", "layers: must be a whole number"),
+        ("optimzer=sgd", "did you mean optimizer?"),
+        ("lora=false, rank=8", "rank: is not active while lora is false"),
+    ],
+)
+def test_a_mistake_is_told_with_the_text_it_is_in(text: str, told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        configurations([text], SPACE)
+    assert f'--enqueue "{text}"' in caught.value.message
+    assert told in caught.value.message
