@@ -10,6 +10,9 @@ PATIENCE = {"error": 3, "lost": 3}
 OTHERWISE = 10
 """The same for kinds that are facts about a region of the space: diverged, out_of_memory, timeout."""
 
+FACTS = ("diverged", "out_of_memory", "timeout")
+"""Failures that tell of the configuration's region of the space, not of the machine or the code."""
+
 DISK_FULL = "disk_full"
 """The kind of failure that is told to `DiskWatch`."""
 

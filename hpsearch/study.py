@@ -20,8 +20,9 @@ from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
 from hpsearch.curve_gp import FAILED
-from hpsearch.failures import DISK_FULL, DiskWatch, FailureWatch
+from hpsearch.failures import DISK_FULL, FACTS, DiskWatch, FailureWatch
 from hpsearch.health import MEMORY, note_findings, note_memory
+from hpsearch.keeping import WAITING, Keeping
 from hpsearch.lifecycle import State, move
 from hpsearch.measures import Measures
 from hpsearch.records import Attempt, Decision, History, Outcome, Report, StudyState, Trial
@@ -34,9 +35,6 @@ from hpsearch.spec import StudySpec
 
 NOTE_S = 10.0
 """How often the time worked is written down."""
-
-FACTS = ("diverged", "out_of_memory", "timeout")
-"""Failures that tell of the configuration's region of the space, not of the machine or the code."""
 
 
 class Study:
@@ -63,6 +61,7 @@ class Study:
         self._search = search
         self._agenda = Agenda(spec, history, search, defaults)
         self._failures, self._disk = FailureWatch(), DiskWatch()
+        self._keeping = Keeping(spec, history)
         self._total = spec.budget.per_trial.total
         self._measures = Measures(spec)
         self._began = self._noted = 0.0
@@ -120,6 +119,7 @@ class Study:
                 self._move(trial, State.PRUNED)
                 trial.ended = now
                 self._decide(trial, "prune", "the study ended without it", now)
+        self._keeping.give_up()
         worked = any(trial.value is not None for trial in self.history.trials)
         study.state = StudyState.FINISHED if worked else StudyState.FAILED
         study.reason = self.ending if worked else self._failures.summary() or self.ending
@@ -302,6 +302,11 @@ class Study:
             commands.append(self._launch(work, slot, now))
         if free and self.ending is None and not self.live and not self._disk.waits(now):
             self.ending = self._agenda.why_empty()
+        for trial in self._keeping.give_up():
+            self._search.continues(trial)
+            self._move(trial, State.PRUNED)
+            trial.ended = now
+            self._decide(trial, "prune", f"{WAITING} better ones wait", now)
         return commands
 
     def _watch(self, now: float) -> list[ev.Command]:

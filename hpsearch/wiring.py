@@ -24,13 +24,15 @@ from hpsearch.executors.worker import WorkerConfig
 from hpsearch.frozen import STEP_SCALE
 from hpsearch.levels import step_scale, trial_budget
 from hpsearch.optuna_storage import StudyStorage
-from hpsearch.records import Environment, History, StudyRecord
+from hpsearch.records import Changes, Environment, History, StudyRecord
+from hpsearch.reopening import reopen
 from hpsearch.search import Search
 from hpsearch.spec import Resources, StudySpec
 from hpsearch.spec_file import parse
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study import Study
+from hpsearch.sweeping import Sweeper
 from trials import places, tasks
 from trials.contract import Goal
 
@@ -65,15 +67,13 @@ def usable(checkpoints: Path | str) -> str:
     """
     try:
         places.place(checkpoints)
-    except places.PlaceError as error:
-        raise UserError(str(error), "install the package it names, or give a folder that all workers share") from error
         if not places.is_url(checkpoints):
             _refuse_no_folder(Path(checkpoints))
+    except places.PlaceError as error:
+        raise UserError(str(error), "install the package it names, or give a folder that all workers share") from error
     return places.absolute(checkpoints)
 
 
-def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> History:
-    """Write a new study into the database.
 def _refuse_no_folder(path: Path) -> None:
     """See that a path is a folder's, or that one could be made there.
 
@@ -91,6 +91,8 @@ def _refuse_no_folder(path: Path) -> None:
         raise UserError(f"checkpoints cannot be kept at {path}: {odd} is no folder", "name another with --checkpoints")
 
 
+def create_study(store: Store, spec: StudySpec, checkpoints: Path | str) -> History:
+    """Write a new study into the database.
 
     Args:
         store: The database.
@@ -208,6 +210,7 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
 
 def build_study(store: Store, history: History, spec: StudySpec) -> Study:
     """The brain of a study over its history, with Optuna reading that same history."""
+    reopen(history)
     storage = StudyStorage(store)
     storage.attach(history)
     description = tasks.describe(spec.task["kind"])
@@ -249,18 +252,36 @@ def drive(
             patience = Patience(resources.lease_s, resources.database_patience_s)
             with owning(store, history.study, patience.lease_s) as (lease, last_seen):
                 store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
+                history.study.spec = spec.text  # with another budget, where it was given one
                 history.study.user_attrs[CHECKPOINTS] = str(checkpoints)
                 asked_for = [*history.study.system_attrs.get(ENQUEUED, []), *map(dict, enqueue)]
                 history.study.system_attrs.update({ENQUEUED: asked_for} if asked_for else {})
                 device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
                 history.add_environment(environment(spec, device))
                 study = build_study(store, history, spec)
-                driver = Driver(study, executor, store, lease, watch, patience=patience)
-                on_driver(driver)
-                driver.run(last_seen)
+                with sweeping(checkpoints, history, watch) as watch_and_sweep:
+                    driver = Driver(study, executor, store, lease, watch_and_sweep, patience=patience)
+                    on_driver(driver)
+                    driver.run(last_seen)
         finally:
             executor.close()
     return history.study
+
+
+@contextmanager
+def sweeping(checkpoints: Path | str, history: History, watch: Watch) -> Iterator[Watch]:
+    """Remove checkpoints that are not kept while a driver runs: a watch that goes before another one."""
+    sweeper = Sweeper(checkpoints)
+    sweeper.begin(history.trials)
+
+    def both(study: Study, changes: Changes, now: float) -> None:
+        sweeper.watch(study, changes, now)
+        watch(study, changes, now)
+
+    try:
+        yield both
+    finally:
+        sweeper.close()
 
 
 def environment(spec: StudySpec, device: str) -> Environment:

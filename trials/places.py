@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,9 @@ class Place(Protocol):
     def remove(self, name: str) -> None:
         """Remove a checkpoint or a draft; whatever cannot be removed stays."""
 
+    def used_bytes(self) -> int:
+        """What all files in it take, in bytes."""
+
     def target(self, pointer: str) -> str | None:
         """The name of the checkpoint that a pointer names, or None."""
 
@@ -82,6 +86,21 @@ def absolute(folder: Path | str) -> str:
 def inside(folder: Path | str, name: str) -> Path | str:
     """The folder `name` inside another one."""
     return f"{folder}/{name}" if is_url(folder) else Path(folder) / name
+
+
+def trial_folder(number: int) -> str:
+    """The name of a trial's folder in its study's."""
+    return f"trial-{number:05d}"
+
+
+def used_bytes(folder: Path | str) -> int:
+    """What the files in a folder take, in bytes; 0 where there is none.
+
+    Raises:
+        PlaceError: Nothing here can read such URLs.
+        OSError: It cannot be read.
+    """
+    return place(folder).used_bytes()
 
 
 def split(source: Path | str) -> tuple[Path | str, str]:
@@ -153,6 +172,15 @@ class Folder:
     def remove(self, name: str) -> None:
         """Remove a folder."""
         shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def used_bytes(self) -> int:
+        """Each file once: links take nothing. A file that goes meanwhile counts no more."""
+        total = 0
+        for path in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                status = path.lstat()
+                total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return total
 
     def target(self, pointer: str) -> str | None:
         """Where a link leads."""
@@ -242,6 +270,11 @@ class Store:
             for path in (f"{folder}/{MANIFEST}", folder):
                 if self._files.exists(path):
                     self._files.rm(path, recursive=True)
+
+    def used_bytes(self) -> int:
+        """As the store lists them."""
+        self._files.invalidate_cache()
+        return int(self._files.du(self._root)) if self._files.exists(self._root) else 0
 
     def target(self, pointer: str) -> str | None:
         """What the small file says."""

@@ -114,12 +114,18 @@ def resume(
     workers: Workers = None,
     checkpoints: Checkpoints = None,
     enqueue: Enqueue = None,
+    trials: Annotated[int | None, typer.Option("--trials", help="From now on its budget, in all.")] = None,
+    gpu_hours: Annotated[float | None, typer.Option("--gpu-hours", help="The same of GPU time.")] = None,
+    wall_clock: Annotated[str | None, typer.Option("--wall-clock", help="The same of time, such as 4h.")] = None,
+    cost: Annotated[float | None, typer.Option("--cost", help="The same of money.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a study that was interrupted."""
+    """Go on with a study that was interrupted, or with more budget with one that has ended."""
     from hpsearch.cli import run as command
 
-    command.resume(name, storage, address, _count(workers), checkpoints, enqueue or [], quiet)
+    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
+    budget = {key: value for key, value in limits.items() if value is not None}
+    command.resume(name, storage, address, _count(workers), checkpoints, enqueue or [], budget, quiet)
 
 
 @app.command(rich_help_panel=_RUN)

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.records import History, StudyState
 from hpsearch.spec import Resources, StudySpec
+from hpsearch.spec_edit import with_budget
 from hpsearch.spec_file import load
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
@@ -45,10 +46,10 @@ def run(
     """
     spec = load(path)
     known_good = configurations(enqueue, spec.space)
-    with closing(Store.open(storage)) as store:
     folder = wiring.checkpoint_folder(spec, checkpoints)
     if address is not None:
         refuse_unreachable(address)
+    with closing(Store.open(storage)) as store:
         if spec.study in store.study_names():
             wiring.refuse_if_held(store, spec.study)
             raise StudyExists(
@@ -66,11 +67,16 @@ def resume(
     workers: int | str | None,
     checkpoints: str | None,
     enqueue: list[str],
+    budget: Mapping[str, float | str],
     quiet: bool,
 ) -> None:
-    """Continue an interrupted study from the database alone.
+    """Continue a study from the database alone: one that was interrupted, or with more budget one that has ended.
+
+    Args:
+        budget: Limits that the study file is given in the place of its own.
 
     Raises:
+        SpecError: The new budget is none.
         StudyNotFound: No study of that name is in the database.
         StudyHeld: Another driver owns it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
@@ -80,6 +86,8 @@ def resume(
         history = store.load(name)
         if not history.study.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to resume from")
+        if budget:
+            history.study.spec = with_budget(history.study.spec, budget)
         spec = wiring.spec_of(history.study)
         known_good = configurations(enqueue, spec.space)
         if known_good and not _has_room(spec, history):

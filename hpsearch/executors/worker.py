@@ -79,7 +79,7 @@ class WorkerConfig:
 
     def folder(self, trial: int) -> Path | str:
         """Where a trial's checkpoints live: a path, or a URL."""
-        return places.inside(self.checkpoints, f"trial-{trial:05d}")
+        return places.inside(self.checkpoints, places.trial_folder(trial))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,3 +58,11 @@ def moment(seconds: float | None) -> str:
 def count(amount: int, thing: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{amount} {thing}" + ("" if amount == 1 else "s")
+
+
+def size(amount: int) -> str:
+    """Bytes in the unit that suits them: 900 B, 1.2 GB."""
+    value, units = float(amount), ["B", "kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{value:.3g} {units[0]}"

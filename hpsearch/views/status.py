@@ -12,13 +12,23 @@ from rich.text import Text
 from hpsearch.lifecycle import State
 from hpsearch.store.queries import TrialDetail
 from hpsearch.store.standing import Limit, StudyStatus
-from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs
+from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
 from hpsearch.views.tables import NUMERIC, Head, score, table, values, with_named
 
 
-def status(of: StudyStatus, now: float, width: int | None) -> list[RenderableType]:
-    """Facts of a study, its running attempts and its failures."""
-    parts: list[RenderableType] = [_facts(_study_facts(of), width)]
+def status(of: StudyStatus, now: float, width: int | None, disk: int | None = None) -> list[RenderableType]:
+    """Facts of a study, its running attempts and its failures.
+
+    Args:
+        of: Where it stands.
+        now: The time.
+        width: Columns of the terminal; None where the output goes elsewhere.
+        disk: Bytes that its checkpoints take, as far as that is known.
+    """
+    facts = _study_facts(of)
+    if disk is not None:
+        facts["checkpoints"] = f"{size(disk)} in {of.summary.head.checkpoints}"
+    parts: list[RenderableType] = [_facts(facts, width)]
     if of.running:
         running = table(
             ("trial", NUMERIC), "worker", "node", ("resource", NUMERIC), ("value", NUMERIC), ("for", NUMERIC),
@@ -38,7 +48,7 @@ def status(of: StudyStatus, now: float, width: int | None) -> list[RenderableTyp
     return parts
 
 
-def trial(of: TrialDetail, width: int | None) -> list[RenderableType]:
+def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[RenderableType]:
     """Everything known of one trial."""
     row = of.trial
     facts = {
@@ -49,8 +59,10 @@ def trial(of: TrialDetail, width: int | None) -> list[RenderableType]:
         "GPU time": duration(row.gpu_seconds) + ("" if row.cost is None else f", cost {number(row.cost)}"),
         "started": moment(row.started),
         "ended": moment(row.ended),
-        "checkpoint": row.checkpoint or NOTHING,
+        "checkpoint": row.checkpoint or (NOTHING if not of.attempts or not row.state.terminal else "not kept"),
     }
+    if disk and row.checkpoint:
+        facts["checkpoint"] += f" ({size(disk)} with those before it)"
     if row.error_kind:
         facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
     parts: list[RenderableType] = [

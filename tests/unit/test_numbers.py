@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hpsearch.views.numbers import cell, count, duration, number, pairs
+from hpsearch.views.numbers import cell, count, duration, number, pairs, size
 from hpsearch.views.status import first_line
 
 
@@ -47,3 +47,11 @@ def test_a_traceback_is_told_by_its_last_line_and_other_errors_by_their_first() 
     assert first_line("out of memory\nmore") == "out of memory"
     assert first_line(None) == "–"
     assert len(first_line("x" * 1000)) == 200
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567_890, "1.23 GB"), (5 * 10**18, "5e+03 PB")],
+)
+def test_sizes_have_the_unit_that_suits_them(amount: int, shown: str) -> None:
+    assert size(amount) == shown
