@@ -131,6 +131,8 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
     """Coordinates moved to those of the values that stand there."""
     assert isinstance(distribution, FloatDistribution | IntDistribution)
+    if distribution.single():
+        return np.full(len(u), INACTIVE)
     if distribution.step is None:
         return u
     low, high = _bounds(distribution)
