@@ -1,0 +1,180 @@
+"""Strike a real study at random moments, and prove that nothing is lost and nothing repeated.
+
+    python benchmarks/chaos.py --kills 100 --seed 1 --storage sqlite --storage postgresql
+
+A study with one worker trains for real, on a Ray cluster of three nodes, with real checkpoints. At random moments its
+parts are killed, stopped, cut off, filled up or damaged, each kind in turn in a random order; it is resumed where it
+needs to be. After every strike: no trial that was over has changed, and at most one report is trained again. At the
+end: `hpsearch db check` passes, and configurations, decisions and results are those of an undisturbed study. A study
+that ends before all strikes are made is followed by another one. Exits with 1 where any of that does not hold.
+
+`--storage` is `sqlite` or `postgresql`, for a database made for the while, or the URL of another one; a few kinds need
+one of our own, or the right to mount a disk, and are told as left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tables
+from chaos_kinds import DAMAGE, KINDS, possible
+from chaos_study import Struck, write_files
+from chaos_world import Nodes, World
+
+
+@dataclass
+class Tally:
+    """What one kind of trouble has cost so far."""
+
+    strikes: int = 0
+    resumed: int = 0
+    again: list[int] = field(default_factory=list)
+    """Reports that were trained again, by strike."""
+    seconds: list[float] = field(default_factory=list)
+    """From the strike to the next report, its mending included."""
+    problems: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100, help="strikes for each storage")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--storage", action="append", help="sqlite, postgresql or a URL; may be repeated")
+    parser.add_argument("--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the table there too")
+    parser.add_argument("--quick", action="store_true", help="a smaller study, struck sooner")
+    options = parser.parse_args()
+    rows, failed = [], False
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
+        folder = Path(name)
+        file = write_files(folder / "files", 12 if options.quick else 30)
+        nodes = Nodes()
+        try:
+            undisturbed = _undisturbed(file, folder)
+            for storage in options.storage or ["sqlite"]:
+                for row in _campaign(options, storage, folder, file, nodes, undisturbed):
+                    rows.append(row)
+                    failed |= bool(row["problems"])
+        except AssertionError:
+            for log in sorted(file.parent.glob("*.log")):
+                print(f"\n----- {log.name}\n{log.read_text()[-4000:]}", file=sys.stderr)
+            raise
+        finally:
+            nodes.close()
+    tables.show("Strikes, and what they cost", rows, options.json)
+    sys.exit(1 if failed else 0)
+
+
+Results = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
+
+
+def _undisturbed(file: Path, folder: Path) -> Results:
+    url = f"sqlite:///{folder}/undisturbed.db"
+    study = Struck("undisturbed", file, url, url, None, folder / "undisturbed")
+    study.run_to_end()
+    return study.results()
+
+
+def _campaign(
+    options: argparse.Namespace, storage: str, folder: Path, file: Path, nodes: Nodes, undisturbed: Results
+) -> Iterator[dict[str, Any]]:
+    """Strike studies in one storage; a row for each kind, and one for the end of each study."""
+    draw = random.Random(f"{options.seed} {storage}")
+    label = storage if "://" not in storage else storage.partition("://")[0]
+    world = World(storage, folder / label, nodes)
+    try:
+        kinds, without = possible(world)
+        kinds = [kind for kind in kinds if options.kind is None or kind in options.kind]
+        tallies = {kind: Tally() for kind in kinds}
+        ends = Tally()
+        schedule = _schedule(kinds, options.kills, draw)
+        while schedule:
+            ends.strikes += 1
+            study = Struck(
+                f"{label}-{ends.strikes}", file, world.url, world.direct_url, nodes.address, world.checkpoints
+            )
+            _strike_while_it_runs(study, world, schedule, tallies, draw, 1.0 if options.quick else 4.0)
+            study.run_to_end()
+            ends.resumed += study.resumed
+            ends.problems += _judge(study, undisturbed)
+        for kind, tally in tallies.items():
+            yield _row(label, kind, tally)
+        yield _row(label, "the studies' ends", ends)
+        for kind, why in without.items():
+            print(f"{label}: left out, {kind}: {why}", file=sys.stderr)
+    finally:
+        world.close()
+
+
+def _schedule(kinds: list[str], count: int, draw: random.Random) -> list[str]:
+    """Each kind in turn, every turn in another order."""
+    schedule: list[str] = []
+    while len(schedule) < count:
+        schedule += draw.sample(kinds, len(kinds))
+    return schedule[:count]
+
+
+def _strike_while_it_runs(
+    study: Struck, world: World, schedule: list[str], tallies: dict[str, Tally], draw: random.Random, longest_s: float
+) -> None:
+    study.wait_for_progress()
+    while schedule and not study.finished:
+        time.sleep(draw.uniform(0.0, longest_s))
+        if study.keep_going():
+            return
+        kind = schedule.pop(0)
+        tally = tallies[kind]
+        reports, ended, resumed = study.reports(), study.ended(), study.resumed
+        print(f"{study.name}: {kind}, with {len(ended)} trials over", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        KINDS[kind](world, study, draw)
+        study.wait_for_progress()
+        tally.seconds.append(time.monotonic() - began)
+        tally.strikes += 1
+        tally.resumed += study.resumed - resumed
+        again = set(reports) - set(study.reports())  # the same reports are there, by another attempt
+        tally.again.append(len(again))
+        if len(again) > 1 and kind not in DAMAGE:
+            tally.problems.append(f"{len(again)} reports trained again: {sorted(again)}")
+        now = study.ended()
+        tally.problems += [f"{before} became {now.get(n)}" for n, before in ended.items() if now.get(n) != before]
+
+
+def _judge(study: Struck, undisturbed: Results) -> list[str]:
+    """What is wrong with a study that has come to its end."""
+    problems = []
+    if (found := study.check()) is not None:
+        problems.append(f"db check: {found}")
+    for what, expected, found in zip(("trials", "decisions"), undisturbed, study.results(), strict=True):
+        if expected != found:
+            odd = [pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]][:2]
+            problems.append(f"{what} differ from those of an undisturbed study: {odd or (len(expected), len(found))}")
+    return problems
+
+
+def _row(storage: str, kind: str, tally: Tally) -> dict[str, Any]:
+    for problem in tally.problems:
+        print(f"{storage}, {kind}: {problem}", file=sys.stderr)
+    return {
+        "storage": storage,
+        "kind": kind,
+        "strikes": tally.strikes,
+        "resumed": tally.resumed,
+        "reports_trained_again": sum(tally.again),
+        "most_at_once": max(tally.again, default=None),
+        "longest_s": max(tally.seconds, default=None),
+        "problems": len(tally.problems),
+    }
+
+
+if __name__ == "__main__":
+    main()

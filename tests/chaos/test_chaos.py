@@ -1,0 +1,57 @@
+"""A short, fixed round of `benchmarks/chaos.py`: every kind of trouble, on both databases."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHAOS = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
+SPARED = {"disk of checkpoints full", "disk of the database full"}
+"""Kinds that need the right to mount a disk."""
+
+
+def kinds() -> dict[str, set[str]]:
+    """Every kind, by the storage it belongs to."""
+    both = {"driver killed", "worker killed", "node killed", "driver stopped", "worker stopped"}
+    both |= {"disk of checkpoints full", "checkpoint corrupted", "checkpoint deleted"}
+    return {
+        "sqlite": both | {"database locked", "disk of the database full"},
+        "postgresql": both | {"server killed", "connection dropped", "connection delayed"},
+    }
+
+
+def has_postgresql() -> bool:
+    if any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        return True
+    assert os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") != "1", "PostgreSQL's server is not installed"
+    return False
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
+def test_a_study_survives_every_kind_of_trouble(storage: str, tmp_path: Path) -> None:
+    if storage == "postgresql" and not has_postgresql():
+        pytest.skip("PostgreSQL's server is not installed: there is no initdb")
+    expected, told = kinds()[storage], tmp_path / "told.json"
+    command = [sys.executable, str(CHAOS), "--kills", str(len(expected)), "--seed", "7", "--quick"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [*command, "--storage", storage, "--json", str(told)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=540,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    rows = {row["kind"]: row for row in json.loads(told.read_text())["rows"]}
+    missing = expected - rows.keys()
+    assert missing <= SPARED, f"left out: {missing}"
+    for kind in expected - missing:
+        assert rows[kind]["strikes"] >= 1, kind
+        assert rows[kind]["problems"] == 0, kind
+    assert rows["the studies' ends"]["problems"] == 0
