@@ -193,11 +193,12 @@ class Limit(Model):
 
 
 class PerTrial(Model):
-    """How far one trial trains: exactly one of steps, epochs, samples and seconds."""
+    """How far one trial trains: exactly one of steps, epochs, samples, tokens and seconds."""
 
     steps: Count | None = None
     epochs: Positive | None = None
     samples: Count | None = None
+    tokens: Count | None = None
     seconds: Positive | None = None
     report_every: Positive | None = None
     """In the same unit; how often a trial measures itself."""
@@ -208,7 +209,7 @@ class PerTrial(Model):
         """No unit or several, and a report grid that does not suit it."""
         given = [unit.value for unit in Unit if getattr(self, unit.value) is not None]
         if not given:
-            yield "", "sets no length; give one of steps, epochs, samples or seconds"
+            yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
         for name in given[1:]:
             yield name, f"stands beside {given[0]}; a trial is measured in one unit, keep one"
         if len(given) != 1:
@@ -235,7 +236,7 @@ class PerTrial(Model):
     @property
     def whole(self) -> bool:
         """Whether only whole numbers of the unit exist."""
-        return self.unit in (Unit.STEPS, Unit.SAMPLES)
+        return self.unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS)
 
     @property
     def report_interval(self) -> float:

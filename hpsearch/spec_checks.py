@@ -51,6 +51,7 @@ def problems(draft: Draft) -> list[Problem]:
         *_space_problems(draft),
         *conditions,
         *_metric_problems(draft),
+        *_budget_problems(draft),
         *_search_problems(draft),
         *(_enqueue_problems(draft) if whole else ()),  # a wrong space cannot tell what lies inside it
     ]
@@ -67,6 +68,13 @@ def _name_problems(draft: Draft) -> Iterator[Problem]:
     for section, names in (("settings", settings), ("space", draft.names)):
         for name in sorted(name for name in names if name not in known):
             yield Problem(f"{section}.{name}", f"the task has no such setting; {nearest(name, known)}")
+
+
+def _budget_problems(draft: Draft) -> list[Problem]:
+    """A trial budget that the task cannot count."""
+    if draft.per_trial is None or draft.description is None:
+        return []
+    return draft.description.problems_with_budget(draft.per_trial.unit)
 
 
 def _known_settings(draft: Draft) -> Mapping[str, Setting]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trials.distributed import Group
 
 USED = ("task", "settings", "budget", "seed")
-IGNORED = ("study", "space", "objective", "search", "resources")
+IGNORED = ("study", "space", "objective", "constraints", "search", "resources")
 BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
 
 
@@ -103,10 +103,13 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
         raise TaskError([Problem("--out", what)])
     if options.resume and not last.is_symlink():
         _say(f"nothing to resume in {options.out}; starting afresh")
+    budget = budget_from(study["budget"]["per_trial"])
+    if problems := tasks.describe(study["task"].get("kind")).problems_with_budget(budget.unit):
+        raise TaskError(problems)
     return Setup(
         params=study.get("settings") or {},
         seed=study.get("seed", 0),
-        budget=budget_from(study["budget"]["per_trial"]),
+        budget=budget,
         folder=options.out,
         resume_from=last if last.is_symlink() else None,
         device=options.device or _best_device(),

@@ -16,8 +16,8 @@ MOST_REPORTS = 10_000
 def budget_from(per_trial: Mapping[str, Any]) -> Budget:
     """The budget that ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}`` stands for.
 
-    Without `report_every` a trial reports after each epoch, or at every tenth of its steps (rounded up), samples or
-    seconds.
+    Without `report_every` a trial reports after each epoch, or at every tenth of its steps (rounded up), samples,
+    tokens or seconds.
 
     Raises:
         TaskError: The unit is missing, unknown or given twice, or a number does not fit.
@@ -32,7 +32,7 @@ def budget_from(per_trial: Mapping[str, Any]) -> Budget:
     if len(units) != 1:
         found = " and ".join(unit.value for unit in units) or "none"
         problems.append(
-            Problem("budget.per_trial", f"needs exactly one of steps, epochs, samples or seconds, not {found}")
+            Problem("budget.per_trial", f"needs exactly one of steps, epochs, samples, tokens or seconds, not {found}")
         )
     if problems:
         raise TaskError(problems)

@@ -24,6 +24,7 @@ class Unit(enum.StrEnum):
     STEPS = "steps"
     EPOCHS = "epochs"
     SAMPLES = "samples"
+    TOKENS = "tokens"
     SECONDS = "seconds"
 
 

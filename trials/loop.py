@@ -70,6 +70,7 @@ class TrainingRun:
         self._measured: tuple[int, dict[str, float]] | None = None
         self.step = 0
         self.samples = 0
+        self.tokens = 0
         self.seconds = 0.0
         self._reported = 0.0
         self.finished: str | None = None
@@ -98,7 +99,7 @@ class TrainingRun:
         """The next batch of the epoch, one optimizer step, and on."""
         began = self._clock()
         rows = self._order.rows(self.step, self.samples)
-        rate = self._rate_for(len(rows))
+        rate = self._rate_for(rows)
         weight = self._workload.weight(rows)
         loss, norm = self._optimize(rows, weight, rate)
         self.step += 1
@@ -114,7 +115,9 @@ class TrainingRun:
         """One optimizer step on the samples `rows`, which have `weight` targets; the mean loss of a target and the
         gradient's norm, left on the device."""
         loss, tokens, cells = self._micro_batch.fitting(len(rows), lambda size: self._gradients(rows, weight, size))
-        self._meter.count(*self._group.added(tokens, cells))
+        tokens, cells = self._group.added(tokens, cells)
+        self._meter.count(tokens, cells)
+        self.tokens += tokens
         norm = self._updates.apply(rate, len(rows))
         return self._group.total(loss), norm
 
@@ -160,9 +163,9 @@ class TrainingRun:
     @property
     def resource(self) -> float:
         """How far it has trained, in the budget's unit."""
-        return self._in_unit(self.step, self.samples)
+        return self._in_unit(self.step, self.samples, self.tokens)
 
-    def _in_unit(self, steps: int, samples: int) -> float:
+    def _in_unit(self, steps: int, samples: int, tokens: int) -> float:
         match self._setup.budget.unit:
             case Unit.STEPS:
                 return float(steps)
@@ -170,19 +173,24 @@ class TrainingRun:
                 return self._order.epochs(steps, samples)
             case Unit.SAMPLES:
                 return float(samples)
+            case Unit.TOKENS:
+                return float(tokens)
             case Unit.SECONDS:
                 return self.seconds
 
-    def _rate_for(self, rows: int) -> float:
-        """The learning rate of a step of so many rows: the schedule's at the share of the full budget that is used
-        halfway through it, so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
+    def _rate_for(self, rows: Ints) -> float:
+        """The learning rate of a step on the samples `rows`: the schedule's at the share of the full budget that is
+        used halfway through it, so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
 
         A step that fp16's loss scaling skipped has changed nothing, and the schedule does not move on with it, though
-        the data does: a schedule ends as many steps before its horizon as were skipped. A budget in seconds moves on.
+        the data does: a schedule ends as many steps before its horizon as were skipped. Budgets in tokens and in
+        seconds move on.
         """
         settings = self._settings
         steps, samples = self.step - self._updates.skipped_steps, self.samples - self._updates.skipped_samples
-        halfway = (self._in_unit(steps, samples) + self._in_unit(steps + 1, samples + rows)) / 2
+        tokens = self.tokens + int(self._workload.lengths[rows].sum())
+        after = self._in_unit(steps + 1, samples + len(rows), tokens)
+        halfway = (self._in_unit(steps, samples, self.tokens) + after) / 2
         progress = halfway / self._setup.budget.total
         return settings.peak_learning_rate * multiplier(
             settings.schedule, progress, settings.warmup, settings.decay_fraction
@@ -268,6 +276,7 @@ class TrainingRun:
         return {
             "step": self.step,
             "samples": self.samples,
+            "tokens": self.tokens,
             "seconds": self.seconds,
             "reported": self._reported,
             "micro_batch": self._micro_batch.size,
@@ -284,6 +293,7 @@ class TrainingRun:
             state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
             self._workload.read(folder)
         self.step, self.samples, self.seconds = state["step"], state["samples"], state["seconds"]
+        self.tokens = state["tokens"]
         self._reported = state["reported"]
         self._micro_batch.take(state["micro_batch"])
         self._loss.load_state_dict(state["loss"])

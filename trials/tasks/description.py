@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trials.contract import Problem, Setting
+from trials.contract import Problem, Setting, Unit
 from trials.settings import nearest
 
 _IN_WORDS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", dict: "a mapping", list: "a list"}
@@ -46,12 +46,21 @@ class TaskDescription:
         fields: The keys it allows beside `kind`, by name.
         settings: The settings it understands, by name; None where it takes any.
         metrics: The metrics it reports; None where only a run can tell.
+        tokens: Whether its samples are made of tokens, which a budget can count.
     """
 
     kind: str
     fields: Mapping[str, Field]
     settings: Mapping[str, Setting] | None
     metrics: frozenset[str] | None
+    tokens: bool = True
+
+    def problems_with_budget(self, unit: Unit) -> list[Problem]:
+        """That a trial's budget counts what the task's samples do not have."""
+        if unit is not Unit.TOKENS or self.tokens:
+            return []
+        what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"
+        return [Problem("budget.per_trial.tokens", what)]
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
         """Every unknown, missing or unfit key of a `task` part."""

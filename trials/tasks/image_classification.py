@@ -116,6 +116,7 @@ class ImageClassification(TrainedTask):
         fields={field.name: field for field in _FIELDS},
         settings=ImageSettings.table(),
         metrics=METRICS,
+        tokens=False,
     )
     SETTINGS = ImageSettings
     spec: ImageSpec

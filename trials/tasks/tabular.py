@@ -114,6 +114,7 @@ class Tabular(TrainedTask):
         fields={field.name: field for field in _FIELDS},
         settings=TabularSettings.table(),
         metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
+        tokens=False,
     )
     SETTINGS = TabularSettings
     spec: TabularSpec

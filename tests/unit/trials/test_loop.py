@@ -140,6 +140,25 @@ def test_steps_epochs_and_samples_count_what_they_say(tmp_path):
         assert run.step == steps
 
 
+def test_tokens_count_what_was_trained_and_the_schedule_follows_them(tmp_path):
+    per_trial = {"tokens": 400, "report_every": 100}
+    reports = reports_of(run_of(Points(), tmp_path, per_trial, batch_size=10, warmup=0.0, schedule="linear"))
+    assert [(r.resource, r.step) for r in reports] == [(100, 10), (200, 20), (300, 30), (400, 40)]
+    rates = [r.metrics["learning_rate"] / 1e-4 for r in reports]
+    assert rates == pytest.approx([1 - 95 / 400, 1 - 195 / 400, 1 - 295 / 400, 1 - 395 / 400])
+
+
+def test_a_run_that_continues_counts_its_tokens_on(tmp_path):
+    per_trial = {"tokens": 400, "report_every": 100}
+    first = run_of(Points(), tmp_path, per_trial, batch_size=10)
+    for report in first:
+        if report is not None and report.resource == 200:
+            break
+    setup = Setup({"batch_size": 10}, 3, budget_from(per_trial), tmp_path / "run", resume_from=first.save())
+    again = TrainingRun(Points(), Settings.parse({"batch_size": 10}), setup)
+    assert [(r.resource, r.step) for r in reports_of(again)] == [(300, 30), (400, 40)]
+
+
 def test_seconds_count_training_only(tmp_path):
     ticks = iter(range(10_000))
     workload = Points()

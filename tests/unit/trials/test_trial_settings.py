@@ -92,8 +92,11 @@ def test_a_budget_reports_on_a_grid_that_ends_at_its_total(per_trial, levels):
 @pytest.mark.parametrize(
     ("per_trial", "said"),
     [
-        ({}, "budget.per_trial: needs exactly one of steps, epochs, samples or seconds, not none"),
-        ({"steps": 1, "epochs": 1}, "needs exactly one of steps, epochs, samples or seconds, not steps and epochs"),
+        ({}, "budget.per_trial: needs exactly one of steps, epochs, samples, tokens or seconds, not none"),
+        (
+            {"steps": 1, "epochs": 1},
+            "needs exactly one of steps, epochs, samples, tokens or seconds, not steps and epochs",
+        ),
         ({"epoch": 1, "steps": 1}, "budget.per_trial.epoch: is no part of a trial's budget; did you mean epochs?"),
         ({"steps": "many"}, "budget.per_trial.steps: must be a number above 0, not 'many'"),
         ({"epochs": 0}, "budget.per_trial.epochs: must be a number above 0, not 0"),
