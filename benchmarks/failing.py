@@ -1,6 +1,6 @@
 """Do fewer trials fail as a study goes on? The share of failing trials in the first and in the last half of studies.
 
-    python benchmarks/failing.py --data DIR [--seeds 5] [--trials 100] [--workers 8] [--samplers a,b,...]
+    python benchmarks/failing.py --data DIR [--seeds 5] [--trials 100] [--workers 8] [--samplers "a;b"]
 
 DIR holds TaskSet's tables (*.npz), of which up to a quarter of the settings diverge. One more line is of a bowl in
 three dimensions of which half diverges. `tpe, untold` is Optuna's sampler as it is elsewhere: failed trials do not
@@ -28,7 +28,7 @@ from hpsearch.executors.simulated import Curves
 from hpsearch.lifecycle import State
 from hpsearch.simulation import simulate
 from hpsearch.spec_file import parse
-from tables import table
+from tables import show
 from trials.contract import Diverged
 
 UNTOLD = "tpe, untold"
@@ -81,14 +81,14 @@ def failing(sampler: str, space: Mapping[str, Any], total: int, curves: Curves, 
     return [trial.state is State.FAILED for trial in history.trials]
 
 
-def row(name: str, space: Mapping[str, Any], total: int, curves: Callable[[], Curves], args: Any) -> list[str]:
+def row(name: str, space: Mapping[str, Any], total: int, curves: Callable[[], Curves], args: Any) -> dict[str, str]:
     """A line of the table: by sampler, the share of failing trials in the first and in the last half."""
-    cells = [name]
+    cells = {"task": name}
     for sampler in args.samplers:
         studies = [failing(sampler, space, total, curves(), seed, args) for seed in range(args.seeds)]
         half = args.trials // 2
         first, last = (fmean(fmean(study[part]) for study in studies) for part in (slice(half), slice(half, None)))
-        cells.append(f"{first:.0%} to {last:.0%}")
+        cells[sampler] = f"{first:.0%} to {last:.0%}"
     return cells
 
 
@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--samplers", type=lambda text: text.split(";"), default=SAMPLERS, help='such as "tpe;random"')
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # what peers warn of is not the reader's concern
     folder = args.data / "taskset" if (args.data / "taskset").is_dir() else args.data
@@ -107,10 +108,10 @@ def main() -> None:
     for path in sorted(folder.glob("*.npz")):
         task = TaskSet(folder, path.stem)
         rows.append(row(path.stem, task.space, task.total, task.curves, args))
-    print(
-        f"failing trials, first half to last half of {args.trials} trials, {args.seeds} seeds, {args.workers} workers\n"
+    title = (
+        f"failing trials, first half to last half of {args.trials} trials, {args.seeds} seeds, {args.workers} workers"
     )
-    print(table(["task", *args.samplers], rows))
+    show(title, rows, args.json)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hpsearch.spec_file import parse
 from study_files import GOOD, problems_of
 
 
@@ -124,6 +127,39 @@ MISTAKES = {
     "direction": (
         "direction: maximize", "direction: max",
         "objective.direction: must be 'minimize' or 'maximize', not 'max'",
+    ),
+    "an objective of several": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: down}]",
+        "objective[1].direction: must be 'minimize' or 'maximize', not 'down'",
+    ),
+    "an unknown metric of several": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: los, direction: minimize}]",
+        "objective[1].metric: the task does not report 'los'; did you mean loss?",
+    ),
+    "a metric twice": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: loss, direction: minimize}, {metric: loss, direction: maximize}]",
+        "objective[1].metric: is the metric of objective[0] already; name another one",
+    ),
+    "no objective": (
+        "objective: {metric: accuracy, direction: maximize}", "objective: []",
+        "objective: is missing; add",
+    ),
+    "a sampler of one objective": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]",
+        "search.confirm: repeats the best by one objective, and there are several; drop it",
+    ),
+    "a limit on nothing": (
+        "seed: 7", "constraints: {los: {max: 1}}",
+        "constraints.los: the task does not report 'los'",
+    ),
+    "a limit without bounds": ("seed: 7", "constraints: {loss: {}}", "constraints.loss: bounds nothing; give max, min"),
+    "limits the wrong way": (
+        "seed: 7", "constraints: {loss: {min: 2, max: 1}}",
+        "constraints.loss.min: 2 is above max (1); swap them",
     ),
     "no trials": ("trials: 40", "trials: 0", "budget.trials: must be above 0, not 0"),
     "negative hours": ("gpu_hours: 1.5", "gpu_hours: -1", "budget.gpu_hours: must be above 0, not -1"),
@@ -274,3 +310,29 @@ def test_a_sampler_that_needs_a_missing_package_says_which(monkeypatch: pytest.M
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (problem,) = problems_of(changed(("sampler: tpe", "sampler: cmaes")))
     assert "cmaes needs the package cmaes; pip install cmaes" in problem
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        ("sampler: curve_gp", "search.sampler: curve_gp takes one objective; use one of tpe, random, gp, nsgaii"),
+        ("sampler: CmaEsSampler", "search.sampler: "),
+        ("pruner: median", "search.pruner: median takes one objective; use none, or promotion"),
+    ],
+)
+def test_what_takes_one_objective_is_refused_for_several(search: str, told: str) -> None:
+    several = "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
+    text = GOOD.replace("objective: {metric: accuracy, direction: maximize}", several)
+    start, end = text.index("search:"), text.index("resources:")
+    problems = problems_of(f"{text[:start]}search: {{{search}}}\n{text[end:]}")
+    assert any(told in problem for problem in problems), problems
+
+
+def test_several_objectives_have_defaults_that_can_weigh_them() -> None:
+    several = "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
+    text = GOOD.replace("objective: {metric: accuracy, direction: maximize}", several)
+    start, end = text.index("search:"), text.index("resources:")
+    spec = parse(text[:start] + text[end:], base=Path())
+    assert (spec.search.sampler.kind, spec.search.pruner.kind) == ("tpe", "none")
+    assert [objective.metric for objective in spec.objectives] == ["accuracy", "loss"]
+    assert spec.objective.metric == "accuracy"
