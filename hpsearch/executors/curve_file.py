@@ -50,11 +50,16 @@ def load_curves(path: Path, spec: StudySpec) -> Recorded:
         DataError: The file cannot be read, lacks a column, or has values that cannot be used.
     """
     frame = _frame(path)
-    metric, unit = spec.objective.metric, spec.budget.per_trial.unit.value
+    unit = spec.budget.per_trial.unit.value
+    metrics = dict.fromkeys([*(objective.metric for objective in spec.objectives), *spec.constraints])
     columns = {name: _column(path, frame, (f"params.{name}", name), f"the parameter {name}") for name in spec.space}
     levels_in = ("resource",) if unit in spec.space else (unit, "resource")
     resource = _numbers(path, frame, _column(path, frame, levels_in, f"the resource ({unit})"))
-    losses = _numbers(path, frame, _column(path, frame, (f"metrics.{metric}", metric), f"the metric {metric}"))
+    measured = {
+        metric: _numbers(path, frame, _column(path, frame, (f"metrics.{metric}", metric), f"the metric {metric}"))
+        for metric in metrics
+    }
+    finite_rows = np.all([np.isfinite(values) for values in measured.values()], axis=0)
     clock = next((name for name in ("seconds", "elapsed") if name in frame and frame[name].notna().any()), None)
     seconds = resource if clock is None else _numbers(path, frame, clock)
     if not (resource > 0).all():
@@ -65,16 +70,15 @@ def load_curves(path: Path, spec: StudySpec) -> Recorded:
         order = rows[np.argsort(resource[rows], kind="stable")]
         levels = resource[order]
         _refuse_repeats(path, levels, order, unit)
-        values = losses[order]
-        finite = np.maximum.accumulate(~np.isfinite(values)) == 0
+        finite = np.maximum.accumulate(~finite_rows[order]) == 0
         furthest = max(furthest, float(levels[-1]))
         if levels[-1] < total * SLACK and finite.all():
             too_short += 1
             continue
         diverged += not finite.all()
-        values = np.where(finite, values, np.nan)
         times = np.maximum.accumulate(np.nan_to_num(seconds[order]))
-        curves.append(Curve(levels, {metric: values}, times))
+        values = {metric: np.where(finite, column[order], np.nan) for metric, column in measured.items()}
+        curves.append(Curve(levels, values, times))
         configurations.append(_configuration(path, spec, frame, columns, int(order[0])))
     if len(curves) == diverged:
         what = f"no configuration is recorded up to the trial budget of {total:g} {unit}"
