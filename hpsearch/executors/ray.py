@@ -45,6 +45,9 @@ STOP_GRACE_S = 30.0
 SAVE_GRACE_S = 120.0
 """The same for a stop that asks to save first."""
 
+STARTS = 5
+"""How many times the `worker_timeout` a worker may take until it is ready."""
+
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
 
@@ -135,7 +138,7 @@ class _Slot:
     actor: Any
     pending: Any
     """The call that is out: hello first, then one poll after another; None between two of them."""
-    asked: float = 0.0
+    asked: float
     """When that call was sent, by the monotonic clock."""
     ready: bool = False
     process: int = 0
@@ -313,6 +316,9 @@ class RayExecutor:
                 slot.asked = now
             elif slot.ready and slot.pending is not None and now - slot.asked > limit:
                 events += self._replace_by_force(name, f"no sign of life for {limit:g} s (worker_timeout)")
+            elif not slot.ready and now - slot.asked > STARTS * limit:
+                log.warning("worker %s is not ready yet: it hangs, or the cluster has no room; trying another", name)
+                ray.kill(self._slots.pop(name).actor)  # another one is started, and no false start is counted
         return events
 
     def _kill_the_disobedient(self) -> list[ev.Event]:
@@ -331,7 +337,7 @@ class RayExecutor:
             name = f"w{self._made}"
             self._made += 1
             actor = self._actor_class.remote(self._config, self.gpus)
-            self._slots[name] = _Slot(actor, actor.hello.remote())
+            self._slots[name] = _Slot(actor, actor.hello.remote(), time.monotonic())
 
     def _wanted(self) -> int:
         if isinstance(self._resources.workers, int):

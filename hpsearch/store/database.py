@@ -18,12 +18,20 @@ from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from hpsearch.errors import StoreUnreachable
+from hpsearch.errors import StoreUnreachable, UserError
 from hpsearch.store import codec
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials import files
 
-WAIT_S = float(os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30"))
+
+def _timeout_s() -> float:
+    given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
+    if not given.isdecimal() or int(given) == 0:
+        raise UserError(f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30")
+    return float(given)
+
+
+WAIT_S = _timeout_s()
 """How long to wait for another writer, in seconds."""
 ANSWER_S = WAIT_S + 5
 """How long to wait for a PostgreSQL server to go on with its answer, in seconds: longer than it waits for a lock."""

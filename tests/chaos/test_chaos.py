@@ -32,6 +32,7 @@ def has_postgresql() -> bool:
     return False
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
 def test_a_study_survives_every_kind_of_trouble(storage: str, tmp_path: Path) -> None:
     if storage == "postgresql" and not has_postgresql():

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from hpsearch import wiring
 from hpsearch.driver import Driver, Patience
-from hpsearch.errors import StoreUnreachable
+from hpsearch.errors import StoreUnreachable, UserError
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.levels import trial_budget
 from hpsearch.lifecycle import State
@@ -127,6 +127,13 @@ def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire: Store, wire: 
     assert over_the_wire.revision(record.id) == at + 1, "it came through, and nobody was told"
     over_the_wire.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
     assert counted(over_the_wire, "decisions") == 1
+
+
+@pytest.mark.parametrize("given", ["soon", "0", "-3", "1.5"])
+def test_a_timeout_that_is_none_is_the_users_mistake(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", given)
+    with pytest.raises(UserError, match="HPSEARCH_DATABASE_TIMEOUT is"):
+        database._timeout_s()
 
 
 def test_a_server_that_falls_silent_is_told_in_time(

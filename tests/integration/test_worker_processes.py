@@ -80,7 +80,7 @@ def begun(executor: RayExecutor) -> tuple[str, int]:
 def gone(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 
@@ -129,3 +129,14 @@ def test_a_driver_that_was_away_itself_takes_nobody_for_silent(
     later = time.monotonic() + 100 * TIMEOUT_S
     monkeypatch.setattr("hpsearch.executors.ray.time.monotonic", lambda: later)
     assert not of(ev.SlotDown)(executor.poll(0.0))
+
+
+def test_a_worker_that_never_gets_ready_is_tried_anew(
+    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hpsearch.executors.ray.STARTS", 0)  # whatever is not ready at once takes too long
+    executor.poll(0.0)
+    assert "worker w0 is not ready yet" in caplog.text
+    monkeypatch.undo()
+    up = [event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)]
+    assert up[0] != "w0"
