@@ -6,12 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import Format, emit, emit_yaml, note, room, show
 from hpsearch.errors import UserError
 from hpsearch.selection import Ranked
-from hpsearch.store.queries import StudyHead, TrialRow, best_trials
+from hpsearch.store.queries import StudyHead, TrialRow, best_trials, trial_rows
 from hpsearch.views import tables
+from hpsearch.views.gain import gain
 
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
@@ -27,6 +30,7 @@ def best(name: str | None, top: int | None, where: str | None, format_: Format, 
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         ranked = best_trials(connection, study, top, where=where)
+        gained = gained_by(connection, study)
     nothing = f"no trial of {study.name} has a value yet" + (" among those that --where selects" if where else "")
     if format_ is Format.YAML:
         if not ranked:
@@ -36,8 +40,21 @@ def best(name: str | None, top: int | None, where: str | None, format_: Format, 
         emit([as_plain(study.name, each) for each in ranked], format_)
     elif ranked:
         show(tables.best(ranked, room(), objectives(study)))
+        if gained is not None and where is None:
+            note(gained)
     else:
         note(nothing)
+
+
+def gained_by(connection: Connection, study: StudyHead) -> str | None:
+    """What the study gained over the default settings, in a sentence; None where nothing tells."""
+    default = trial_rows(connection, study, where="role = 'default'", limit=1)
+    first = best_trials(connection, study, 1) if default and study.has_best else []
+    if not first:
+        return None
+    objective = study.written.get("objective")
+    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
+    return gain(first[0], default[0], str(metric), study.direction)
 
 
 def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:

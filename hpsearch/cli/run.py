@@ -15,6 +15,7 @@ from typing import Any
 
 from hpsearch import wiring
 from hpsearch.advice import advice
+from hpsearch.cli.best import gained_by
 from hpsearch.cli.enqueue import configurations
 from hpsearch.cli.output import note
 from hpsearch.driver import Driver
@@ -24,6 +25,7 @@ from hpsearch.records import History, StudyState
 from hpsearch.spec import Resources, StudySpec
 from hpsearch.spec_edit import with_budget
 from hpsearch.spec_file import load
+from hpsearch.store.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
 from hpsearch.views.live import LiveView
@@ -132,6 +134,9 @@ def _drive(
             f"study {name} gave up: {study.reason}", f"see what happened with: hpsearch trials {name}{_option(storage)}"
         )
     note(f"study {name} has ended: {study.reason}")
+    with store.reading() as connection:
+        if (gained := gained_by(connection, find_study(connection, name))) is not None:
+            note(gained)
     note(f"the best configurations: hpsearch best {name}{_option(storage)}")
 
 
