@@ -4,9 +4,10 @@
 
 A study with one worker trains for real, on a Ray cluster of three nodes, with real checkpoints. At random moments its
 parts are killed, stopped, cut off, filled up or damaged, each kind in turn in a random order; it is resumed where it
-needs to be. After every strike: no trial that was over has changed, and at most one report is trained again. At the
-end: `hpsearch db check` passes, and configurations, decisions and results are those of an undisturbed study. A study
-that ends before all strikes are made is followed by another one. Exits with 1 where any of that does not hold.
+needs to be. After every strike: no trial that was over has changed, and at most one report is trained again (of each
+worker; more only where the checkpoints themselves are damaged). At the end: `hpsearch db check` passes, and
+configurations, decisions and results are those of an undisturbed study. A study that ends before all strikes are made
+is followed by another one. Exits with 1 where any of that does not hold.
 
 `--storage` is `sqlite` or `postgresql`, for a database made for the while, or the URL of another one; a few kinds need
 one of our own, or the right to mount a disk, and are told as left out.
@@ -50,16 +51,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--storage", action="append", help="sqlite, postgresql or a URL; may be repeated")
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated")
+    parser.add_argument("--workers", type=int, default=1, help="with more than one, results are not compared")
     parser.add_argument("--json", type=Path, help="write the table there too")
     parser.add_argument("--quick", action="store_true", help="a smaller study, struck sooner")
     options = parser.parse_args()
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
         folder = Path(name)
-        file = write_files(folder / "files", 12 if options.quick else 30)
-        nodes = Nodes()
+        file = write_files(folder / "files", 12 if options.quick else 30, options.workers)
+        nodes = Nodes(options.workers)
         try:
-            undisturbed = _undisturbed(file, folder)
+            undisturbed = _undisturbed(file, folder) if options.workers == 1 else None
             for storage in options.storage or ["sqlite"]:
                 for row in _campaign(options, storage, folder, file, nodes, undisturbed):
                     rows.append(row)
@@ -85,7 +87,7 @@ def _undisturbed(file: Path, folder: Path) -> Results:
 
 
 def _campaign(
-    options: argparse.Namespace, storage: str, folder: Path, file: Path, nodes: Nodes, undisturbed: Results
+    options: argparse.Namespace, storage: str, folder: Path, file: Path, nodes: Nodes, undisturbed: Results | None
 ) -> Iterator[dict[str, Any]]:
     """Strike studies in one storage; a row for each kind, and one for the end of each study."""
     draw = random.Random(f"{options.seed} {storage}")
@@ -102,7 +104,7 @@ def _campaign(
             study = Struck(
                 f"{label}-{ends.strikes}", file, world.url, world.direct_url, nodes.address, world.checkpoints
             )
-            _strike_while_it_runs(study, world, schedule, tallies, draw, 1.0 if options.quick else 4.0)
+            _strike_while_it_runs(study, world, schedule, tallies, draw, options)
             study.run_to_end()
             ends.resumed += study.resumed
             ends.problems += _judge(study, undisturbed)
@@ -124,11 +126,16 @@ def _schedule(kinds: list[str], count: int, draw: random.Random) -> list[str]:
 
 
 def _strike_while_it_runs(
-    study: Struck, world: World, schedule: list[str], tallies: dict[str, Tally], draw: random.Random, longest_s: float
+    study: Struck,
+    world: World,
+    schedule: list[str],
+    tallies: dict[str, Tally],
+    draw: random.Random,
+    options: argparse.Namespace,
 ) -> None:
     study.wait_for_progress()
     while schedule and not study.finished:
-        time.sleep(draw.uniform(0.0, longest_s))
+        time.sleep(draw.uniform(0.0, 1.0 if options.quick else 4.0))
         if study.keep_going():
             return
         kind = schedule.pop(0)
@@ -143,17 +150,19 @@ def _strike_while_it_runs(
         tally.resumed += study.resumed - resumed
         again = set(reports) - set(study.reports())  # the same reports are there, by another attempt
         tally.again.append(len(again))
-        if len(again) > 1 and kind not in DAMAGE:
+        if len(again) > options.workers and kind not in DAMAGE:
             tally.problems.append(f"{len(again)} reports trained again: {sorted(again)}")
         now = study.ended()
         tally.problems += [f"{before} became {now.get(n)}" for n, before in ended.items() if now.get(n) != before]
 
 
-def _judge(study: Struck, undisturbed: Results) -> list[str]:
+def _judge(study: Struck, undisturbed: Results | None) -> list[str]:
     """What is wrong with a study that has come to its end."""
     problems = []
-    if (found := study.check()) is not None:
-        problems.append(f"db check: {found}")
+    if (violations := study.check()) is not None:
+        problems.append(f"db check: {violations}")
+    if undisturbed is None:
+        return problems
     for what, expected, found in zip(("trials", "decisions"), undisturbed, study.results(), strict=True):
         if expected != found:
             odd = [pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]][:2]

@@ -29,7 +29,7 @@ DECISIONS = "SELECT trial, kind, resource FROM decisions"
 JUDGED = "('pause', 'promote', 'prune', 'finish')"
 
 
-def write_files(folder: Path, trials: int) -> Path:
+def write_files(folder: Path, trials: int, workers: int) -> Path:
     """A table to learn from, and the study file."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(0)
@@ -50,7 +50,7 @@ def write_files(folder: Path, trials: int) -> Path:
         },
         "objective": {"metric": "loss", "direction": "minimize"},
         "budget": {"trials": trials, "gpu_hours": 5.0, "per_trial": {"epochs": 9}},
-        "resources": {"workers": 1, "cpu": 1, "gpu": 0, "retries": 1000, **TIMEOUTS},
+        "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **TIMEOUTS},
     }
     path = folder / "study.yaml"
     path.write_text(yaml.safe_dump(study))

@@ -43,13 +43,14 @@ def wait_for(what: str, done: Callable[[], object], timeout_s: float = 120.0) ->
 
 
 class Nodes:
-    """A Ray cluster: a head without CPUs, and two nodes with room for one worker each."""
+    """A Ray cluster: a head without CPUs, and two nodes that have room for all workers each."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int) -> None:
+        self._cpus = workers
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": FAST}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
-        self._nodes = [self._cluster.add_node(num_cpus=1, wait=False) for _ in range(2)]
+        self._nodes = [self._cluster.add_node(num_cpus=workers, wait=False) for _ in range(2)]
         self._cluster.wait_for_nodes()
 
     def workers(self) -> list[psutil.Process]:
@@ -63,7 +64,7 @@ class Nodes:
         kill(_processes(node))
         self._nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
-        self._nodes.append(self._cluster.add_node(num_cpus=1, wait=False))
+        self._nodes.append(self._cluster.add_node(num_cpus=self._cpus, wait=False))
 
     def close(self) -> None:
         """End the cluster."""

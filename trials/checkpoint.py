@@ -103,9 +103,7 @@ class Checkpoints:
         """
         with _whole_or_gone(draft):
             _seal(draft, number, stretch)
-            name = self._free_name(number)
-            self._place.publish(draft, name, ["last", "best"] if best else ["last"])
-        return self._place.path(name)
+            return self._place.path(self._publish(draft, number, ["last", "best"] if best else ["last"]))
 
     def reported(self, resource: float, path: Path | str) -> None:
         """A report at `resource` names the checkpoint at `path`."""
@@ -173,6 +171,18 @@ class Checkpoints:
     def next_number(self) -> int:
         """A number above all that are there, for those who do not count steps."""
         return max((_order(name)[0] for name in _checkpoints_in(self._place)), default=0) + 1
+
+    def _publish(self, draft: Path, number: int, pointers: list[str]) -> str:
+        """Put a draft in place under a free name, which it returns."""
+        while True:
+            name = self._free_name(number)
+            try:
+                self._place.publish(draft, name, pointers)
+            except OSError as error:  # an attempt that was given up, and does not know it, took the name meanwhile
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+                continue
+            return name
 
     def _target(self, pointer: str) -> Path | str | None:
         name = self._place.target(pointer)

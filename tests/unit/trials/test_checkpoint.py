@@ -146,3 +146,20 @@ def test_files_are_as_readable_as_their_folder(tmp_path):
 
     path = Checkpoints(tmp_path).save(1, private)
     assert stat.S_IMODE((path / "weights").stat().st_mode) == path.stat().st_mode & 0o666
+
+
+def test_two_that_save_the_same_step_at_once_do_not_get_in_each_others_way(tmp_path, monkeypatch):
+    first, second = Checkpoints(tmp_path), Checkpoints(tmp_path)
+    draft = second.draft(filled("second"))
+    taken = second._place.taken
+
+    def overtaken(name):
+        found = taken(name)
+        if not found and name == "step-00000003":
+            first.save(3, filled("first"))
+        return found
+
+    monkeypatch.setattr(second._place, "taken", overtaken)
+    assert second.commit(draft, 3) == tmp_path / "step-00000003-2"
+    assert (tmp_path / "step-00000003" / "weights").read_text() == "first"
+    assert (tmp_path / "step-00000003-2" / "weights").read_text() == "second"
