@@ -26,6 +26,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what newer R
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
+from ray._private.state import state  # the one place that knows which nodes are being drained
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -114,6 +115,10 @@ class _Actor:
     def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event | Unfit]:
         self.carry_out(orders)
         return self._worker.poll(timeout_s)
+
+    @ray.method(concurrency_group="command")
+    def retire(self) -> None:
+        self._worker.retire()
 
     @ray.method(concurrency_group="command")
     def carry_out(self, orders: list[_Order]) -> None:
@@ -331,8 +336,12 @@ class RayExecutor:
     # ----------------------------------------------------------------------------------------------------- slots
 
     def _follow_cluster(self) -> None:
-        """Start workers up to the number the cluster can hold now."""
+        """Start workers up to the number the cluster can hold now, and let those go whose node is about to."""
         self._followed = time.monotonic()
+        leaving = state.get_draining_nodes()
+        for slot in self._slots.values():
+            if slot.node in leaving:  # it ends like one that is sent SIGTERM; telling it twice does no harm
+                slot.actor.retire.remote()
         for _ in range(self._wanted() - len(self._slots)):
             name = f"w{self._made}"
             self._made += 1
@@ -342,7 +351,9 @@ class RayExecutor:
     def _wanted(self) -> int:
         if isinstance(self._resources.workers, int):
             return self._resources.workers
-        return sum(self._fits(node["Resources"]) for node in ray.nodes() if node["Alive"])
+        leaving = state.get_draining_nodes()
+        nodes = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] not in leaving]
+        return sum(self._fits(node["Resources"]) for node in nodes)
 
     def _fits(self, node: Mapping[str, float]) -> int:
         slots = node.get("CPU", 0.0) / self._resources.cpu

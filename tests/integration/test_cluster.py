@@ -8,23 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
+from ray.core.generated import autoscaler_pb2
 
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import ray as ray_executors
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker import WorkerConfig
+from hpsearch.executors.worker import RETIRED, WorkerConfig
 from hpsearch.spec import Resources
 from trials.contract import Budget, Unit
 
 TASK = """
-import time
+import itertools, time
 
 
 def train(params, trial):
-    while True:
+    for i in itertools.count(1):
         time.sleep(0.05)
+        trial.report(i / 1e6, {})
 """
 
 
@@ -71,6 +74,28 @@ def test_workers_follow_the_nodes_as_they_come_and_go(
         nodes.remove_node(second)
         gone = wait_for(executor, lambda events: count(ev.SlotDown, events) == 2)
         assert {event.slot for event in gone if isinstance(event, ev.SlotDown)} == set(on_it)
+        executor.close()
+
+
+def test_workers_on_a_node_that_is_about_to_go_save_and_move(
+    nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_executors, "FOLLOW_S", 0.2)
+    resources = Resources(workers="auto", gpu=0.0)
+    with ray_executors.cluster(nodes.address, resources):
+        executor = RayExecutor(config, resources)
+        wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
+        second = nodes.add_node(num_cpus=1)
+        came = wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
+        slot = next(event.slot for event in came if isinstance(event, ev.SlotUp))
+        executor.launch(ev.Launch(0, 1, slot, {}, 1, 4.0))
+        preempted = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+        in_a_minute = int((time.time() + 60) * 1000)
+        accepted, why = GcsClient(address=nodes.address).drain_node(second.node_id, preempted, "spot", in_a_minute)
+        assert accepted, why
+        events = wait_for(executor, lambda events: count(ev.SlotDown, events) == 1)
+        assert [(e.trial, e.attempt) for e in events if isinstance(e, ev.Stopped)] == [(0, 1)]
+        assert ev.SlotDown(slot, RETIRED) in events
         executor.close()
 
 
