@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import yaml
 from curves import METRIC, Task
 from hpsearch import events as ev
 from hpsearch import simulation, wiring
-from hpsearch.records import Changes, History
+from hpsearch.records import Changes, History, Trial
 from hpsearch.selection import rank
 from hpsearch.spec import StudySpec
 from hpsearch.spec_file import parse
@@ -74,18 +74,20 @@ def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result:
         stopwatches.append(Stopwatch(wiring.build_study(store, history, spec)))
         return cast(Study, stopwatches[0])
 
-    def watch(study: Study, changes: Changes, now: float) -> None:
-        while len(result.regret) < len(looks) and now >= looks[len(result.regret)]:
-            trials = study.history.trials
+    def look(trials: Sequence[Trial], until: float) -> None:
+        while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
             best = next(iter(rank(trials, "minimize")), None)
             seen = [report.value for trial in trials for report in trial.reports.values() if report.value is not None]
             result.regret.append(judge.of(None if best is None else best.trial.params))
             result.seen.append(judge.regret(min(seen)) if seen else 1.0)
+
+    def watch(study: Study, changes: Changes, now: float) -> None:
+        look(study.history.trials, now)
 
     spec = study_file(task, workers, seed, search)
     history = simulation.simulate(spec, curves, workers, moments=looks, watch=watch, build=build)
     result.deciding_s = stopwatches[0].asked_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
-    assert len(result.regret) == len(looks), f"the study ended early: {history.study.reason}"
+    look(history.trials, looks[-1])  # a study ends before its time where too little is left for a trial that could win
     return result
