@@ -18,7 +18,9 @@ def study(folder: Path) -> None:
     with closing(Store.open(f"sqlite:///{folder}/study.db")) as store:
         attributes = {"hpsearch:base": str(folder), "hpsearch:checkpoints": str(folder / "checkpoints")}
         record = store.create_study(StudyRecord(0, "flowers", STUDY, ("maximize",), user_attrs=attributes))
-        trials = [Trial(n, State.COMPLETE, {"lr": 0.1 * n}, value=n / 10, resource=1.0, gpu_seconds=1.0) for n in range(3)]
+        trials = [
+            Trial(n, State.COMPLETE, {"lr": 0.1 * n}, value=n / 10, resource=1.0, gpu_seconds=1.0) for n in range(3)
+        ]
         attempts = [Attempt(n, 1, "w", 1.0, ended=2.0, outcome=Outcome.COMPLETE, gpu_seconds=1.0) for n in range(3)]
         store.commit(record.id, Changes(trials=trials, attempts=attempts))
 

@@ -78,7 +78,11 @@ def documents(content: bytes | str) -> Make:
 
 def images(*makes: Make) -> Make:
     """A folder of images."""
-    return both(task("image_classification", "images", None), lambda folder: (folder / "data/images/a").mkdir(parents=True), *makes)  # noqa: E501
+    return both(
+        task("image_classification", "images", None),
+        lambda folder: (folder / "data/images/a").mkdir(parents=True),
+        *makes,
+    )  # noqa: E501
 
 
 def npz(content: bytes | None = None, **arrays: Any) -> Make:
