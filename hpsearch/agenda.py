@@ -59,7 +59,6 @@ class Agenda:
         self._confirmation = Confirmation(spec, history)
         self._confirming = False
         self._total = spec.budget.per_trial.total
-        self._sign = -1.0 if spec.objective.direction == "maximize" else 1.0
 
     @property
     def kept(self) -> float:
@@ -109,7 +108,7 @@ class Agenda:
         nothing does."""
         if self._all_tried or (last_call and not room.bears(self._search.first_stretch)):
             return False
-        return room.reaches(self._total) or room.reaches(self._winning_level())
+        return room.reaches(self._search.last_rung)
 
     def _can_finish(self, trial: Trial, room: Room, last_call: bool) -> bool:
         reaches = room.reaches(self._total - trial.resource, trial)
@@ -125,7 +124,7 @@ class Agenda:
         return None
 
     def _can_go_on(self, trial: Trial, room: Room) -> bool:
-        return room.bears(self._search.until(trial) - trial.resource, self.like(trial))
+        return room.bears(self._search.stretch(trial), self.like(trial))
 
     def room_for(self, trial: Trial, room: Room) -> Room:
         """What is left for a trial: to a repeat also what was kept back for it."""
@@ -134,18 +133,6 @@ class Agenda:
     def like(self, trial: Trial) -> Trial:
         """The trial whose pace tells of this one's: itself, or before it has trained the one that it repeats."""
         return trial if trial.speed or trial.repeats is None else self._history.trials[trial.repeats]
-
-    def _winning_level(self) -> float:
-        """How far a trial must train to win: as far as the best one had when it showed its best value."""
-        reports = [
-            report
-            for trial in self._history.trials
-            if trial.value is not None and trial.state is not State.FAILED
-            for report in trial.reports.values()
-            if report.value == trial.value
-        ]
-        best = min(reports, key=lambda report: (self._sign * (report.value or 0.0), report.resource), default=None)
-        return self._total if best is None else best.resource
 
     def _new_trial(self, now: float) -> Work:
         role, given = self._asked_for[self._begun] if self._begun < len(self._asked_for) else ("search", None)

@@ -58,6 +58,7 @@ class Search:
         self._storage = storage
         self._measures = Measures(spec)
         self._total = spec.budget.per_trial.total
+        self._reports = trial_budget(spec).report_at
         self._curve_gp = self._curve_sampler() if spec.search.sampler.kind == methods.CURVE_GP else None
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
@@ -126,10 +127,20 @@ class Search:
             return self._total
         return math.nextafter(trial.resource, math.inf)
 
+    def stretch(self, trial: Trial) -> float:
+        """How much a trial trains before it is judged next: at least until its next report is due."""
+        report = next((level for level in self._reports if level > trial.resource), self._total)
+        return max(self.until(trial), report) - trial.resource
+
     @property
     def first_stretch(self) -> float:
         """How far a new trial trains before it is first judged."""
-        return self.until(Trial(-1, State.QUEUED, {}))
+        return self.stretch(Trial(-1, State.QUEUED, {}))
+
+    @property
+    def last_rung(self) -> float:
+        """How far a trial must train to show whether it leads: to the highest rung, or in full where there is none."""
+        return self._rungs.rungs[-1].level if self._rungs is not None and self._rungs.rungs else self._total
 
     def exempt(self, trial: Trial) -> bool:
         """Whether a trial is measured in full: the defaults as a yardstick, a confirmation as evidence."""
