@@ -36,6 +36,8 @@ INIT = ("init", "new.yaml", "--train", "new.csv")
 HEADER = "learning_rate,batch_size,epochs,accuracy\n"
 HELP = "Try 'hpsearch"
 DIGITS = "9" * 30
+# A case a line, however long: a table is read by its columns.
+# ruff: noqa: E501
 # fmt: off
 CASES = [
     # options and arguments

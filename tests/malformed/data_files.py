@@ -82,7 +82,7 @@ def images(*makes: Make) -> Make:
         task("image_classification", "images", None),
         lambda folder: (folder / "data/images/a").mkdir(parents=True),
         *makes,
-    )  # noqa: E501
+    )
 
 
 def npz(content: bytes | None = None, **arrays: Any) -> Make:
@@ -102,6 +102,8 @@ def bind(path: Path) -> None:
 
 
 RECORD = '{"text": "a", "label": "b"}\n'
+# A case a line, however long: a table is read by its columns.
+# ruff: noqa: E501
 # fmt: off
 CASES = [
     # not text in UTF-8
