@@ -23,6 +23,20 @@ def gpu_share(gpus: float) -> float:
     return gpus if gpus > 0 else 1.0
 
 
+def _enough_for_s(attempt: Attempt, gpus: float) -> float:
+    """For how long after its start an attempt may train before it must have more reserved, or stop."""
+    reserved_s = attempt.reserved_gpu_seconds / gpu_share(gpus)
+    return max(reserved_s - STOPPING_S, reserved_s * 0.9)
+
+
+STOPPING_S = 5.0
+"""How long an attempt may take to stop, where a tenth of its reservation is not less."""
+
+
+ROUNDING_S = 1e-6
+"""What a clock may be behind of a moment it was told to come back at."""
+
+
 @dataclass
 class Ledger:
     """The books of one study.
@@ -91,11 +105,14 @@ class Books:
         self._history = history
         self._paces: dict[int, float] = {}
         self._sum = self._slowest = 0.0
+        self._fruitless = 0.0  # the most GPU-seconds that an attempt took without a report: it takes more
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger.of(budget, attempts)
         for trial in history.trials:
             if trial.resource > 0 and trial.gpu_seconds > 0:
                 self.saw(trial, trial.resource, trial.gpu_seconds)
+            for attempt in trial.attempts:
+                self._note_fruitless(trial, attempt)
 
     def saw(self, trial: Trial, trained: float, seconds: float) -> None:
         """A trial trained this much in this time, over its latest attempt."""
@@ -121,7 +138,8 @@ class Books:
         if (limit := self._per_trial.time_limit_s) is not None:
             worst = limit if worst is None else min(worst, limit)
         if worst is None:
-            return max(0.0, self.ledger.limit - self.ledger.spent) / max(1, slots) * 0.99
+            fair = max(0.0, self.ledger.limit - self.ledger.spent) / max(1, slots) * 0.99
+            return max(fair, self._fruitless)
         return worst * gpu_share(gpus)
 
     def affordable(self, amount: float) -> bool:
@@ -138,10 +156,18 @@ class Books:
             self._history.touch_attempt(attempt)
         return True
 
+    def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
+        """When the first of these attempts, each on a slot of so many GPUs, will have outgrown what is reserved for it.
+
+        That is a little before its reservation is used up, since it takes a step and a save to stop.
+        """
+        if self.ledger.limit is None:
+            return None
+        return min((attempt.started + _enough_for_s(attempt, gpus) for attempt, gpus in running), default=None)
+
     def outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
         """Whether an attempt has used up what was reserved for it, and no more could be."""
-        used = (now - attempt.started) * gpu_share(gpus)
-        if self.ledger.limit is None or used < attempt.reserved_gpu_seconds:
+        if self.ledger.limit is None or now + ROUNDING_S < attempt.started + _enough_for_s(attempt, gpus):
             return False
         return not self.reserve(attempt, max(1.0, attempt.reserved_gpu_seconds / 4))
 
@@ -153,5 +179,10 @@ class Books:
         self.ledger.settle((attempt.trial, attempt.number), attempt.gpu_seconds)
         trial.gpu_seconds += attempt.gpu_seconds
         trial.cost = self.ledger.cost_of(trial.gpu_seconds)
+        self._note_fruitless(trial, attempt)
         self._history.touch_attempt(attempt)
         self._history.touch(trial)
+
+    def _note_fruitless(self, trial: Trial, attempt: Attempt) -> None:
+        if trial.resource <= attempt.start_resource:
+            self._fruitless = max(self._fruitless, attempt.gpu_seconds)

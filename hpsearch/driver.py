@@ -73,6 +73,12 @@ Watch = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
 
 
+def due_of(study: Study) -> float | None:
+    """When the study must be asked next, though nothing happens: an attempt will need more of the budget, or stop."""
+    running = (live for live in study.live.values() if live.stopping is None)
+    return study.books.due((live.attempt, live.slot.gpus) for live in running)
+
+
 class Driver:
     """Drives one study to its end.
 
@@ -127,7 +133,9 @@ class Driver:
         study.begin(self._clock(), last_seen)
         self._execute(self._tick([]))
         while not study.finished:
-            commands = self._tick(self._executor.poll(POLL_S))
+            due = due_of(study)
+            wait = POLL_S if due is None else min(POLL_S, max(0.0, due - self._clock()))
+            commands = self._tick(self._executor.poll(wait))
             now = self._clock()
             if self._stop_requested and not study.interrupted:
                 commands += study.interrupt(now)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 
 from hpsearch import events as ev
 from hpsearch import wiring
-from hpsearch.driver import LEASE_TTL_S, Driver, Watch
+from hpsearch.driver import LEASE_TTL_S, Driver, Watch, due_of
 from hpsearch.executors.simulated import Curves, SimulatedExecutor
 from hpsearch.levels import trial_budget
 from hpsearch.records import History
@@ -31,10 +32,13 @@ class Straight(SimulatedExecutor):
     """
 
     moments: Iterable[float] = ()
+    due: Callable[[], float | None] = staticmethod(lambda: None)
+    """When an attempt will have used up what is reserved for it."""
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """The next events; the clock moves to them, or to the next moment if that comes first."""
-        ahead = [moment - self.now for moment in self.moments if moment > self.now]
+        moments = (*self.moments, due) if (due := self.due()) is not None else self.moments
+        ahead = [moment - self.now for moment in moments if moment > self.now]
         happening = [time - self.now for time, _, _ in self._happens]
         return super().poll(min(ahead) if ahead else max(happening, default=timeout_s))
 
@@ -71,5 +75,6 @@ def simulate(
         executor.moments = sorted({*moments, *([] if limit is None else [limit])})
         lease = store.acquire(history.study.id, OWNER, executor.now, LEASE_TTL_S)
         study = build(store, history, spec)
+        executor.due = partial(due_of, study)
         Driver(study, executor, store, lease, watch, executor.clock).run()
     return history

@@ -232,7 +232,7 @@ class Study:
         if trial.resource < live.until or live.stopping is not None:
             return []
         until = self._search.until(trial)
-        room, stretch = self._agenda.room_for(trial, self._room(live.slot, now)), until - trial.resource
+        room, stretch = self._agenda.room_for(trial, self._room(live.slot, now)), self._search.stretch(trial)
         fits = room.affords(stretch, trial) and room.in_time(0.0)
         if not fits or not self.books.reserve(live.attempt, self._need(stretch, live.slot, trial)):
             live.stopping = "the budget left does not reach to its next rung"
@@ -345,7 +345,7 @@ class Study:
                 device=slot.device,
             )
         )
-        reserved = self.books.reserve(attempt, self._need(until - trial.resource, slot, trial))
+        reserved = self.books.reserve(attempt, self._need(self._search.stretch(trial), slot, trial))
         assert reserved, "the agenda hands out nothing that cannot be afforded"
         self._decide(trial, work.kind, work.why, now, work.against)
         self._search.continues(trial)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import yaml
 
+from hpsearch.driver import due_of
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.frozen import STEP_SCALE
 from hpsearch.levels import step_scale, trial_budget
@@ -96,7 +97,8 @@ class Simulation:
 
     def tick(self) -> None:
         commands = []
-        for event in self.executor.poll(1e6):
+        due = due_of(self.study)
+        for event in self.executor.poll(1e6 if due is None else max(0.0, due - self.executor.now)):
             commands += self.study.on_event(event, self.executor.now)
         commands += self.study.on_tick(self.executor.now)
         self.written.append(self.history.drain())

@@ -75,6 +75,8 @@ VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32))"
 OPTUNAS = without_study(
     "CREATE TABLE studies (study_id INTEGER)", VERSION_TABLE, "INSERT INTO alembic_version VALUES ('v3.2.0.a')"
 )
+# A case a line, however long: a table is read by its columns.
+# ruff: noqa: E501
 # fmt: off
 CASES = [
     Case("a text", raw("a shopping list\n" * 100), "study.db", "check the path", STATUS, 3),

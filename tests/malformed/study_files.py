@@ -27,6 +27,8 @@ NAME = ("study.yaml:1: study:", "letters, digits")
 ALIASES = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(8)
 )
+# A case a line, however long: a table is read by its columns.
+# ruff: noqa: E501
 # fmt: off
 CASES = [
     # text that is no YAML, or not one plain document

@@ -1,0 +1,107 @@
+"""The ledger over a thousand random studies: what is spent stays within the budget, and every second is accounted for.
+
+Workers are lost, trials diverge, are pruned, time out and are repeated, and speeds differ by orders of magnitude.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hpsearch.lifecycle import State
+from hpsearch.records import History, Outcome, StudyState
+from studies import Bowl, Simulation, spec_with
+
+HISTORIES = 1000
+PARTS = 10
+PRUNERS = ("none", {"kind": "promotion", "eta": 3}, {"kind": "median", "n_startup_trials": 1})
+
+
+@dataclass
+class Uneven(Bowl):
+    """Curves whose speeds differ from configuration to configuration by a random factor."""
+
+    seed: int = 0
+    spread: float = 0.0
+    """The standard deviation of the factor's logarithm."""
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        factor = math.exp(random.Random(f"{self.seed} {params['x']}").gauss(0.0, self.spread))
+        return super().seconds(params, resource) * factor
+
+
+def random_study(seed: int) -> tuple[Simulation, float]:
+    """A study with whatever can befall it, and its limit in GPU-seconds."""
+    draw = random.Random(seed)
+    limit = math.exp(draw.uniform(math.log(20.0), math.log(1200.0)))
+    per_trial: dict[str, Any] = {"epochs": draw.choice([3, 9])}
+    if draw.random() < 0.3:
+        per_trial["time_limit"] = draw.uniform(50.0, 500.0)
+    budget: dict[str, Any] = {"per_trial": per_trial, "cost_per_gpu_hour": 2.0}
+    if draw.random() < 0.5:
+        budget["gpu_hours"] = limit / 3600
+    else:
+        budget["cost"] = limit / 3600 * 2.0
+    if draw.random() < 0.4:
+        budget["trials"] = draw.randint(1, 20)
+    search: dict[str, Any] = {"sampler": "random", "pruner": draw.choice(PRUNERS)}
+    if draw.random() < 0.3:
+        search["confirm"] = {"top": 2, "seeds": 2}
+    spec = spec_with(budget=budget, search=search, seed=seed)
+    curves = Uneven(10.0, draw.choice([math.inf, 0.7]), seed, draw.choice([0.0, 0.3, 1.5]))
+    losses = tuple(sorted(draw.uniform(0.0, limit) for _ in range(draw.randint(0, 6))))
+    return Simulation(spec, curves=curves, workers=draw.randint(1, 6), losses=losses), limit
+
+
+def spent(history: History) -> float:
+    return sum(attempt.gpu_seconds for trial in history.trials for attempt in trial.attempts)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the_books(part: int) -> None:
+    for seed in range(part, HISTORIES, PARTS):
+        simulation, limit = random_study(seed)
+        books, history = simulation.study.books, simulation.history
+        while not simulation.study.finished:
+            simulation.tick()
+            reserved = sum(books.ledger.reserved.values())
+            assert books.ledger.spent + reserved <= limit * (1 + 1e-9), f"seed {seed}: more is promised than there is"
+        simulation.run()
+        assert spent(history) <= limit, f"seed {seed}"
+        assert books.ledger.spent == pytest.approx(spent(history)), f"seed {seed}"
+        assert not books.ledger.reserved, f"seed {seed}: something is reserved for nobody"
+        for trial in history.trials:
+            charged = sum(attempt.gpu_seconds for attempt in trial.attempts)
+            assert trial.gpu_seconds == pytest.approx(charged), f"seed {seed}, trial {trial.number}"
+            assert trial.cost is None or trial.cost == pytest.approx(charged / 3600 * 2.0), f"seed {seed}"
+            assert all(a.outcome is not None and a.ended is not None for a in trial.attempts), f"seed {seed}"
+
+
+def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
+    outcomes: set[Outcome | None] = set()
+    states: set[State] = set()
+    reasons = set()
+    for seed in range(60):
+        simulation, _ = random_study(seed)
+        history = simulation.run().history
+        outcomes |= {attempt.outcome for trial in history.trials for attempt in trial.attempts}
+        states |= {trial.state for trial in history.trials}
+        reasons.add(history.study.reason)
+    assert outcomes >= {Outcome.COMPLETE, Outcome.PAUSED, Outcome.PRUNED, Outcome.FAILED, Outcome.LOST}
+    assert states == {State.COMPLETE, State.PRUNED, State.FAILED}
+    assert "the budget left is too small for another trial" in reasons
+
+
+def test_a_study_with_too_little_for_another_trial_ends_and_says_so() -> None:
+    spec = spec_with(
+        budget={"gpu_hours": 100 / 3600, "per_trial": {"epochs": 9}}, search={"sampler": "random", "pruner": "none"}
+    )
+    simulation = Simulation(spec, workers=1).run()
+    assert simulation.history.study.state is StudyState.FINISHED
+    assert simulation.history.study.reason == "the budget left is too small for another trial"
+    assert spent(simulation.history) <= 100
