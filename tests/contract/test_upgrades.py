@@ -1,11 +1,10 @@
-"""Databases of every version there has been: each is upgraded and queried; a migration that fails leaves the old one."""
+"""Databases of every version so far: each is upgraded and queried; a migration that fails leaves the old one."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -21,22 +20,22 @@ from hpsearch.store.store import Store, upgrade
 from hpsearch.store.url import parse_url
 
 FOLDER = Path(__file__).parents[1] / "data" / "schema"
-BROKEN = '''
+BROKEN = """
 from alembic import op
 revision, down_revision = "hpsearch_9998", "{before}"
 def upgrade():
     op.execute("CREATE TABLE half (made INTEGER)")
     op.execute("DELETE FROM studies")
     raise RuntimeError("the disk is full")
-'''
+"""
 
 
 @pytest.fixture(params=sorted(path.stem for path in FOLDER.glob("*.sql")))
-def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a database of each version in turn, with a study of three trials."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection, connection:
         connection.executescript((FOLDER / f"{request.param}.sql").read_text(encoding="utf-8"))
-    yield f"sqlite:///{tmp_path}/old.db"
+    return f"sqlite:///{tmp_path}/old.db"
 
 
 def test_every_version_there_has_been_is_kept_as_a_file() -> None:

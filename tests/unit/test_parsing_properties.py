@@ -1,4 +1,4 @@
-"""Whatever text or values come in, a study file, a filter and a space are either read or refused: never anything else."""
+"""Whatever text or values come in, a study file, a filter and a space are read or refused: never anything else."""
 
 from __future__ import annotations
 
