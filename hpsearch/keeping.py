@@ -38,14 +38,23 @@ class Keeping:
         self._sign = spec.objective.sign
         self._several = len(spec.objectives) > 1
         self._best = max(BEST, spec.search.confirm.top if spec.search.confirm is not None else 0)
+        self._held: set[int] = set()
+        self._clock = 0
 
     def give_up(self) -> list[Trial]:
-        """Take from the records every checkpoint that is not kept.
+        """Take from the records every checkpoint that is not kept. Looks at what has changed since the last call, and
+        at what holds a checkpoint, which is bounded: it is asked at every tick.
 
         Returns:
             The trials that wait for nothing now: they are to be pruned.
         """
-        held = [trial for trial in self._history.trials if trial.checkpoint is not None]
+        self._clock, changed = self._history.changed_since(self._clock)
+        if not changed:
+            return []
+        for number in changed:
+            holds = self._history.trials[number].checkpoint is not None
+            (self._held.add if holds else self._held.discard)(number)
+        held = [self._history.trials[number] for number in sorted(self._held)]
         over = [trial for trial in held if trial.state.terminal and LEFT not in trial.system_attrs]
         useless = [trial for trial in over if not _may_be_best(trial)]
         if not self._several:  # no order says which of a Pareto set are surpassed

@@ -164,7 +164,7 @@ IN_THE_BACKGROUND = "from trials import saving; saving.WORTH_S = saving.SHARE = 
 def test_a_killed_process_resumes_to_the_same_reports_and_weights(lab, capsys, prepared):
     study = {
         "task": lab.part(),
-        "settings": HARD,
+        "settings": {**HARD, "precision": "fp32"},
         "budget": {"per_trial": {"steps": 200, "report_every": 20}},
         "seed": 11,
     }
