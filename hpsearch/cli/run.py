@@ -95,6 +95,10 @@ def resume(
         if known_good and not _has_room(spec, history):
             raise UserError(f"study {name} has tried all its {spec.budget.trials} trials, so nothing can be enqueued")
         folder = wiring.checkpoint_folder(spec, checkpoints or history.study.user_attrs.get(wiring.CHECKPOINTS))
+        if history.study.state is StudyState.FINISHED and not budget and not enqueue:
+            note(f"study {name} has ended already: {history.study.reason}")
+            note(f"it goes on where it is given more, such as: hpsearch resume {name} --trials N{_option(storage)}")
+            return
         _drive(store, spec, lambda: history, storage, address, _resources(spec, workers), folder, known_good, quiet)
 
 

@@ -217,6 +217,15 @@ def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> Non
     assert workplace.rows("SELECT state FROM studies") == [("finished",)]
 
 
+def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(undisturbed: Workplace) -> None:
+    tables = ("studies", "trials", "attempts", "reports", "decisions")
+    before = [undisturbed.rows(f"SELECT * FROM {table}") for table in tables]
+    said = undisturbed.call("resume", "toy")
+    assert "study toy has ended already: all 14 trials have ended" in said
+    assert "hpsearch resume toy --trials N" in said
+    assert [undisturbed.rows(f"SELECT * FROM {table}") for table in tables] == before
+
+
 def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(undisturbed: Workplace) -> None:
     said = undisturbed.call("run", "study.yaml", code=2)
     assert "hpsearch resume toy" in said
