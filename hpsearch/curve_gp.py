@@ -4,7 +4,7 @@ Evidence is each trial's value at a few marks along its curve and its latest one
 pruned count for what they showed, at the resource where they showed it. Values are stretched at the good end, where
 differences matter. Candidates are drawn over the whole space and around the best trials. All are scored at one random
 horizon by the probability of being better than a random target a little below the best value seen, times the
-probability of not failing; the best one is proposed.
+probability of not failing; the best one is proposed. One proposal in seven is drawn at random.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw Bayesian Optimization
 for Hyperparameter Optimization" (ICML 2024), applied here to new configurations only; the first proposals follow the
@@ -40,13 +40,15 @@ MOST_ROWS = 160
 FIT_FROM = 8
 FIT_GROWTH = 1.25
 """Hyperparameters are fitted from so many values on, and again each time their number has grown by so much."""
-UNIFORM, LOCAL, AROUND = 64, 48, 8
+UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
+BLIND = 0.15
+"""The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are standard normal."""
 HORIZON = 0.5
 """The least horizon, as tau."""
-FLOOR, BELOW, WORST = 0.05, 0.04, 20.0
+FLOOR, BELOW, WORST = 0.1, 0.08, 20.0
 """Of the warp: how strongly the good end is stretched, how far below the best it reaches, where the bad end is cut."""
 MARKS_PER_TOTAL = 17.0
 """The first mark on a curve is a 17th of its length, the next ones three times the one before."""
@@ -74,7 +76,7 @@ class _Curve:
 
 @dataclass(frozen=True)
 class Warp:
-    """Stretches the good end: ln(0.05 + (y - low) / (middle - low)), less ln 0.05; 0 at `low`, 3 at `middle`."""
+    """Stretches the good end: ln(0.1 + (y - low) / (middle - low)), less ln 0.1; 0 at `low`, 2.4 at `middle`."""
 
     low: float
     middle: float
@@ -139,6 +141,8 @@ class CurveGPSampler(BaseSampler):
         if number < DESIGN or len(seen) < DESIGN // 2:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
+        if rng.random() < BLIND:
+            return rng.random(self._encoding.parameters)
         curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
         worst = max(curve.best for curve in seen)
         bests = np.sort([worst if curve.outside else curve.best for curve in seen])
