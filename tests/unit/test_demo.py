@@ -51,7 +51,7 @@ def test_the_study_file_is_right_and_searches_at_least_sixteen_trials_by_promoti
     assert study.budget.trials is not None
     assert study.budget.trials >= 16
     assert study.search.pruner.kind == "promotion"
-    assert study.search.sampler.kind == "tpe"
+    assert study.search.sampler.kind == "curve_gp"
 
 
 def test_the_task_has_a_default_for_every_parameter_so_that_the_default_settings_are_all_its_own(
