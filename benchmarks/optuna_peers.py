@@ -12,8 +12,9 @@ from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from curves import Task, parameters
+from hpsearch.rungs import Verdict
 from hpsearch.space import distribution_of
-from race import Job, Verdict
+from race import Job
 
 
 class OptunaPeer:

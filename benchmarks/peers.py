@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import Any
 
 from curves import Task, random_configurations
-from race import FULL_TRIALS, Contender, Job, Verdict
+from hpsearch.rungs import Verdict
+from race import FULL_TRIALS, Contender, Job
 
 
 class OneEpochThenTop:

@@ -13,7 +13,6 @@ best trial before one is complete. It is judged by its own final value: (value -
 
 from __future__ import annotations
 
-import enum
 import heapq
 import math
 import time
@@ -22,6 +21,7 @@ from typing import Any, Protocol
 
 from curves import METRIC, Task
 from hpsearch.executors.simulated import Curves
+from hpsearch.rungs import Verdict
 from trials.contract import Diverged
 
 FULL_TRIALS = 40
@@ -29,14 +29,6 @@ FULL_TRIALS = 40
 
 MARKS = 100
 """How often a race is looked at, at equal distances; the last time at its end."""
-
-
-class Verdict(enum.Enum):
-    """What a trial does after a report."""
-
-    CONTINUE = "continue"
-    PAUSE = "pause"
-    STOP = "stop"
 
 
 @dataclass(frozen=True)

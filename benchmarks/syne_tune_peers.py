@@ -19,7 +19,8 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
 from curves import METRIC, Task
-from race import Job, Verdict
+from hpsearch.rungs import Verdict
+from race import Job
 
 RESOURCE = "epoch"
 NO_TIME = datetime(2000, 1, 1)

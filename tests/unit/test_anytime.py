@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.rungs import Verdict
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 POINTS = 9
 NAMES = ["learning_rate", "beta1"]
@@ -78,9 +80,9 @@ class Scripted:
     def report(self, trial: int, resource: int, value: float) -> Any:
         self.heard.append((trial, resource))
         if resource > 1:
-            return self.bench("race").Verdict.CONTINUE
+            return Verdict.CONTINUE
         self.paused.append(trial)
-        return self.bench("race").Verdict.PAUSE
+        return Verdict.PAUSE
 
     def finish(self, trial: int, resource: int, value: float) -> None:
         self.ended[trial] = resource
