@@ -18,9 +18,9 @@ import numpy as np
 
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
-from trials.tasks import tables, text_tokenizer
+from trials.tasks import sequence_data, tables, text_tokenizer
 from trials.tasks.language_modeling import BLOCKS
-from trials.tasks.sequence_data import SequenceData, Split, demand, files_of, fingerprint, read
+from trials.tasks.sequence_data import SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
 
@@ -38,23 +38,12 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int, samples: 
     demand(problems)
     tokenizer = text_tokenizer.load(model, train, max_length, text_tokenizer.byte_pairs)
     splits = [_cut(tokenizer, documents, max_length, samples) for documents in (train, validation)]
-    return SequenceData(
-        train=splits[0],
-        validation=splits[1],
-        labels=(),
-        padding=text_tokenizer.padding_of(tokenizer),
-        vocabulary=len(tokenizer),
-        tokenizer_files=files_of(tokenizer),
-        fingerprint=fingerprint(*splits),
-    )
+    return data_of(tokenizer, splits)
 
 
 def problems_with(spec: SequenceSpec) -> list[Problem]:
     """Everything wrong with the files that can be seen before training, the test file's problems too."""
-    _, _, problems = read(spec, lambda path, where: _documents(spec, path, where))
-    if spec.test is not None:
-        problems = problems + _documents(spec, spec.test, "task.test")[1]
-    return problems
+    return sequence_data.problems_with(spec, lambda path, where: _documents(spec, path, where))
 
 
 def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, samples: str = BLOCKS) -> SequenceData:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,7 +13,7 @@ import numpy as np
 
 from trials.batching import Ints, Sequences
 from trials.contract import Problem, TaskError
-from trials.tasks import splitting
+from trials.tasks import splitting, text_tokenizer
 from trials.tasks.sequence_task import SequenceSpec
 
 if TYPE_CHECKING:
@@ -86,6 +86,12 @@ def read(spec: SequenceSpec, reader: Reader[Example]) -> tuple[list[Example], li
     )
 
 
+def problems_with(spec: SequenceSpec, reader: Reader[Example]) -> list[Problem]:
+    """Everything wrong with the files that can be seen before training, the test file's problems too."""
+    _, _, problems = read(spec, reader)
+    return problems if spec.test is None else problems + reader(spec.test, "task.test")[1]
+
+
 def demand(problems: list[Problem]) -> None:
     """Raise the problems, where there are any.
 
@@ -96,14 +102,34 @@ def demand(problems: list[Problem]) -> None:
         raise TaskError(problems)
 
 
-def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
+def data_of(tokenizer: PreTrainedTokenizerBase, splits: Iterable[Split], labels: tuple[str, ...] = ()) -> SequenceData:
+    """The data of a training and a validation split that the tokenizer has made.
+
+    Args:
+        tokenizer: The tokenizer.
+        splits: The training samples, then the validation samples.
+        labels: The names of the classes of a token; empty where tokens themselves are predicted.
+    """
+    train, validation = splits
+    return SequenceData(
+        train=train,
+        validation=validation,
+        labels=labels,
+        padding=text_tokenizer.padding_of(tokenizer),
+        vocabulary=len(tokenizer),
+        tokenizer_files=_files_of(tokenizer),
+        fingerprint=_fingerprint(train, validation),
+    )
+
+
+def _files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
     """The tokenizer as `save_pretrained` writes it, by file name."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()}
 
 
-def fingerprint(*splits: Split) -> str:
+def _fingerprint(*splits: Split) -> str:
     """SHA-256 of tokens and targets."""
     digest = hashlib.sha256()
     for split in splits:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
-from trials.tasks import tables, text_tokenizer
-from trials.tasks.sequence_data import SequenceData, Split, demand, files_of, fingerprint, read
+from trials.tasks import sequence_data, tables, text_tokenizer
+from trials.tasks.sequence_data import SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
 
@@ -47,23 +47,12 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int, max_targe
     texts = [text for pair in train for text in (pair.source, pair.target)]
     tokenizer = text_tokenizer.load(model, texts, max_length, text_tokenizer.ended_byte_pairs, max_target_length)
     splits = [_tokenise(tokenizer, pairs, max_length, max_target_length) for pairs in (train, validation)]
-    return SequenceData(
-        train=splits[0],
-        validation=splits[1],
-        labels=(),
-        padding=text_tokenizer.padding_of(tokenizer),
-        vocabulary=len(tokenizer),
-        tokenizer_files=files_of(tokenizer),
-        fingerprint=fingerprint(*splits),
-    )
+    return data_of(tokenizer, splits)
 
 
 def problems_with(spec: SequenceSpec) -> list[Problem]:
     """Everything wrong with the files that can be seen before training, the test file's problems too."""
-    _, _, problems = read(spec, lambda path, where: _pairs(spec, path, where))
-    if spec.test is not None:
-        problems = problems + _pairs(spec, spec.test, "task.test")[1]
-    return problems
+    return sequence_data.problems_with(spec, lambda path, where: _pairs(spec, path, where))
 
 
 def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, max_target_length: int) -> SequenceData:

@@ -16,7 +16,7 @@ import numpy as np
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import labels, tables, text_tokenizer
-from trials.tasks.sequence_data import IGNORED, SequenceData, Split, demand, files_of, fingerprint, read
+from trials.tasks.sequence_data import IGNORED, SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
 
@@ -48,15 +48,7 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> Sequen
     # Byte-level tokenizers must be told that a word begins a word.
     tokenizer = text_tokenizer.load(model, texts, max_length, add_prefix_space=True)
     splits = [_tokenise(tokenizer, sentences, names, max_length) for sentences in (train, validation)]
-    return SequenceData(
-        train=splits[0],
-        validation=splits[1],
-        labels=tuple(names),
-        padding=text_tokenizer.padding_of(tokenizer),
-        vocabulary=len(tokenizer),
-        tokenizer_files=files_of(tokenizer),
-        fingerprint=fingerprint(*splits),
-    )
+    return data_of(tokenizer, splits, labels=tuple(names))
 
 
 def problems_with(spec: SequenceSpec) -> list[Problem]:
