@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from runs import Lab, reports_of
 
 from trials import tasks
-from trials.budgets import budget_from
-from trials.contract import Setup, TaskError
+from trials.contract import TaskError
 from trials.tasks.image_classification import METRICS
 from trials.tasks.image_model import changed
 
+PART = {"kind": "image_classification", "train": "train.npz", "validation": 0.25}
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16, "width": 8, "depth": 2}
 
 
@@ -34,30 +35,10 @@ def images(count=61, seed=0):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def lab(tmp_path):
     pixels, names = images()
     np.savez(tmp_path / "train.npz", images=pixels, labels=names)
-    return tmp_path
-
-
-def part(**changes):
-    return {"kind": "image_classification", "train": "train.npz", "validation": 0.25, **changes}
-
-
-def task(folder, **changes):
-    return tasks.load(part(**changes), folder)
-
-
-def problems(folder, **changes):
-    return {p.where: p.what for p in tasks.inspect(part(**changes), folder)}
-
-
-def setup(folder, out="run", epochs=1, resume_from=None, **params):
-    return Setup({**PARAMS, **params}, 5, budget_from({"epochs": epochs}), folder / out, resume_from)
-
-
-def reports_of(run):
-    return [item for item in run if item is not None]
+    return Lab(tmp_path, PART, PARAMS)
 
 
 def write_folder(folder, count=12):
@@ -66,8 +47,8 @@ def write_folder(folder, count=12):
         Image.fromarray(pixels).save(folder / name / f"{number:02d}.png")
 
 
-def test_an_archive_of_grey_images_gets_a_channel(folder):
-    data = task(folder, validation="train.npz").prepare({})
+def test_an_archive_of_grey_images_gets_a_channel(lab):
+    data = lab.task(validation="train.npz").prepare({})
     pixels, names = images()
     assert data.labels == ("lying", "standing")
     assert np.array_equal(data.train[..., 0], pixels)
@@ -75,31 +56,31 @@ def test_an_archive_of_grey_images_gets_a_channel(folder):
     assert data.means == pytest.approx([pixels.mean() / 255])
 
 
-def test_a_folder_of_images_is_read_in_colour_and_scaled(folder):
-    write_folder(folder / "photos")
-    data = task(folder, train="photos", validation="photos", size=12).prepare({})
+def test_a_folder_of_images_is_read_in_colour_and_scaled(lab):
+    write_folder(lab.folder / "photos")
+    data = lab.task(train="photos", validation="photos", size=12).prepare({})
     assert data.train.shape == (12, 12, 12, 3)
     assert np.array_equal(data.train[0, ..., 0], images(12)[0][0])
-    assert task(folder, train="photos", validation=0.5, size=6).prepare({}).train.shape[1:] == (6, 6, 3)
+    assert lab.task(train="photos", validation=0.5, size=6).prepare({}).train.shape[1:] == (6, 6, 3)
 
 
-def test_the_validation_share_is_stratified(folder):
-    data = task(folder).prepare({})
+def test_the_validation_share_is_stratified(lab):
+    data = lab.task().prepare({})
     assert np.bincount(data.validation_labels).tolist() == [8, 7]
     assert len(data.train) == 46
 
 
-def test_data_that_cannot_be_used_is_told(folder):
+def test_data_that_cannot_be_used_is_told(lab):
     pixels, names = images(10)
-    np.savez(folder / "named.npz", pixels=pixels, labels=names)
-    np.savez(folder / "floats.npz", images=pixels / 255, labels=names)
-    np.savez(folder / "short.npz", images=pixels, labels=names[:5])
-    np.savez(folder / "one.npz", images=pixels, labels=["same"] * 10)
-    np.savez(folder / "odd.npz", images=pixels[:, :6], labels=["odd"] * 10)
-    (folder / "broken.npz").write_text("no archive")
-    (folder / "nothing").mkdir()
-    (folder / "torn" / "cat").mkdir(parents=True)
-    (folder / "torn" / "cat" / "a.png").write_text("no image")
+    np.savez(lab.folder / "named.npz", pixels=pixels, labels=names)
+    np.savez(lab.folder / "floats.npz", images=pixels / 255, labels=names)
+    np.savez(lab.folder / "short.npz", images=pixels, labels=names[:5])
+    np.savez(lab.folder / "one.npz", images=pixels, labels=["same"] * 10)
+    np.savez(lab.folder / "odd.npz", images=pixels[:, :6], labels=["odd"] * 10)
+    (lab.folder / "broken.npz").write_text("no archive")
+    (lab.folder / "nothing").mkdir()
+    (lab.folder / "torn" / "cat").mkdir(parents=True)
+    (lab.folder / "torn" / "cat" / "a.png").write_text("no image")
     said = {
         "named.npz": "has no array 'images', it has pixels, labels",
         "floats.npz": "are float64 of shape (10, 12, 12); give bytes (uint8)",
@@ -112,12 +93,12 @@ def test_data_that_cannot_be_used_is_told(folder):
         "torn": "a.png cannot be read as an image",
     }
     for name, what in said.items():
-        assert what in problems(folder, train=name)["task.train"], name
-    found = [p.what for p in tasks.inspect(part(test="odd.npz"), folder) if p.where == "task.test"]
+        assert what in lab.problems(train=name)["task.train"], name
+    found = [p.what for p in tasks.inspect(lab.part(test="odd.npz"), lab.folder) if p.where == "task.test"]
     assert any("has 1 class that no training row has: 'odd'" in what for what in found)
     assert any("has images of shape (6, 12, 1), the training images have (12, 12, 1)" in what for what in found)
-    assert "must be at least 1 pixel, not 0" in problems(folder, size=0)["task.size"]
-    assert problems(folder, test="train.npz") == {}
+    assert "must be at least 1 pixel, not 0" in lab.problems(size=0)["task.size"]
+    assert lab.problems(test="train.npz") == {}
 
 
 def test_images_are_mirrored_and_moved_as_the_draws_say():
@@ -130,61 +111,52 @@ def test_images_are_mirrored_and_moved_as_the_draws_say():
     assert moved[0, :, :, 0].tolist() == [[0, 1, 2], [0, 1, 2], [3, 4, 5]]
 
 
-def test_a_small_network_learns_its_classes(folder):
-    built = task(folder)
-    last = reports_of(built.start(setup(folder, epochs=12), built.prepare({})))[-1]
+def test_a_small_network_learns_its_classes(lab):
+    built = lab.task()
+    last = reports_of(built.start(lab.setup(epochs=12), built.prepare({})))[-1]
     assert last.metrics["accuracy"] > 0.9
     assert last.metrics.keys() == METRICS
 
 
-def test_a_resumed_run_with_changed_images_goes_on_bit_for_bit(folder, without_timings):
-    built = task(folder)
-    data, params = built.prepare({}), {"flip": True, "shift": 2, "dropout": 0.1}
-    whole = reports_of(built.start(setup(folder, "whole", 3, **params), data))
-    first = built.start(setup(folder, "parts", 3, **params), data)
-    items = iter(first)
-    for _ in range(6):
-        next(items)
-    again = reports_of(built.start(setup(folder, "parts", 3, first.save(), **params), data))
+def test_a_resumed_run_with_changed_images_goes_on_bit_for_bit(lab, without_timings):
+    built = lab.task()
+    params = {"flip": True, "shift": 2, "dropout": 0.1}
+    whole, again = lab.whole_and_resumed(built, after=6, **params)
     assert len(again) == 2
     assert without_timings(again) == without_timings(whole)[1:]
 
 
-def test_micro_batches_change_no_result_though_images_are_changed_at_random(folder):
-    built = task(folder)
-    data = built.prepare({})
+def test_micro_batches_change_no_result_though_images_are_changed_at_random(lab):
+    built = lab.task()
     params = {"flip": True, "shift": 2, "optimizer": "sgd", "learning_rate": 0.05}
-    losses = [
-        [r.metrics["train_loss"] for r in reports_of(built.start(one, data))]
-        for one in (setup(folder, f"m{m}", 2, micro_batch=m, **params) for m in (None, 5))
-    ]
+    losses = lab.train_losses(built, (None, 5), **params)
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
-def test_changed_images_differ_from_the_plain_ones(folder):
-    built = task(folder)
+def test_changed_images_differ_from_the_plain_ones(lab):
+    built = lab.task()
     data = built.prepare({})
     plain, shifted = (
-        reports_of(built.start(setup(folder, f"s{s}", shift=s), data))[0].metrics["train_loss"] for s in (0, 3)
+        reports_of(built.start(lab.setup(f"s{s}", shift=s), data))[0].metrics["train_loss"] for s in (0, 3)
     )
     assert plain != shifted
 
 
-def test_weights_derive_from_the_seed_and_read_only_data_trains(folder):
-    built = task(folder)
+def test_weights_derive_from_the_seed_and_read_only_data_trains(lab):
+    built = lab.task()
     data = pickle.loads(pickle.dumps(built.prepare({})))
     data.train.flags.writeable = data.validation.flags.writeable = False
-    one, same = (built.start(setup(folder, out), data) for out in ("a", "b"))
+    one, same = (built.start(lab.setup(out), data) for out in ("a", "b"))
     assert torch.equal(one._workload.model.head[1].weight, same._workload.model.head[1].weight)
     path = reports_of(one)[-1].checkpoint
     assert json.loads((path / "images.json").read_text())["labels"] == ["lying", "standing"]
 
 
-def test_a_rehearsal_measures_a_step(folder):
-    built = task(folder)
-    assert built.rehearse(setup(folder), built.prepare({}))["parameters"] > 100
+def test_a_rehearsal_measures_a_step(lab):
+    built = lab.task()
+    assert built.rehearse(lab.setup(), built.prepare({}))["parameters"] > 100
 
 
-def test_settings_of_texts_are_none_of_this_task(folder):
+def test_settings_of_texts_are_none_of_this_task(lab):
     with pytest.raises(TaskError, match=r"settings\.max_length: is no setting of this task"):
-        task(folder).prepare({"max_length": 64})
+        lab.task().prepare({"max_length": 64})

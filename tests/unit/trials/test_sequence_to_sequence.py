@@ -13,15 +13,16 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from runs import Lab, reports_of
 
-from trials import tasks
-from trials.budgets import budget_from
-from trials.contract import Setup, TaskError
+from trials.contract import TaskError
 from trials.runner import Runner
 from trials.tasks import text_tokenizer
 from trials.tasks.sequence_data import IGNORED
 from trials.tasks.sequence_to_sequence import METRICS
 
+SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
+PART = {"kind": "sequence_to_sequence", "train": "train.csv", "validation": 0.25, "model": {"scratch": SCRATCH}}
 PARAMS = {"learning_rate": 1e-2, "batch_size": 8, "weight_decay": 0.0, "max_length": 16, "max_target_length": 12}
 
 
@@ -33,31 +34,9 @@ def pairs(count=61):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def lab(tmp_path):
     pairs().to_csv(tmp_path / "train.csv", index=False)
-    return tmp_path
-
-
-def part(**changes):
-    scratch = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
-    made = {"kind": "sequence_to_sequence", "train": "train.csv", "validation": 0.25, "model": {"scratch": scratch}}
-    return {**made, **changes}
-
-
-def task(folder, **changes):
-    return tasks.load(part(**changes), folder)
-
-
-def problems(folder, **changes):
-    return {p.where: p.what for p in tasks.inspect(part(**changes), folder)}
-
-
-def setup(folder, out="run", epochs=1, resume_from=None, **params):
-    return Setup({**PARAMS, **params}, 5, budget_from({"epochs": epochs}), folder / out, resume_from)
-
-
-def reports_of(run):
-    return [item for item in run if item is not None]
+    return Lab(tmp_path, PART, PARAMS)
 
 
 def pretrained(folder, kind):
@@ -76,15 +55,15 @@ def pretrained(folder, kind):
     return kind
 
 
-def test_sources_and_targets_are_cut_each_to_its_length_and_end(folder):
-    data = task(folder, validation="train.csv").prepare({**PARAMS, "max_length": 4, "max_target_length": 6})
+def test_sources_and_targets_are_cut_each_to_its_length_and_end(lab):
+    data = lab.task(validation="train.csv").prepare({**PARAMS, "max_length": 4, "max_target_length": 6})
     assert data.train.inputs.lengths.max() == 4
     ends = (
         data.train.inputs.tokens[data.train.inputs.offsets[1:] - 1],
         data.train.targets.tokens[data.train.targets.offsets[1:] - 1],
     )
     assert set(np.concatenate(ends).tolist()) == {1}
-    files = folder / "tokenizer"
+    files = lab.folder / "tokenizer"
     files.mkdir()
     for name, content in data.tokenizer_files.items():
         (files / name).write_bytes(content)
@@ -92,60 +71,60 @@ def test_sources_and_targets_are_cut_each_to_its_length_and_end(folder):
     assert tokenizer.decode(data.train.targets.tokens[: data.train.targets.offsets[1]]) == pairs().target[0] + "</s>"
 
 
-def test_every_format_gives_the_same_data(folder):
+def test_every_format_gives_the_same_data(lab):
     frame = pairs().rename(columns={"source": "long", "target": "short"})
-    frame.to_csv(folder / "a.csv", index=False)
-    frame.to_parquet(folder / "a.parquet")
-    frame.to_json(folder / "a.jsonl", orient="records", lines=True)
-    expected = task(folder).prepare(PARAMS).fingerprint
+    frame.to_csv(lab.folder / "a.csv", index=False)
+    frame.to_parquet(lab.folder / "a.parquet")
+    frame.to_json(lab.folder / "a.jsonl", orient="records", lines=True)
+    expected = lab.task().prepare(PARAMS).fingerprint
     for name in ("a.csv", "a.parquet", "a.jsonl"):
-        assert task(folder, train=name, source="long", target="short").prepare(PARAMS).fingerprint == expected, name
+        assert lab.task(train=name, source="long", target="short").prepare(PARAMS).fingerprint == expected, name
 
 
-def test_data_that_cannot_be_used_is_told(folder):
-    (folder / "empty.csv").write_text("source,target\n")
-    (folder / "gaps.csv").write_text("source,target\none,two\nthree,\n,four\n")
-    (folder / "one.csv").write_text("source,target\none,two\n")
-    (folder / "broken.jsonl").write_text('{"source": "a", "target": "b"}\n{"source"\n')
-    assert "has no rows; name a file with data" in problems(folder, train="empty.csv")["task.train"]
-    found = problems(folder, train="gaps.csv")
+def test_data_that_cannot_be_used_is_told(lab):
+    (lab.folder / "empty.csv").write_text("source,target\n")
+    (lab.folder / "gaps.csv").write_text("source,target\none,two\nthree,\n,four\n")
+    (lab.folder / "one.csv").write_text("source,target\none,two\n")
+    (lab.folder / "broken.jsonl").write_text('{"source": "a", "target": "b"}\n{"source"\n')
+    assert "has no rows; name a file with data" in lab.problems(train="empty.csv")["task.train"]
+    found = lab.problems(train="gaps.csv")
     assert "1 row of" in found["task.target"]
     assert "without 'target': row 2" in found["task.target"]
     assert "without 'source': row 3" in found["task.source"]
-    assert "leaves no validation rows out of 1" in problems(folder, train="one.csv")["task.validation"]
-    assert "line 2" in problems(folder, train="broken.jsonl")["task.train"]
-    assert "has no column 'sauce', it has source, target" in problems(folder, source="sauce")["task.source"]
-    assert "did you mean train.csv?" in problems(folder, train="trian.csv")["task.train"]
-    assert "no such file" in problems(folder, test="no.csv")["task.test"]
-    assert problems(folder, test="train.csv") == {}
+    assert "leaves no validation rows out of 1" in lab.problems(train="one.csv")["task.validation"]
+    assert "line 2" in lab.problems(train="broken.jsonl")["task.train"]
+    assert "has no column 'sauce', it has source, target" in lab.problems(source="sauce")["task.source"]
+    assert "did you mean train.csv?" in lab.problems(train="trian.csv")["task.train"]
+    assert "no such file" in lab.problems(test="no.csv")["task.test"]
+    assert lab.problems(test="train.csv") == {}
 
 
-def test_a_target_longer_than_the_model_can_write_is_told(folder):
+def test_a_target_longer_than_the_model_can_write_is_told(lab):
     with pytest.raises(TaskError, match=r"settings\.max_target_length: must be at most 512"):
-        task(folder).prepare({"max_target_length": 600})
+        lab.task().prepare({"max_target_length": 600})
     with pytest.raises(TaskError, match=r"settings\.max_length: must be at most 32"):
-        task(folder, model=pretrained(folder, "bart")).prepare({"max_length": 33, "max_target_length": 8})
+        lab.task(model=pretrained(lab.folder, "bart")).prepare({"max_length": 33, "max_target_length": 8})
 
 
-def test_a_model_that_is_no_encoder_and_decoder_is_refused(folder):
-    pretrained(folder, "t5")
-    path = folder / "t5" / "config.json"
+def test_a_model_that_is_no_encoder_and_decoder_is_refused(lab):
+    pretrained(lab.folder, "t5")
+    path = lab.folder / "t5" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "decoder_start_token_id": None}))
-    built = task(folder, model="t5")
+    built = lab.task(model="t5")
     with pytest.raises(TaskError, match="names no decoder_start_token_id"):
-        built.start(setup(folder), built.prepare(PARAMS))
-    (folder / "t5").rename(folder / "gpt2")
-    transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=280).save_pretrained(folder / "gpt2")
-    built = task(folder, model="gpt2")
+        built.start(lab.setup(), built.prepare(PARAMS))
+    (lab.folder / "t5").rename(lab.folder / "gpt2")
+    transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=280).save_pretrained(lab.folder / "gpt2")
+    built = lab.task(model="gpt2")
     with pytest.raises(TaskError, match="cannot be loaded"):
-        built.start(setup(folder), built.prepare(PARAMS))
+        built.start(lab.setup(), built.prepare(PARAMS))
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
-def test_the_loss_is_the_one_transformers_computes(folder, kind):
-    built = task(folder, model=pretrained(folder, kind))
+def test_the_loss_is_the_one_transformers_computes(lab, kind):
+    built = lab.task(model=pretrained(lab.folder, kind))
     data = built.prepare(PARAMS)
-    workload = built.start(setup(folder), data)._workload
+    workload = built.start(lab.setup(), data)._workload
     workload.model.eval()
     rows = np.arange(9)
     batch = workload.batch(rows)
@@ -157,34 +136,25 @@ def test_the_loss_is_the_one_transformers_computes(folder, kind):
 
 
 @pytest.mark.parametrize("kind", [None, "t5", "bart"])
-def test_a_resumed_run_goes_on_bit_for_bit(folder, kind, without_timings):
-    built = task(folder) if kind is None else task(folder, model=pretrained(folder, kind))
-    data = built.prepare(PARAMS)
-    whole = reports_of(built.start(setup(folder, "whole", 3), data))
-    first = built.start(setup(folder, "parts", 3), data)
-    items = iter(first)
-    for _ in range(9):
-        next(items)
-    again = reports_of(built.start(setup(folder, "parts", 3, first.save()), data))
+def test_a_resumed_run_goes_on_bit_for_bit(lab, kind, without_timings):
+    built = lab.task() if kind is None else lab.task(model=pretrained(lab.folder, kind))
+    whole, again = lab.whole_and_resumed(built, after=9)
     assert again
     assert without_timings(again) == without_timings(whole)[-len(again) :]
 
 
-def test_micro_batches_add_up_though_targets_differ_in_length(folder):
-    built = task(folder)
+def test_micro_batches_add_up_though_targets_differ_in_length(lab):
+    built = lab.task()
     data = built.prepare(PARAMS)
     assert len(set(data.train.weights.tolist())) > 1
     params = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "batch_size": 500}
-    losses = [
-        [r.metrics["train_loss"] for r in reports_of(built.start(one, data))]
-        for one in (setup(folder, f"m{m}", 2, micro_batch=m, **params) for m in (None, 7))
-    ]
+    losses = lab.train_losses(built, (None, 7), **params)
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
-def test_a_small_model_learns_to_write_the_first_words(folder):
-    built = task(folder)
-    run = built.start(setup(folder, epochs=25, dropout=0.0), built.prepare(PARAMS))
+def test_a_small_model_learns_to_write_the_first_words(lab):
+    built = lab.task()
+    run = built.start(lab.setup(epochs=25, dropout=0.0), built.prepare(PARAMS))
     reports = reports_of(run)
     last = reports[-1]
     assert last.metrics["perplexity"] == pytest.approx(math.exp(last.metrics["loss"]))
@@ -193,9 +163,9 @@ def test_a_small_model_learns_to_write_the_first_words(folder):
 
 
 @pytest.mark.parametrize("kind", [None, "bart"])
-def test_a_checkpoint_is_a_model_that_transformers_loads_and_that_writes(folder, kind):
-    built = task(folder) if kind is None else task(folder, model=pretrained(folder, kind))
-    run = built.start(setup(folder, dropout=0.0), built.prepare(PARAMS))
+def test_a_checkpoint_is_a_model_that_transformers_loads_and_that_writes(lab, kind):
+    built = lab.task() if kind is None else lab.task(model=pretrained(lab.folder, kind))
+    run = built.start(lab.setup(dropout=0.0), built.prepare(PARAMS))
     path = reports_of(run)[-1].checkpoint
     transformers.logging.disable_progress_bar()
     loaded = transformers.AutoModelForSeq2SeqLM.from_pretrained(path).eval()
@@ -206,13 +176,13 @@ def test_a_checkpoint_is_a_model_that_transformers_loads_and_that_writes(folder,
         here = run._workload.model.eval()(**inputs, decoder_input_ids=decoded).logits
         assert torch.allclose(loaded(**inputs, decoder_input_ids=decoded).logits, here, atol=1e-6)
         assert loaded.generate(**inputs, max_new_tokens=3).shape[0] == 1
-    again = task(folder, model=str(path))
-    assert len(reports_of(again.start(setup(folder, "again"), again.prepare(PARAMS)))) == 1
+    again = lab.task(model=str(path))
+    assert len(reports_of(again.start(lab.setup("again"), again.prepare(PARAMS)))) == 1
 
 
-def test_dropout_and_adapters_reach_a_t5(folder):
-    built = task(folder, model=pretrained(folder, "t5"))
-    run = built.start(setup(folder, dropout=0.0, lora=True, lora_rank=2), built.prepare(PARAMS))
+def test_dropout_and_adapters_reach_a_t5(lab):
+    built = lab.task(model=pretrained(lab.folder, "t5"))
+    run = built.start(lab.setup(dropout=0.0, lora=True, lora_rank=2), built.prepare(PARAMS))
     model = run._workload.model
     assert model.config.dropout_rate == 0.0
     assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
@@ -225,26 +195,26 @@ def test_dropout_and_adapters_reach_a_t5(folder):
         assert torch.allclose(merged(input_ids=tokens, decoder_input_ids=tokens).logits, here, atol=1e-5)
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(folder, without_timings):
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(lab, without_timings):
     params = {**PARAMS, "save_every_steps": 4, "precision": "fp32"}
-    study = {"task": part(), "settings": params, "budget": {"per_trial": {"epochs": 30}}, "seed": 5}
-    (folder / "study.yaml").write_text(json.dumps(study))
-    command = [sys.executable, "-m", "trials", str(folder / "study.yaml"), "--out", str(folder / "parts")]
+    study = {"task": lab.part(), "settings": params, "budget": {"per_trial": {"epochs": 30}}, "seed": 5}
+    (lab.folder / "study.yaml").write_text(json.dumps(study))
+    command = [sys.executable, "-m", "trials", str(lab.folder / "study.yaml"), "--out", str(lab.folder / "parts")]
     killed = subprocess.Popen([*command, "--device", "cpu"], stdout=subprocess.PIPE, text=True)
     with killed, killed.stdout:
         killed.stdout.readline()
         killed.kill()
-    built = task(folder)
+    built = lab.task()
     data = built.prepare(params)
-    whole = reports_of(built.start(setup(folder, "whole", 30), data))
-    again = reports_of(built.start(setup(folder, "parts", 30, folder / "parts" / "last", **params), data))
+    whole = reports_of(built.start(lab.setup("whole", 30), data))
+    again = reports_of(built.start(lab.setup("parts", 30, lab.folder / "parts" / "last", **params), data))
     assert 0 < len(again) < 30
     assert without_timings(again) == without_timings(whole)[-len(again) :]
 
 
-def test_a_short_study_goes_through_the_runner(folder):
-    built = task(folder)
-    runner = Runner(built, built.prepare(PARAMS), setup(folder, epochs=2))
+def test_a_short_study_goes_through_the_runner(lab):
+    built = lab.task()
+    runner = Runner(built, built.prepare(PARAMS), lab.setup(epochs=2))
     try:
         assert [report.resource for report in runner.advance(1.0)] == [1.0]
         assert [report.resource for report in runner.advance(2.0)] == [2.0]
@@ -253,6 +223,6 @@ def test_a_short_study_goes_through_the_runner(folder):
         runner.close()
 
 
-def test_a_rehearsal_measures_a_step(folder):
-    built = task(folder)
-    assert built.rehearse(setup(folder), built.prepare(PARAMS))["parameters"] > 1000
+def test_a_rehearsal_measures_a_step(lab):
+    built = lab.task()
+    assert built.rehearse(lab.setup(), built.prepare(PARAMS))["parameters"] > 1000

@@ -8,14 +8,14 @@ import random
 import numpy as np
 import pytest
 import transformers
+from runs import Lab, reports_of
 
-from trials import tasks
-from trials.budgets import budget_from
-from trials.contract import Setup
 from trials.tasks.sequence_data import IGNORED
 from trials.tasks.token_classification import METRICS
 
 NAMES, CITIES = ["Ada", "Grace", "Alan"], ["Paris", "Oslo", "Rome"]
+SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 60}
+PART = {"kind": "token_classification", "train": "train.conll", "validation": 0.25, "model": {"scratch": SCRATCH}}
 PARAMS = {"learning_rate": 5e-3, "batch_size": 8, "weight_decay": 0.0}
 
 
@@ -34,35 +34,13 @@ def write_conll(path, rows, separator="\t"):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def lab(tmp_path):
     write_conll(tmp_path / "train.conll", sentences())
-    return tmp_path
+    return Lab(tmp_path, PART, PARAMS)
 
 
-def part(**changes):
-    scratch = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 60}
-    made = {"kind": "token_classification", "train": "train.conll", "validation": 0.25, "model": {"scratch": scratch}}
-    return {**made, **changes}
-
-
-def task(folder, **changes):
-    return tasks.load(part(**changes), folder)
-
-
-def problems(folder, **changes):
-    return {p.where: p.what for p in tasks.inspect(part(**changes), folder)}
-
-
-def setup(folder, out="run", epochs=1, resume_from=None, **params):
-    return Setup({**PARAMS, **params}, 5, budget_from({"epochs": epochs}), folder / out, resume_from)
-
-
-def reports_of(run):
-    return [item for item in run if item is not None]
-
-
-def test_the_first_token_of_a_word_carries_its_tag(folder):
-    data = task(folder, validation="train.conll").prepare({})
+def test_the_first_token_of_a_word_carries_its_tag(lab):
+    data = lab.task(validation="train.conll").prepare({})
     assert data.labels == ("B-LOC", "B-PER", "I-PER", "O")
     assert data.train.weights.tolist() == [len(words) for words, _ in sentences()]
     offsets = data.train.targets.offsets
@@ -72,23 +50,23 @@ def test_the_first_token_of_a_word_carries_its_tag(folder):
     assert len(data.train.targets.tokens) == len(data.train.inputs.tokens)
 
 
-def test_words_behind_the_longest_length_are_cut_off_with_their_tags(folder):
-    data = task(folder).prepare({"max_length": 6})
+def test_words_behind_the_longest_length_are_cut_off_with_their_tags(lab):
+    data = lab.task().prepare({"max_length": 6})
     assert data.train.inputs.lengths.max() == 6
     assert data.train.weights.max() <= 4
 
 
-def test_every_format_gives_the_same_data(folder):
+def test_every_format_gives_the_same_data(lab):
     import pandas as pd
 
-    write_conll(folder / "spaces.txt", sentences(), " ")
+    write_conll(lab.folder / "spaces.txt", sentences(), " ")
     frame = pd.DataFrame(sentences(), columns=["words", "ner"])
-    frame.to_json(folder / "train.jsonl", orient="records", lines=True)
-    frame.to_parquet(folder / "train.parquet")
-    expected = task(folder).prepare({}).fingerprint
-    assert task(folder, train="spaces.txt").prepare({}).fingerprint == expected
+    frame.to_json(lab.folder / "train.jsonl", orient="records", lines=True)
+    frame.to_parquet(lab.folder / "train.parquet")
+    expected = lab.task().prepare({}).fingerprint
+    assert lab.task(train="spaces.txt").prepare({}).fingerprint == expected
     for name in ("train.jsonl", "train.parquet"):
-        assert task(folder, train=name, tokens="words", tags="ner").prepare({}).fingerprint == expected
+        assert lab.task(train=name, tokens="words", tags="ner").prepare({}).fingerprint == expected
 
 
 @pytest.mark.parametrize(
@@ -99,9 +77,9 @@ def test_every_format_gives_the_same_data(folder):
         ("Ada\tO\nmet\tO\n\nAda\tO\n", "task.tags", "all training rows have one class, 'O'"),
     ],
 )
-def test_a_conll_file_that_cannot_be_used_is_told(folder, content, where, said):
-    (folder / "bad.conll").write_text(content)
-    assert said in problems(folder, train="bad.conll", validation="train.conll")[where]
+def test_a_conll_file_that_cannot_be_used_is_told(lab, content, where, said):
+    (lab.folder / "bad.conll").write_text(content)
+    assert said in lab.problems(train="bad.conll", validation="train.conll")[where]
 
 
 @pytest.mark.parametrize(
@@ -112,72 +90,60 @@ def test_a_conll_file_that_cannot_be_used_is_told(folder, content, where, said):
         ({"words": ["a"], "tags": ["O"]}, "task.tokens", "has no column 'tokens'"),
     ],
 )
-def test_rows_without_lists_that_match_are_told(folder, row, where, said):
-    (folder / "bad.jsonl").write_text(json.dumps(row))
-    assert said in problems(folder, train="bad.jsonl")[where]
+def test_rows_without_lists_that_match_are_told(lab, row, where, said):
+    (lab.folder / "bad.jsonl").write_text(json.dumps(row))
+    assert said in lab.problems(train="bad.jsonl")[where]
 
 
-def test_files_that_are_missing_or_have_unseen_tags_are_told(folder):
-    write_conll(folder / "other.conll", [(["Ada"], ["B-DOG"])])
-    found = problems(folder, train="train.conll", validation="other.conll", test="tset.conll")
+def test_files_that_are_missing_or_have_unseen_tags_are_told(lab):
+    write_conll(lab.folder / "other.conll", [(["Ada"], ["B-DOG"])])
+    found = lab.problems(train="train.conll", validation="other.conll", test="tset.conll")
     assert "has 1 class that no training row has: 'B-DOG'" in found["task.validation"]
     assert "no such file" in found["task.test"]
-    assert "did you mean train.conll?" in problems(folder, train="trian.conll")["task.train"]
-    assert problems(folder, test="train.conll") == {}
+    assert "did you mean train.conll?" in lab.problems(train="trian.conll")["task.train"]
+    assert lab.problems(test="train.conll") == {}
 
 
-def test_a_small_model_finds_the_entities(folder):
-    built = task(folder)
-    last = reports_of(built.start(setup(folder, epochs=20), built.prepare({})))[-1]
+def test_a_small_model_finds_the_entities(lab):
+    built = lab.task()
+    last = reports_of(built.start(lab.setup(epochs=20), built.prepare({})))[-1]
     assert last.metrics["f1"] > 0.9
     assert last.metrics.keys() == METRICS
 
 
 @pytest.mark.parametrize("params", [{}, {"lora": True}], ids=["plain", "with adapters"])
-def test_a_checkpoint_is_a_model_that_transformers_loads(folder, params):
-    built = task(folder)
-    path = reports_of(built.start(setup(folder, **params), built.prepare({})))[-1].checkpoint
+def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
+    built = lab.task()
+    path = reports_of(built.start(lab.setup(**params), built.prepare({})))[-1].checkpoint
     transformers.logging.disable_progress_bar()
     loaded = transformers.AutoModelForTokenClassification.from_pretrained(path)
     assert set(loaded.config.id2label.values()) == {"B-LOC", "B-PER", "I-PER", "O"}
     assert transformers.AutoTokenizer.from_pretrained(path).tokenize("Ada")
-    again = task(folder, model=str(path))
-    assert len(reports_of(again.start(setup(folder, "again"), again.prepare({})))) == 1
+    again = lab.task(model=str(path))
+    assert len(reports_of(again.start(lab.setup("again"), again.prepare({})))) == 1
 
 
-def test_a_resumed_run_goes_on_bit_for_bit(folder, without_timings):
-    built = task(folder)
-    data = built.prepare({})
-    whole = reports_of(built.start(setup(folder, "whole", 3), data))
-    first = built.start(setup(folder, "parts", 3), data)
-    items = iter(first)
-    for _ in range(8):
-        next(items)
-    again = reports_of(built.start(setup(folder, "parts", 3, first.save()), data))
+def test_a_resumed_run_goes_on_bit_for_bit(lab, without_timings):
+    built = lab.task()
+    whole, again = lab.whole_and_resumed(built, after=8)
     assert without_timings(again) == without_timings(whole)[-len(again) :]
 
 
-def test_micro_batches_of_sentences_of_different_lengths_add_up(folder):
-    built = task(folder)
+def test_micro_batches_of_sentences_of_different_lengths_add_up(lab):
+    built = lab.task()
     data = built.prepare({})
     assert len(np.unique(data.train.weights)) > 3
     params = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1}
-    losses = [
-        [
-            r.metrics["train_loss"]
-            for r in reports_of(built.start(setup(folder, f"m{m}", 2, micro_batch=m, **params), data))
-        ]
-        for m in (None, 1, 3)
-    ]
+    losses = lab.train_losses(built, (None, 1, 3), **params)
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     assert losses[2] == pytest.approx(losses[0], rel=1e-4)
 
 
-def test_a_rehearsal_measures_a_step(folder):
-    built = task(folder)
-    assert built.rehearse(setup(folder), built.prepare({}))["parameters"] > 1000
+def test_a_rehearsal_measures_a_step(lab):
+    built = lab.task()
+    assert built.rehearse(lab.setup(), built.prepare({}))["parameters"] > 1000
 
 
-def test_data_is_keyed_by_what_changes_it(folder):
-    assert task(folder).data_key({"batch_size": 4}) == task(folder).data_key({})
-    assert task(folder).data_key({"max_length": 64}) != task(folder).data_key({})
+def test_data_is_keyed_by_what_changes_it(lab):
+    assert lab.task().data_key({"batch_size": 4}) == lab.task().data_key({})
+    assert lab.task().data_key({"max_length": 64}) != lab.task().data_key({})
