@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
+from executor_events import of, wait_for
 from hpsearch import events as ev
 from hpsearch.driver import Executor
 from hpsearch.executors.ray import RayExecutor, cluster
@@ -92,20 +92,6 @@ def make_executor(request: pytest.FixtureRequest) -> Make:
         return SimulatedExecutor(Bowl(diverges=0.9), BUDGET, workers)
 
     return make
-
-
-def wait_for(executor: Executor, done: Callable[[list[ev.Event]], Any], timeout_s: float = 60.0) -> list[ev.Event]:
-    """Poll until `done` says so of all events since; fail after a timeout in real time."""
-    events: list[ev.Event] = []
-    give_up = time.monotonic() + timeout_s
-    while not done(events):
-        assert time.monotonic() < give_up, f"only {events}"
-        events += executor.poll(0.5)
-    return events
-
-
-def of(kind: type, count: int = 1) -> Callable[[list[ev.Event]], bool]:
-    return lambda events: sum(isinstance(event, kind) for event in events) >= count
 
 
 def slot_of(executor: Executor) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
+from executor_events import of, wait_for
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import ray as ray_executors
@@ -46,57 +47,44 @@ def config(tmp_path: Path) -> WorkerConfig:
     return WorkerConfig({"kind": "endless:train"}, str(tmp_path), {}, budget, str(tmp_path / "saved"), prepares=False)
 
 
-def wait_for(executor: RayExecutor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:
-    events: list[ev.Event] = []
-    give_up = time.monotonic() + 60
-    while not done(events):
-        assert time.monotonic() < give_up, f"only {events}"
-        events += executor.poll(0.2)
-    return events
-
-
-def count(kind: type, events: list[ev.Event]) -> int:
-    return sum(isinstance(event, kind) for event in events)
-
-
-def test_workers_follow_the_nodes_as_they_come_and_go(
-    nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def executor(nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayExecutor]:
+    """An executor with a worker on the one node, which looks at the cluster's nodes all the time."""
     monkeypatch.setattr(ray_executors, "FOLLOW_S", 0.2)
     resources = Resources(workers="auto", gpu=0.0)
     with ray_executors.cluster(nodes.address, resources):
-        executor = RayExecutor(config, resources)
-        wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
-        second = nodes.add_node(num_cpus=2)
-        came = wait_for(executor, lambda events: count(ev.SlotUp, events) == 2)
-        on_it = [event.slot for event in came if isinstance(event, ev.SlotUp)]
-        executor.launch(ev.Launch(0, 1, on_it[0], {}, 1, 4.0))
-        nodes.remove_node(second)
-        gone = wait_for(executor, lambda events: count(ev.SlotDown, events) == 2)
-        assert {event.slot for event in gone if isinstance(event, ev.SlotDown)} == set(on_it)
-        executor.close()
+        made = RayExecutor(config, resources)
+        assert not of(ev.SlotUp, 2)(wait_for(made, of(ev.SlotUp)))
+        yield made
+        made.close()
 
 
-def test_workers_on_a_node_that_is_about_to_go_save_and_move(
-    nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ray_executors, "FOLLOW_S", 0.2)
-    resources = Resources(workers="auto", gpu=0.0)
-    with ray_executors.cluster(nodes.address, resources):
-        executor = RayExecutor(config, resources)
-        wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
-        second = nodes.add_node(num_cpus=1)
-        came = wait_for(executor, lambda events: count(ev.SlotUp, events) == 1)
-        slot = next(event.slot for event in came if isinstance(event, ev.SlotUp))
-        executor.launch(ev.Launch(0, 1, slot, {}, 1, 4.0))
-        preempted = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
-        in_a_minute = int((time.time() + 60) * 1000)
-        accepted, why = GcsClient(address=nodes.address).drain_node(second.node_id, preempted, "spot", in_a_minute)
-        assert accepted, why
-        events = wait_for(executor, lambda events: count(ev.SlotDown, events) == 1)
-        assert [(e.trial, e.attempt) for e in events if isinstance(e, ev.Stopped)] == [(0, 1)]
-        assert ev.SlotDown(slot, RETIRED) in events
-        executor.close()
+def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, list[str]]:
+    """A second node with a worker on each CPU, the first of them with an attempt; and the names of their slots."""
+    node = nodes.add_node(num_cpus=cpus)
+    came = wait_for(executor, of(ev.SlotUp, cpus))
+    slots = [event.slot for event in came if isinstance(event, ev.SlotUp)]
+    assert len(slots) == cpus
+    executor.launch(ev.Launch(0, 1, slots[0], {}, 1, 4.0))
+    return node, slots
+
+
+def test_workers_follow_the_nodes_as_they_come_and_go(nodes: Cluster, executor: RayExecutor) -> None:
+    node, slots = busy_node(nodes, executor, cpus=2)
+    nodes.remove_node(node)
+    gone = wait_for(executor, of(ev.SlotDown, 2))
+    assert {event.slot for event in gone if isinstance(event, ev.SlotDown)} == set(slots)
+
+
+def test_workers_on_a_node_that_is_about_to_go_save_and_move(nodes: Cluster, executor: RayExecutor) -> None:
+    node, (slot,) = busy_node(nodes, executor, cpus=1)
+    preempted = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    in_a_minute = int((time.time() + 60) * 1000)
+    accepted, why = GcsClient(address=nodes.address).drain_node(node.node_id, preempted, "spot", in_a_minute)
+    assert accepted, why
+    events = wait_for(executor, of(ev.SlotDown))
+    assert [(e.trial, e.attempt) for e in events if isinstance(e, ev.Stopped)] == [(0, 1)]
+    assert [e for e in events if isinstance(e, ev.SlotDown)] == [ev.SlotDown(slot, RETIRED)]
 
 
 def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes: Cluster, config: WorkerConfig) -> None:

@@ -7,10 +7,10 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from executor_events import of, wait_for
 from hpsearch import events as ev
 from hpsearch.executors.ray import RayExecutor, cluster
 from hpsearch.executors.worker import RETIRED, WorkerConfig
@@ -56,24 +56,11 @@ def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
     made.close()
 
 
-def events_until(executor: RayExecutor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:
-    events: list[ev.Event] = []
-    give_up = time.monotonic() + 60
-    while not done(events):
-        assert time.monotonic() < give_up, f"only {events}"
-        events += executor.poll(0.2)
-    return events
-
-
-def of(kind: type) -> Callable[[list[ev.Event]], bool]:
-    return lambda events: any(isinstance(event, kind) for event in events)
-
-
-def begun(executor: RayExecutor) -> tuple[str, int]:
+def begun(executor: RayExecutor, until: float = 4.0) -> tuple[str, int]:
     """Starts an attempt; the slot it is on, and the process that trains it."""
-    slot = next(event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
-    executor.launch(ev.Launch(0, 1, slot, {}, 1, 4.0))
-    report = next(event for event in events_until(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
+    slot = next(event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
+    executor.launch(ev.Launch(0, 1, slot, {}, 1, until))
+    report = next(event for event in wait_for(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
     return slot, int(report.metrics["process"])
 
 
@@ -92,12 +79,9 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 
 def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(executor: RayExecutor) -> None:
-    slot = next(event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
-    executor.launch(ev.Launch(0, 1, slot, {}, 1, 1.0))
-    report = next(event for event in events_until(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
-    process = int(report.metrics["process"])
+    slot, process = begun(executor, until=1.0)
     os.kill(process, signal.SIGSTOP)
-    events = events_until(executor, of(ev.SlotUp))
+    events = wait_for(executor, of(ev.SlotUp))
     assert ev.SlotDown(slot, "no sign of life for 4 s (worker_timeout)") in events
     wait_until(lambda: gone(process))
 
@@ -105,7 +89,7 @@ def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(exec
 def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None:
     slot, process = begun(executor)
     os.kill(process, signal.SIGTERM)
-    events = events_until(executor, of(ev.SlotUp))
+    events = wait_for(executor, of(ev.SlotUp))
     (stopped,) = [event for event in events if isinstance(event, ev.Stopped)]
     assert (stopped.trial, stopped.attempt) == (0, 1)
     assert ev.SlotDown(slot, RETIRED) in events
@@ -117,7 +101,7 @@ def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -
     child = int((tmp_path / "child").read_text())
     assert not gone(child)
     os.kill(process, signal.SIGKILL)
-    events = events_until(executor, of(ev.SlotDown))
+    events = wait_for(executor, of(ev.SlotDown))
     assert slot in [event.slot for event in events if isinstance(event, ev.SlotDown)]
     wait_until(lambda: gone(child))
 
@@ -138,5 +122,5 @@ def test_a_worker_that_never_gets_ready_is_tried_anew(
     executor.poll(0.0)
     assert "worker w0 is not ready yet" in caplog.text
     monkeypatch.undo()
-    up = [event.slot for event in events_until(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)]
+    up = [event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)]
     assert up[0] != "w0"

@@ -9,7 +9,8 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from test_image_classification import images, reports_of, write_folder
+from runs import reports_of
+from test_image_classification import images, write_folder
 
 from trials import final, tasks
 from trials.budgets import budget_from

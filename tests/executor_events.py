@@ -1,0 +1,25 @@
+"""Waiting for what an executor says, in tests: of a real one, in real time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from hpsearch import events as ev
+from hpsearch.driver import Executor
+
+
+def wait_for(executor: Executor, done: Callable[[list[ev.Event]], Any], timeout_s: float = 60.0) -> list[ev.Event]:
+    """Poll until `done` says so of all events since; fail after a timeout in real time."""
+    events: list[ev.Event] = []
+    give_up = time.monotonic() + timeout_s
+    while not done(events):
+        assert time.monotonic() < give_up, f"only {events}"
+        events += executor.poll(0.2)
+    return events
+
+
+def of(kind: type, count: int = 1) -> Callable[[list[ev.Event]], bool]:
+    """Whether there are as many events of a kind."""
+    return lambda events: sum(isinstance(event, kind) for event in events) >= count
