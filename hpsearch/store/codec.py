@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from hpsearch.errors import StoreUnreachable
 
 E = TypeVar("E", bound=enum.StrEnum)
+K = TypeVar("K", dict[Any, Any], list[Any])
 
 
 def encode(value: Any) -> str:
@@ -52,6 +53,18 @@ def decode(text: str | bytes) -> Any:
         raise damaged(f"{text[:40]!r} where JSON should stand") from None
 
 
+def decode_column(text: str | bytes) -> Any:
+    """The value of a JSON column; absent is NULL there, which comes here not at all.
+
+    Raises:
+        StoreUnreachable: It is no JSON, or JSON's null.
+    """
+    value = decode(text)
+    if value is None:
+        raise damaged("'null' where a JSON object or array should stand")
+    return value
+
+
 def member(kind: type[E], text: str) -> E:
     """The member of an enumeration that a column names.
 
@@ -62,6 +75,18 @@ def member(kind: type[E], text: str) -> E:
         return kind(text)
     except ValueError:
         raise damaged(f"{text!r} where one of {', '.join(map(str, kind))} should stand") from None
+
+
+def of_kind(kind: type[K], value: Any) -> K:
+    """The value of a column that holds JSON objects (dict) or arrays (list).
+
+    Raises:
+        StoreUnreachable: It is JSON of another kind.
+    """
+    if not isinstance(value, kind):
+        where = "a JSON object" if issubclass(kind, dict) else "a JSON array"
+        raise damaged(f"{encode(value)[:40]!r} where {where} should stand")
+    return value
 
 
 def damaged(what: str) -> StoreUnreachable:

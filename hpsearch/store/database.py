@@ -165,7 +165,7 @@ def _connect(url: URL) -> Connection:
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
         json_serializer=codec.encode,
-        json_deserializer=codec.decode,
+        json_deserializer=codec.decode_column,
         connect_args=settings,
     )
     if not is_sqlite(url):

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    case,
     func,
     select,
 )
@@ -263,9 +264,12 @@ def metric_names(connection: Connection, study: StudyHead) -> frozenset[str]:
 
 
 def _keys(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:
-    if connection.dialect.name == "postgresql":
-        return func.json_object_keys(column)
-    return func.json_each(column).table_valued("key", joins_implicitly=True).c.key
+    is_postgresql = connection.dialect.name == "postgresql"
+    kind = func.json_typeof(column) if is_postgresql else func.json_type(column)
+    objects = case((kind == "object", column))  # what is none has no names: reading its row tells of the damage
+    if is_postgresql:
+        return func.json_object_keys(objects)
+    return func.json_each(objects).table_valued("key", joins_implicitly=True).c.key
 
 
 def trial_rows(

@@ -52,7 +52,7 @@ def trial_record(row: Sequence[Any]) -> Trial:
     trial.state = codec.member(State, trial.state)
     # The column holds texts: decoding it gave a dict of them.
     texts: dict[str, Any] = trial.distributions
-    trial.distributions = {name: _distribution(text) for name, text in texts.items()}
+    trial.distributions = {name: _distribution(str(text)) for name, text in texts.items()}
     return trial
 
 
@@ -70,8 +70,15 @@ def report_record(row: Sequence[Any]) -> Report:
 
 @lru_cache(maxsize=4096)
 def _distribution(text: str) -> BaseDistribution:
-    """A distribution of Optuna's from its JSON; trials of one study share theirs."""
-    return json_to_distribution(text)
+    """A distribution of Optuna's from its JSON; trials of one study share theirs.
+
+    Raises:
+        StoreUnreachable: It is none.
+    """
+    try:
+        return json_to_distribution(text)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise codec.damaged(f"{text[:40]!r} where a distribution should stand") from None
 
 
 # ---------------------------------------------------------------------------------------------- records to rows

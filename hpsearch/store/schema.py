@@ -27,6 +27,8 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
+from hpsearch.store import codec
+
 VERSION = "hpsearch_0001"
 """The schema version that this program reads and writes: the newest migration's revision. All of ours begin so."""
 
@@ -39,12 +41,23 @@ metadata = MetaData(
     }
 )
 
-Json = JSON(none_as_null=True)
-"""JSON text on both databases, written and read by `hpsearch.store.codec`.
 
-On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23 into a whole number that
-is not the same one.
-"""
+class Json(TypeDecorator[Any]):
+    """JSON text on both databases, written and read by `hpsearch.store.codec`: an object (dict) or an array (list).
+
+    On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23 into a whole number
+    that is not the same one.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__(none_as_null=True)
+        self.kind = kind
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else codec.of_kind(self.kind, value)
 
 
 class Words(TypeDecorator[str]):
@@ -82,14 +95,14 @@ studies = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("spec", Words, nullable=False),
-    Column("directions", Json, nullable=False),
+    Column("directions", Json(list), nullable=False),
     Column("state", Text, nullable=False),
     Column("reason", Words),
     Column("created", Double, nullable=False),
     Column("ended", Double),
     Column("active_seconds", Double, nullable=False),
-    Column("user_attrs", Json, nullable=False),
-    Column("system_attrs", Json, nullable=False),
+    Column("user_attrs", Json(dict), nullable=False),
+    Column("system_attrs", Json(dict), nullable=False),
     # Not part of the record: who may write it, and what readers and drivers watch.
     Column("lease_owner", Words),
     Column("lease_epoch", Integer, nullable=False, server_default="0"),
@@ -107,7 +120,7 @@ trials = Table(
     Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("state", Text, nullable=False),
-    Column("params", Json, nullable=False),
+    Column("params", Json(dict), nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("value", Double),
     Column("resource", Double, nullable=False),
@@ -123,10 +136,10 @@ trials = Table(
     Column("ended", Double),
     Column("role", Text, nullable=False),
     Column("repeats", Integer),
-    Column("objective_values", Json),  # `values` in the record: a reserved word of SQL
-    Column("distributions", Json, nullable=False),
-    Column("user_attrs", Json, nullable=False),
-    Column("system_attrs", Json, nullable=False),
+    Column("objective_values", Json(list)),  # `values` in the record: a reserved word of SQL
+    Column("distributions", Json(dict), nullable=False),
+    Column("user_attrs", Json(dict), nullable=False),
+    Column("system_attrs", Json(dict), nullable=False),
     Column("revision", BigInteger, nullable=False),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
@@ -154,7 +167,7 @@ reports = Table(
     metadata,
     *_of_a_trial(Column("resource", Double, primary_key=True, autoincrement=False), primary_key=True),
     Column("value", Double),
-    Column("metrics", Json, nullable=False),
+    Column("metrics", Json(dict), nullable=False),
     Column("attempt", Integer),
     Column("step", BigInteger),
     Column("elapsed", Double),
@@ -169,7 +182,7 @@ decisions = Table(
     Column("kind", Text, nullable=False),
     Column("why", Words, nullable=False),
     Column("resource", Double, nullable=False),
-    Column("against", Json, nullable=False),
+    Column("against", Json(list), nullable=False),
     Column("created", Double, nullable=False),
     Index(None, "study_id", "trial"),
 )
@@ -181,7 +194,7 @@ environments = Table(
     Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created", Double, nullable=False),
     Column("revision", Words),
-    Column("packages", Json, nullable=False),
+    Column("packages", Json(dict), nullable=False),
     Column("device", Words, nullable=False),
     Column("data_fingerprint", Words),
 )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpsearch.errors import FilterError, StudyNotFound, UserError
+from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound, UserError
 from hpsearch.lifecycle import State
 from hpsearch.records import Attempt, Changes, Decision, Outcome, Report, StudyRecord, StudyState, Trial
 from hpsearch.store.filters import Absent, Among, Condition, Joined, Name, Not, Order, Ordered, parse_sort, parse_where
@@ -258,6 +258,17 @@ def _sorted(rows: list[TrialRow], name: Name, kind: str, *, descending: bool) ->
 
 
 # ----------------------------------------------------------------------------------------------- best and standing
+
+
+@pytest.mark.parametrize("damage", ["[1]", "1", '"a"', "null", '["lr"]'])
+def test_parameters_that_are_no_object_are_told_whatever_is_asked(store: Store, damage: str) -> None:
+    save(store, [trial(0, params={"lr": 0.1}), trial(1, params={"lr": 0.2})])
+    with store._database.transaction("write") as connection:
+        connection.exec_driver_sql(f"UPDATE trials SET params = '{damage}' WHERE number = 1")
+    for choice in ({}, {"where": "number >= 0"}, {"sort": "lr desc"}):
+        with pytest.raises(StoreUnreachable, match="the database is damaged"):
+            numbers(store, **choice)
+    assert numbers(store, where="lr < 1") == [0]
 
 
 def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> None:
