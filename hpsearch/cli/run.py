@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -17,7 +15,8 @@ from hpsearch import wiring
 from hpsearch.advice import advice
 from hpsearch.cli.best import gained_by
 from hpsearch.cli.enqueue import configurations
-from hpsearch.cli.output import note
+from hpsearch.cli.output import log_as_notes, note
+from hpsearch.confirmation import CONFIRM
 from hpsearch.driver import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
@@ -91,6 +90,8 @@ def resume(
         if budget:
             history.study.spec = with_budget(history.study.spec, budget)
         spec = wiring.spec_of(history.study)
+        if "trials" in budget:
+            _refuse_fewer(spec, history)
         known_good = configurations(enqueue, spec.space)
         if known_good and not _has_room(spec, history):
             raise UserError(f"study {name} has tried all its {spec.budget.trials} trials, so nothing can be enqueued")
@@ -113,7 +114,7 @@ def _drive(
     enqueue: list[dict[str, Any]],
     quiet: bool,
 ) -> None:
-    logging.basicConfig(level=logging.WARNING, format="hpsearch: %(message)s", stream=sys.stderr)
+    log_as_notes()
     name = spec.study
     note(f"study {name} in {store.display_url}")
     for line in advice(spec):
@@ -144,9 +145,24 @@ def _drive(
     note(f"the best configurations: hpsearch best {name}{_option(storage)}")
 
 
+def _refuse_fewer(spec: StudySpec, history: History) -> None:
+    """Refuse a number of trials below that of those which have begun: they cannot be taken back."""
+    begun = _searched(history)
+    if spec.budget.trials is not None and spec.budget.trials < begun:
+        raise UserError(
+            f"study {spec.study} has begun {begun} trials already, more than --trials {spec.budget.trials}",
+            f"give it more than {begun} for new ones, or leave --trials out",
+        )
+
+
 def _has_room(spec: StudySpec, history: History) -> bool:
     """Whether the study may try another configuration."""
-    return spec.budget.trials is None or sum(t.role != "confirm" for t in history.trials) < spec.budget.trials
+    return spec.budget.trials is None or _searched(history) < spec.budget.trials
+
+
+def _searched(history: History) -> int:
+    """How many configurations have begun; repeats of one do not count."""
+    return sum(trial.role != CONFIRM for trial in history.trials)
 
 
 def _resources(spec: StudySpec, workers: int | str | None) -> Resources:

@@ -26,6 +26,7 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplac
     assert workplace.rows("SELECT spec LIKE '%trials: 20%', spec LIKE '%wall_clock: 1h%' FROM studies") == [(1, 1)]
     assert "20 trials of 20" in workplace.call("status", "toy")
     assert "must be above 0" in workplace.call("resume", "toy", "--trials", "0", code=2)
+    assert "has begun 20 trials already" in workplace.call("resume", "toy", "--trials", "3", code=2)
 
 
 def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(workplace: Workplace) -> None:
