@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import enum
 import json
+import logging
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +13,14 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from hpsearch.views.terminal import escaped, plain
+
 PLAIN_WIDTH = 100_000
 """Columns of a table that is not for a terminal: wide enough that nothing wraps."""
+
+
+_STEERING = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""What may steer a terminal and JSON would let stand as it is, with its escapes."""
 
 
 class Format(enum.StrEnum):
@@ -57,22 +64,33 @@ class ExportTo(enum.StrEnum):
 
 def note(text: str) -> None:
     """Tell the reader something that is not the result; what would steer a terminal is written as an escape."""
-    print("".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text), file=sys.stderr)  # noqa: T201  # this is the command line
+    print(escaped(text), file=sys.stderr)  # noqa: T201  # this is the command line
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+class _Formatter(logging.Formatter):
+    """Log records as notes are: what workers and servers say steers no terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record))
+
+
+def log_as_notes() -> None:
+    """Have warnings of the program printed beside its notes."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("hpsearch: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def show(*parts: RenderableType) -> None:
-    """Print tables: with rules and colours on a terminal, as plain columns anywhere else."""
+    """Print tables and lines: with rules and colours on a terminal, as plain columns anywhere else."""
+    shown = [plain(part) if isinstance(part, str) else part for part in parts]
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
-        console.print(*parts, sep="\n")
+        console.print(*shown, sep="\n")
         return
-    plain = Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH, no_color=True)
-    with plain.capture() as capture:
-        plain.print(*parts, sep="\n")
+    wide = Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH, no_color=True)
+    with wide.capture() as capture:
+        wide.print(*shown, sep="\n")
     sys.stdout.writelines(line.rstrip() + "\n" for line in capture.get().splitlines())
 
 
@@ -84,7 +102,8 @@ def room() -> int | None:
 
 def emit_json(value: Any) -> None:
     """Print a value as JSON that any reader takes: numbers that are not finite become null."""
-    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text.translate(_STEERING) + "\n")
 
 
 def emit_yaml(*documents: Any) -> None:

@@ -8,12 +8,14 @@ from collections import Counter
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from hpsearch.budget import gpu_share
 from hpsearch.lifecycle import State
 from hpsearch.records import Changes, Trial
 from hpsearch.study import Study
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
+from hpsearch.views.terminal import plain
 
 REDRAW_S = 0.5
 """How often a terminal is redrawn."""
@@ -61,7 +63,7 @@ class LiveView:
         if now - self._drawn >= PLAIN_S:
             self._drawn = now
             said = ", ".join(f"{what} {text}" for what, text in self._standing(study, now))
-            self._console.print(said, soft_wrap=True)
+            self._console.print(plain(said), soft_wrap=True)
 
     def _tell(self, study: Study, changes: Changes) -> None:
         """A line for each trial that came to rest in this tick."""
@@ -73,12 +75,12 @@ class LiveView:
             why = f" ({trial.error_kind}: {trial.error_text})" if trial.error_kind else ""
             where = f"at {number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
             who = f"trial {trial.number} {trial.state.value}"
-            self._console.print(f"{who} {where}: {value}, {pairs(trial.params)}{why}", soft_wrap=True)
+            self._console.print(plain(f"{who} {where}: {value}, {pairs(trial.params)}{why}"), soft_wrap=True)
 
     def _panel(self, study: Study, now: float) -> Table:
         table = Table.grid(padding=(0, 2))
         for what, said in self._standing(study, now):
-            table.add_row(f"[bold]{what}[/bold]", said)
+            table.add_row(Text(what, style="bold"), plain(said))
         return table
 
     def _standing(self, study: Study, now: float) -> list[tuple[str, str]]:

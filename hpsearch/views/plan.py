@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from hpsearch.levels import PROMOTION, rung_levels, step_scale, trial_budget
 from hpsearch.spec import CategoricalParameter, Limit, Parameter, Resources, StudySpec
@@ -38,10 +37,10 @@ def plan(
     facts = table("", "", width=width)
     facts.show_header = False
     for name, text in (_what(spec) | _limits(spec, rehearsal) | _where(spec, rehearsal, machine)).items():
-        facts.add_row(name, Text(text))
+        facts.add_row(name, text)
     parameters = table("parameter", "values", "scale", "only when", width=width, title="\nspace")
     for name, parameter in spec.space.items():
-        parameters.add_row(Text(name), *map(Text, _parameter(parameter)))
+        parameters.add_row(name, *_parameter(parameter))
     return [facts, parameters]
 
 

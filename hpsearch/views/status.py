@@ -36,14 +36,14 @@ def status(of: StudyStatus, now: float, width: int | None, disk: int | None = No
         )  # fmt: skip
         for each in of.running:
             running.add_row(
-                str(each.trial), Text(each.worker), Text(each.node or NOTHING), number(each.resource),
+                str(each.trial), each.worker, each.node or NOTHING, number(each.resource),
                 number(each.value), duration(max(0.0, now - each.started)),
             )  # fmt: skip
         parts.append(running)
     if of.failures:
         failures = table("failed", ("trials", NUMERIC), "such as", width=width, title="\nfailures")
         for kind in of.failures:
-            failures.add_row(Text(kind.kind), str(kind.count), Text(f"trial {kind.trial}: {first_line(kind.text)}"))
+            failures.add_row(kind.kind, str(kind.count), f"trial {kind.trial}: {first_line(kind.text)}")
         parts.append(failures)
     return parts
 
@@ -135,7 +135,7 @@ def _role(of: TrialDetail) -> str:
 def _findings(of: TrialDetail, width: int | None) -> Table:
     made = table("finding", "severity", "evidence", width=width, title="\nhealth")
     for each in of.findings:
-        made.add_row(Text(each["name"]), each["severity"], Text(each["evidence"]))
+        made.add_row(each["name"], each["severity"], each["evidence"])
     return made
 
 
@@ -156,12 +156,12 @@ def _attempts(of: TrialDetail, width: int | None) -> Table:
     for each in of.attempts:
         made.add_row(
             str(each["number"]),
-            Text(each["worker"] + (f" on {each['node']}" if each["node"] else "")),
-            Text(each["device"] or NOTHING),
+            each["worker"] + (f" on {each['node']}" if each["node"] else ""),
+            each["device"] or NOTHING,
             moment(each["started"]),
             each["outcome"] or "running",
             duration(each["gpu_seconds"]),
-            Text(first_line(each["note"])),
+            first_line(each["note"]),
         )
     return made
 
@@ -170,7 +170,7 @@ def _decisions(of: TrialDetail, width: int | None) -> Table:
     made = table("decided", ("at", NUMERIC), "why", "compared with", width=width, title="\ndecisions")
     for each in of.decisions:
         against = ", ".join(map(str, each["against"])) or NOTHING
-        made.add_row(Text(each["kind"]), number(each["resource"]), Text(each["why"]), against)
+        made.add_row(each["kind"], number(each["resource"]), each["why"], against)
     return made
 
 
@@ -180,5 +180,5 @@ def _facts(facts: Mapping[str, Any], width: int | None, title: str | None = None
     made.add_column(style="dim" if width else None, no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in facts.items():
-        made.add_row(Text(name), Text(str(value)))
+        made.add_row(name, str(value))
     return made

@@ -17,6 +17,7 @@ from hpsearch.selection import Ranked
 from hpsearch.store.queries import TrialRow
 from hpsearch.store.standing import StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
+from hpsearch.views.terminal import Sheet
 
 NUMERIC = "right"
 Head = str | tuple[str, str]
@@ -39,7 +40,7 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
         width: Columns of the terminal; None where the table goes elsewhere.
         title: A line above it.
     """
-    made = Table(
+    made = Sheet(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 2, 0, 0) if width is None else (0, 1, 0, 0),
@@ -49,7 +50,7 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
     )
     for column in columns:
         head, justify = column if isinstance(column, tuple) else (column, "left")
-        made.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]  # one of rich's own words
+        made.add_column(head, justify=justify, overflow="fold")
     return made
 
 
@@ -67,9 +68,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
         standing = each.state + (f" by {each.driver}" if each.driver else "")
         best = NOTHING if each.best is None else score(each.best)
         trials = f"{ended(each.trials)}/{sum(each.trials.values())}"
-        made.add_row(
-            Text(each.head.name), Text(standing), trials, best, duration(each.gpu_seconds), moment(each.head.created)
-        )
+        made.add_row(each.head.name, standing, trials, best, duration(each.gpu_seconds), moment(each.head.created))
     return made
 
 
@@ -142,7 +141,7 @@ def with_named(
         return wide
     narrow = table(*head, shared, width=width)
     for row in rows:
-        narrow.add_row(*cells(row), Text(pairs(named(row))))
+        narrow.add_row(*cells(row), pairs(named(row)))
     return narrow
 
 
@@ -173,5 +172,5 @@ def ended(counts: Mapping[State, int]) -> int:
     return sum(n for each, n in counts.items() if each.terminal)
 
 
-def _text(named: Mapping[str, Any], name: str) -> Text:
-    return Text(cell(named[name]) if name in named else NOTHING)
+def _text(named: Mapping[str, Any], name: str) -> str:
+    return cell(named[name]) if name in named else NOTHING
