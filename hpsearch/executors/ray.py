@@ -55,6 +55,9 @@ MOST_FALSE_STARTS = 3
 POLL_S = 30.0
 """The longest a worker holds a poll open."""
 
+_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD")
+"""Environment variables that may hold the database's password."""
+
 log = logging.getLogger("hpsearch")
 
 
@@ -71,7 +74,8 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
         cpus = os.cpu_count() or 1
         if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
             cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
-        ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+        with _without_secrets():
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
     else:
         refuse_unreachable(address)
         try:
@@ -86,6 +90,16 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _without_secrets() -> Iterator[None]:
+    """Processes that are started meanwhile, and all that those start, inherit no way into the database."""
+    kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 _Order = tuple[ev.Command, Any]
