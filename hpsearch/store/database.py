@@ -111,8 +111,15 @@ class Database:
             raise
         except DBAPIError as error:
             reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-            hint = "check the path, its permissions and the disk" if is_sqlite(self.url) else "check the URL and server"
-            raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", hint) from error
+            raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", self._remedy(reason[0])) from error
+
+    def _remedy(self, reason: str) -> str:
+        """What to do about a failure of the database."""
+        if not is_sqlite(self.url):
+            return "check the URL and server"
+        if "readonly" in reason:  # a file that is written ahead needs another beside it, also to be read
+            return "SQLite needs permission to write the file and its folder, also to read it; get it, or copy the file"
+        return "check the path, its permissions and the disk"
 
 
 class _Impatient(psycopg.Connection[Any]):
