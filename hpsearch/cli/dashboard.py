@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from contextlib import closing
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from hpsearch.cli.output import note
 from hpsearch.errors import UserError
@@ -41,7 +43,21 @@ def dashboard(name: str | None, port: int, storage: str) -> None:
         with server:
             path = "dashboard" if study is None else f"dashboard/studies/{study.id}"
             note(f"http://{LOOPBACK}:{server.server_port}/{path} (Ctrl-C ends it)")
-            server.serve_forever()
+            _serve(server)
+
+
+def _serve(server: WSGIServer) -> None:
+    """Serve until Ctrl-C, also where that falls into a request: wsgiref takes any exception there for the request's.
+
+    Raises:
+        KeyboardInterrupt: At its end.
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: threading.Thread(target=server.shutdown).start())
+    try:
+        server.serve_forever()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    raise KeyboardInterrupt
 
 
 class _Quiet(WSGIRequestHandler):
