@@ -69,6 +69,8 @@ class Stopped:
     resource: float | None = None
     checkpoint: str | None = None
     findings: Findings = ()
+    why: str | None = None
+    """Where it was not this study that told it to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class Study:
                 return self._finished(live, trial, event, now)
             case ev.Stopped():
                 trial.checkpoint = event.checkpoint or trial.checkpoint
-                self._end(live, Outcome.INTERRUPTED, now, live.stopping)
+                self._end(live, Outcome.INTERRUPTED, now, live.stopping or event.why)
                 self._requeue(trial)
             case ev.Failed(kind=kind) if kind == DISK_FULL:
                 return self._disk_full(live, trial, event.text, now)

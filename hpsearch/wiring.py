@@ -243,10 +243,11 @@ def drive(
         on_driver: Given the driver before it starts, for signal handlers.
         enqueue: Known-good configurations, tried next.
     """
-    from hpsearch.executors import ray  # imported here: only a driver needs a cluster
+    from hpsearch.executors.ray import RayExecutor  # imported here: only a driver needs a cluster
+    from hpsearch.executors.ray_cluster import cluster
 
-    with ray.cluster(address, resources):
-        executor = ray.RayExecutor(worker_config(spec, checkpoints), resources)
+    with cluster(address, resources):
+        executor = RayExecutor(worker_config(spec, checkpoints), resources)
         try:
             history = take_up()
             patience = Patience(resources.lease_s, resources.database_patience_s)

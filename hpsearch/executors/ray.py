@@ -1,4 +1,4 @@
-"""Slots on a Ray cluster: one long-lived actor a slot. The one door to Ray.
+"""Slots on a Ray cluster: one long-lived actor a slot.
 
 Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
 it carries. A poll is sent once the driver is done with what the one before brought: it takes along what the driver
@@ -12,32 +12,24 @@ A poll comes back after a while even if nothing has happened: that is a worker's
 from __future__ import annotations
 
 import logging
-import math
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what newer Rays do; silences a warning
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-
 import ray
-from ray._private.state import state  # the one place that knows which nodes are being drained
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import worker_process
-from hpsearch.executors.address import refuse_unreachable
+from hpsearch.executors.ray_cluster import Head, Node
 from hpsearch.executors.worker import Unfit, Worker, WorkerConfig
 from hpsearch.spec import Resources
 
-FOLLOW_S = 2.0
+FOLLOW_S = 1.0
 """How often the cluster is looked at for nodes that came or went."""
 
 STOP_GRACE_S = 30.0
@@ -55,51 +47,7 @@ MOST_FALSE_STARTS = 3
 POLL_S = 30.0
 """The longest a worker holds a poll open."""
 
-_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD")
-"""Environment variables that may hold the database's password."""
-
 log = logging.getLogger("hpsearch")
-
-
-@contextmanager
-def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Be part of the cluster at an address, or of a local one made for the while. Never the one for the other.
-
-    Raises:
-        ClusterUnreachable: Nothing answers at the address.
-    """
-    on_sigterm = signal.getsignal(signal.SIGTERM)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
-    if address is None:
-        cpus = os.cpu_count() or 1
-        if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
-            cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
-        with _without_secrets():
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
-    else:
-        refuse_unreachable(address)
-        try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-            text = str(error).strip().splitlines()[0]
-            hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_TOKEN"
-            raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts one of its own there, which saves nothing
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _without_secrets() -> Iterator[None]:
-    """Processes that are started meanwhile, and all that those start, inherit no way into the database."""
-    kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
-    try:
-        yield
-    finally:
-        os.environ.update(kept)
 
 
 _Order = tuple[ev.Command, Any]
@@ -192,6 +140,7 @@ class RayExecutor:
     def __init__(self, config: WorkerConfig, resources: Resources) -> None:
         self._config = config
         self._resources = resources
+        self._head = Head(resources.worker_timeout_s)
         self.gpus = self._gpus_a_slot()
         self._slots: dict[str, _Slot] = {}
         self._made = 0
@@ -256,6 +205,7 @@ class RayExecutor:
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
+        self._head.check()
         events: list[ev.Event] = []
         for slot in self._slots.values():
             slot.listen(self._hold_s)
@@ -309,7 +259,12 @@ class RayExecutor:
             self._attempts.pop(key, None)
         self._followed = 0.0  # look for a replacement at once
         if slot.ready:
-            return [ev.SlotDown(name, why)]
+            # A node that was told to end takes its attempts along, which could not be saved: no failure of theirs.
+            told = bool(slot.on) and self._head.was_told_to_end(slot.node)
+            return [
+                *(ev.Stopped(*key, why="its node was told to end") for key in slot.on if told),
+                ev.SlotDown(name, why),
+            ]
         self._false_starts += 1
         log.warning("worker %s did not start: %s", name, why)
         if self._false_starts >= MOST_FALSE_STARTS:
@@ -352,7 +307,7 @@ class RayExecutor:
     def _follow_cluster(self) -> None:
         """Start workers up to the number the cluster can hold now, and let those go whose node is about to."""
         self._followed = time.monotonic()
-        leaving = state.get_draining_nodes()
+        leaving = self._head.leaving
         for slot in self._slots.values():
             if slot.node in leaving:  # it ends like one that is sent SIGTERM; telling it twice does no harm
                 slot.actor.retire.remote()
@@ -365,21 +320,20 @@ class RayExecutor:
     def _wanted(self) -> int:
         if isinstance(self._resources.workers, int):
             return self._resources.workers
-        leaving = state.get_draining_nodes()
-        nodes = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] not in leaving]
-        return sum(self._fits(node["Resources"]) for node in nodes)
+        return sum(map(self._fits, self._head.staying))
 
-    def _fits(self, node: Mapping[str, float]) -> int:
-        slots = node.get("CPU", 0.0) / self._resources.cpu
-        return int(min(slots, node.get("GPU", 0.0) / self.gpus) if self.gpus else slots)
+    def _fits(self, node: Node) -> int:
+        slots = node.resources.get("CPU", 0.0) / self._resources.cpu
+        return int(min(slots, node.resources.get("GPU", 0.0) / self.gpus) if self.gpus else slots)
 
     def _gpus_a_slot(self) -> float:
         if self._resources.gpu == "auto":
-            return 1.0 if any(node["Resources"].get("GPU") for node in ray.nodes() if node["Alive"]) else 0.0
+            return 1.0 if any(node.resources.get("GPU") for node in self._head.staying) else 0.0
         return float(self._resources.gpu)
 
     def close(self) -> None:
         """End all workers."""
+        self._head.close()
         for slot in self._slots.values():
             ray.kill(slot.actor)
         self._slots.clear()

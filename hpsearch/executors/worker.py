@@ -38,7 +38,7 @@ LEAK_BYTES = 128 << 20
 KEPT_DATA = 2
 """Prepared data sets a worker keeps references to."""
 
-RETIRED = "it was told to end (SIGTERM)"
+RETIRED = "told to end (SIGTERM)"
 
 log = logging.getLogger("hpsearch")
 
@@ -259,7 +259,7 @@ class Worker:
             return ev.Failed(trial, attempt, "timeout", f"ran past its time limit of {order.time_limit_s:g} s")
         if control.save and (saved := runner.save()) is not None:
             checkpoint = str(saved)
-        return ev.Stopped(trial, attempt, checkpoint=checkpoint)
+        return ev.Stopped(trial, attempt, checkpoint=checkpoint, why=RETIRED if self._retiring else None)
 
     def _runner(self, order: ev.Launch, data: Any) -> Runner:
         """The attempt, continued where it can be: a trial whose checkpoints are all damaged starts afresh."""

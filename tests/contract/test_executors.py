@@ -12,7 +12,8 @@ import pytest
 from executor_events import of, wait_for
 from hpsearch import events as ev
 from hpsearch.driver import Executor
-from hpsearch.executors.ray import RayExecutor, cluster
+from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.spec import Resources

@@ -15,8 +15,9 @@ from ray.core.generated import autoscaler_pb2
 from executor_events import of, wait_for
 from hpsearch import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
-from hpsearch.executors import ray as ray_executors
+from hpsearch.executors import ray_cluster
 from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker import RETIRED, WorkerConfig
 from hpsearch.spec import Resources
 from trials.contract import Budget, Unit
@@ -35,9 +36,9 @@ def train(params, trial):
 @pytest.fixture
 def nodes() -> Iterator[Cluster]:
     """A cluster of one node with one CPU."""
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    yield cluster
-    cluster.shutdown()
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield made
+    made.shutdown()
 
 
 @pytest.fixture
@@ -50,9 +51,9 @@ def config(tmp_path: Path) -> WorkerConfig:
 @pytest.fixture
 def executor(nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayExecutor]:
     """An executor with a worker on the one node, which looks at the cluster's nodes all the time."""
-    monkeypatch.setattr(ray_executors, "FOLLOW_S", 0.2)
+    monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
     resources = Resources(workers="auto", gpu=0.0)
-    with ray_executors.cluster(nodes.address, resources):
+    with cluster(nodes.address, resources):
         made = RayExecutor(config, resources)
         assert not of(ev.SlotUp, 2)(wait_for(made, of(ev.SlotUp)))
         yield made
@@ -90,7 +91,7 @@ def test_workers_on_a_node_that_is_about_to_go_save_and_move(nodes: Cluster, exe
 def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes: Cluster, config: WorkerConfig) -> None:
     resources = Resources(workers="auto", cpu=64.0, gpu=0.0)
     with (
-        ray_executors.cluster(nodes.address, resources),
+        cluster(nodes.address, resources),
         pytest.raises(UserError, match="no node of the cluster has the 64 CPU and 0 GPU"),
     ):
         RayExecutor(config, resources)
@@ -98,4 +99,20 @@ def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes: Clus
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
     with pytest.raises(ClusterUnreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
-        ray_executors.cluster("127.0.0.1:1", Resources()).__enter__()
+        cluster("127.0.0.1:1", Resources()).__enter__()
+
+
+def test_a_node_that_is_ended_in_order_costs_its_trials_no_attempt(nodes: Cluster, executor: RayExecutor) -> None:
+    node, (slot,) = busy_node(nodes, executor, cpus=1)
+    node.all_processes["raylet"][0].process.terminate()
+    events = wait_for(executor, of(ev.SlotDown))
+    assert ev.Stopped(0, 1, why="its node was told to end") in events
+    assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
+
+
+def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayExecutor) -> None:
+    node, (slot,) = busy_node(nodes, executor, cpus=1)
+    node.all_processes["raylet"][0].process.kill()
+    events = wait_for(executor, of(ev.SlotDown))
+    assert not [event for event in events if isinstance(event, ev.Stopped)]
+    assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]

@@ -111,7 +111,7 @@ def test_the_prepared_data_reach_a_worker_without_being_copied(finished: Workpla
     import numpy as np
     import ray
 
-    from hpsearch.executors.ray import cluster
+    from hpsearch.executors.ray_cluster import cluster
     from hpsearch.spec import Resources
     from trials import tasks
 
