@@ -30,7 +30,7 @@ POLL_S = 1.0
 """The longest wait for events: limits on time are watched this often."""
 
 STOP_GRACE_S = 60.0
-"""How long an interrupted study waits for its workers to save."""
+"""How long an interrupted study waits for its workers to save, where a study file says nothing else."""
 
 STORE_PATIENCE_S = 300.0
 """How long a database that does not answer is waited for while trials train on; see `Patience`."""
@@ -42,15 +42,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a driver and its database are waited for.
+    """How long a driver, its database and its workers are waited for.
 
     Args:
         lease_s: Seconds after which a driver that has not renewed its lease is taken for dead.
         database_s: Seconds that a database which does not answer is waited for; then the driver ends, resumable.
+        workers_s: Seconds that an interrupted study waits for its workers to save.
     """
 
     lease_s: float = LEASE_TTL_S
     database_s: float = STORE_PATIENCE_S
+    workers_s: float = STOP_GRACE_S
 
 
 class Executor(Protocol):
@@ -89,7 +91,7 @@ class Driver:
         lease: This driver's claim on the study.
         watch: Called after every tick.
         clock: Seconds since the epoch.
-        patience: How long it waits for the database, and others for it.
+        patience: How long it waits for the database and for workers that save, and others for it.
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class Driver:
             now = self._clock()
             if self._stop_requested and not study.interrupted:
                 commands += study.interrupt(now)
-                stop_by = now + STOP_GRACE_S
+                stop_by = now + self._patience.workers_s
             if stop_by is not None and now > stop_by:
                 study.abandon(now)
                 self._commit(now)

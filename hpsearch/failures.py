@@ -19,9 +19,6 @@ DISK_FULL = "disk_full"
 DISK_PAUSE_S = 10.0
 """How long nothing starts after a checkpoint could not be written."""
 
-DISK_PATIENCE_S = 300.0
-"""How long a full disk is waited for; then the study is interrupted."""
-
 
 class FailureWatch:
     """Counts failures by what they say, until the first trial works."""
@@ -59,9 +56,14 @@ class FailureWatch:
 
 
 class DiskWatch:
-    """A full disk is no trial's fault: the study waits for room, and after a while it stops until someone made some."""
+    """A full disk is no trial's fault: the study waits for room, and after a while it stops until someone made some.
 
-    def __init__(self) -> None:
+    Args:
+        patience_s: How long it waits, in seconds.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
         self._since: float | None = None
         self._until = 0.0
 
@@ -80,4 +82,4 @@ class DiskWatch:
 
     def hopeless(self, now: float) -> bool:
         """Whether it has been full for too long."""
-        return self._since is not None and now - self._since > DISK_PATIENCE_S
+        return self._since is not None and now - self._since > self._patience_s

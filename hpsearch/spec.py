@@ -310,7 +310,7 @@ class Search(Model):
 
 
 class Resources(Model):
-    """What trials run on, and how long a worker is trusted."""
+    """What trials run on, and how long each part of a study is waited for."""
 
     workers: Workers = "auto"
     """How many trials run side by side; auto fills the machine or cluster."""
@@ -328,6 +328,10 @@ class Resources(Model):
     """A driver that does not renew its hold on the study for so many seconds is taken for dead."""
     database_patience_s: Duration = Field(default=300.0, alias="database_patience")
     """A database that does not answer is waited for so many seconds; then the driver ends, resumable."""
+    disk_patience_s: Duration = Field(default=300.0, alias="disk_patience")
+    """A disk that takes no checkpoint is waited for so many seconds; then the study is interrupted, resumable."""
+    stop_grace_s: Duration = Field(default=60.0, alias="stop_grace")
+    """An interrupted study waits so many seconds for its workers to save."""
 
 
 # ---------------------------------------------------------------------------------------------------- study

@@ -60,7 +60,7 @@ class Study:
         self.books = Books(spec.budget, history)
         self._search = search
         self._agenda = Agenda(spec, history, search, defaults)
-        self._failures, self._disk = FailureWatch(), DiskWatch()
+        self._failures, self._disk = FailureWatch(), DiskWatch(spec.resources.disk_patience_s)
         self._keeping = Keeping(spec, history)
         self._total = spec.budget.per_trial.total
         self._measures = Measures(spec)

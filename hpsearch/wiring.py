@@ -250,7 +250,7 @@ def drive(
         executor = RayExecutor(worker_config(spec, checkpoints), resources)
         try:
             history = take_up()
-            patience = Patience(resources.lease_s, resources.database_patience_s)
+            patience = patience_of(resources)
             with owning(store, history.study, patience.lease_s) as (lease, last_seen):
                 store.refresh(history, -1)  # what another driver wrote between our reading and our owning it
                 history.study.spec = spec.text  # with another budget, where it was given one
@@ -267,6 +267,11 @@ def drive(
         finally:
             executor.close()
     return history.study
+
+
+def patience_of(resources: Resources) -> Patience:
+    """How long a study file says that its driver waits for each part, and others for it."""
+    return Patience(resources.lease_s, resources.database_patience_s, resources.stop_grace_s)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import pytest
 
 from hpsearch import events as ev
 from hpsearch import wiring
-from hpsearch.driver import Driver
+from hpsearch.driver import Driver, Patience
 from hpsearch.errors import LeaseLost, StoreUnreachable
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.levels import trial_budget
+from hpsearch.lifecycle import State
 from hpsearch.records import Changes, History, StudyState
 from hpsearch.spec import StudySpec
 from hpsearch.store.leases import Lease
@@ -156,3 +157,21 @@ def test_a_stop_that_is_asked_for_ends_the_study_resumably(
     driver = driver_of(store, spec, history, executor, watch=after_ticks(6, lambda: store.request_stop(spec.study)))
     driver.run()
     assert store.load(spec.study).study.state is StudyState.INTERRUPTED
+
+
+@pytest.mark.parametrize("grace_s", [5.0, 500.0])
+def test_an_interrupted_study_waits_for_workers_that_save_as_long_as_its_file_says(
+    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path, grace_s: float
+) -> None:
+    history = wiring.create_study(store, spec, tmp_path)
+    executor.stop = lambda order: None  # type: ignore[method-assign]  # nobody saves
+    patience = Patience(workers_s=grace_s)
+    driver = driver_of(store, spec, history, executor, patience=patience)
+    executor._curves = Bowl(seconds_per_unit=1e6)
+    driver.request_stop()
+    driver.run()
+    loaded = store.load(spec.study)
+    assert loaded.study.state is StudyState.INTERRUPTED
+    assert loaded.study.ended is not None
+    assert grace_s < loaded.study.ended - START <= grace_s + 5
+    assert {trial.state for trial in loaded.trials} == {State.QUEUED}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from hpsearch import events as ev
-from hpsearch.failures import DISK_FULL, DISK_PATIENCE_S, DISK_PAUSE_S
+from hpsearch.failures import DISK_FULL, DISK_PAUSE_S
 from hpsearch.lifecycle import State
 from hpsearch.records import Outcome, StudyState
+from hpsearch.spec import Resources
 from hpsearch.study import Study
 from studies import brain, spec_with
 from trials import checkpoint
@@ -20,10 +21,11 @@ from trials.checkpoint import Checkpoints
 from trials.runner import failure_of
 
 FULL = ev.Failed(0, 1, DISK_FULL, "no room")
+PATIENCE_S = Resources().disk_patience_s
 
 
-def begun() -> Study:
-    study = brain(spec_with())
+def begun(**resources: str) -> Study:
+    study = brain(spec_with(resources=resources))
     study.begin(0.0)
     study.on_event(ev.SlotUp("w0", "node", "cpu", 0.0), 0.0)
     assert len(study.on_tick(0.0)) == 1
@@ -56,7 +58,7 @@ def fill_for(study: Study, seconds: float, saving: bool) -> float:
 
 def test_a_disk_that_stays_full_interrupts_the_study_resumably() -> None:
     study = begun()
-    now = fill_for(study, 2 * DISK_PATIENCE_S, saving=False)
+    now = fill_for(study, 2 * PATIENCE_S, saving=False)
     assert study.finished
     study.close(now)
     assert study.history.study.state is StudyState.INTERRUPTED
@@ -66,8 +68,14 @@ def test_a_disk_that_stays_full_interrupts_the_study_resumably() -> None:
 
 def test_a_disk_that_has_room_now_and_then_interrupts_nothing() -> None:
     study = begun()
-    fill_for(study, 2 * DISK_PATIENCE_S, saving=True)
+    fill_for(study, 2 * PATIENCE_S, saving=True)
     assert not study.finished
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [("40s", 40.0), ("2h", 7200.0)])
+def test_the_study_file_says_how_long_a_full_disk_is_waited_for(patience: str, seconds: float) -> None:
+    ended = fill_for(begun(disk_patience=patience), 2 * seconds, saving=False)
+    assert seconds < ended <= seconds + 3 * DISK_PAUSE_S
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError, UserError
 from hpsearch.levels import rung_levels, step_scale, trial_budget
-from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, StudySpec
+from hpsearch.spec import CategoricalParameter, FloatParameter, IntParameter, Resources, StudySpec
 from hpsearch.spec_file import load, parse
 from study_files import GOOD, problems_of
 from trials.contract import Unit
@@ -99,6 +99,36 @@ def test_anchors_and_merges_can_be_used() -> None:
 )
 def test_durations_are_seconds(written: str, seconds: float) -> None:
     assert parse(changed(("1h30m", written)), base=Path()).budget.wall_clock_s == seconds
+
+
+TIME_LIMITS = {
+    "report_deadline": 1800,
+    "worker_timeout": 120,
+    "lease": 45,
+    "database_patience": 300,
+    "disk_patience": 300,
+    "stop_grace": 60,
+}
+RESOURCES = "resources: {workers: auto, cpu: 1, gpu: 0.5}"
+
+
+def test_every_time_limit_of_the_resources_is_in_the_table() -> None:
+    fields = Resources.model_fields
+    assert {fields[name].alias for name in fields if name.endswith("_s")} == set(TIME_LIMITS)
+
+
+@pytest.mark.parametrize("key", TIME_LIMITS)
+def test_a_time_limit_is_a_duration_with_a_default(key: str) -> None:
+    assert getattr(parse(GOOD, base=Path()).resources, f"{key}_s") == TIME_LIMITS[key]
+    given = parse(changed((RESOURCES, f"resources: {{{key}: 1h30m}}")), base=Path())
+    assert getattr(given.resources, f"{key}_s") == 5400
+
+
+@pytest.mark.parametrize("key", TIME_LIMITS)
+@pytest.mark.parametrize("written", ["0", "0s", "-5", "1.0e+30", ".inf", ".nan", "99999999999999d", "null", "soon"])
+def test_a_time_limit_that_is_none_is_told_with_its_place(key: str, written: str) -> None:
+    (problem,) = problems_of(changed((RESOURCES, f"resources: {{{key}: {written}}}")))
+    assert problem.startswith(f"study.yaml:29: resources.{key}: must be a ")
 
 
 # ----------------------------------------------------------------------------------------------------- files

@@ -1,4 +1,4 @@
-"""Where a study's checkpoints go: what was asked for, or the study file's, or a folder beside it."""
+"""What is made of a study file: where checkpoints go, and how long a driver waits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch import wiring
+from hpsearch.driver import Patience
 from hpsearch.errors import UserError
 from hpsearch.spec import StudySpec
 from hpsearch.spec_file import parse
@@ -52,3 +53,9 @@ def test_a_url_that_nothing_here_can_write_is_refused_before_anything_starts(tmp
     with pytest.raises(UserError, match="nonsense://bucket") as refused:
         wiring.checkpoint_folder(spec_of(tmp_path), "nonsense://bucket")
     assert "give a folder that all workers share" in str(refused.value)
+
+
+def test_a_driver_waits_as_long_as_the_study_file_says(tmp_path: Path) -> None:
+    more = "resources: {lease: 11s, database_patience: 12s, stop_grace: 13s}"
+    assert wiring.patience_of(spec_of(tmp_path, more).resources) == Patience(11.0, 12.0, 13.0)
+    assert wiring.patience_of(spec_of(tmp_path).resources) == Patience()
