@@ -101,9 +101,7 @@ def _campaign(
         schedule = _schedule(kinds, options.kills, draw)
         while schedule:
             ends.strikes += 1
-            study = Struck(
-                f"{label}-{ends.strikes}", file, world.url, world.direct_url, nodes.address, world.checkpoints
-            )
+            study = Struck(f"{label}-{ends.strikes}", file, world.url, world.direct_url, nodes, world.checkpoints)
             _strike_while_it_runs(study, world, schedule, tallies, draw, options)
             study.run_to_end()
             ends.resumed += study.resumed

@@ -61,7 +61,39 @@ def worker_stopped(world: World, study: Struck, draw: random.Random) -> None:
 
 def node_killed(world: World, study: Struck, draw: random.Random) -> None:
     """SIGKILL to every process of a Ray node; another node comes."""
-    world.nodes.kill_one()
+    world.nodes.end_one()
+
+
+def worker_told(world: World, study: Struck, draw: random.Random) -> None:
+    """SIGTERM to a worker, as before a preemption: its trial saves and goes on elsewhere, and no attempt is lost."""
+    lost = study.lost()
+    workers = world.nodes.workers()
+    kill(workers, signal.SIGTERM)
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive, "a worker that was told to end did not"
+    study.wait_for_progress()
+    assert study.lost() == lost, "a worker that was told to end lost its attempt"
+
+
+def node_told(world: World, study: Struck, draw: random.Random) -> None:
+    """SIGTERM to a node, with no notice before; another node comes, and no attempt is lost."""
+    lost = study.lost()
+    world.nodes.end_one(kindly=True)
+    study.wait_for_progress()
+    assert study.lost() == lost, "a node that was told to end lost its attempts"
+
+
+def head_killed(world: World, study: Struck, draw: random.Random) -> None:
+    """SIGKILL to the head of the cluster; the driver ends in order, and goes on with another cluster."""
+    world.nodes.kill_head()
+    try:
+        code = study.driver.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        study.driver.kill()
+        raise AssertionError("a driver without a head of its cluster went on") from None
+    finally:
+        world.nodes.replace()
+    assert code in (0, 3), f"a driver without a head of its cluster ended with {code}"
 
 
 def server_killed(world: World, study: Struck, draw: random.Random) -> None:
@@ -142,6 +174,9 @@ KINDS: dict[str, Strike] = {
     "driver killed": driver_killed,
     "worker killed": worker_killed,
     "node killed": node_killed,
+    "head killed": head_killed,
+    "worker told to end": worker_told,
+    "node told to end": node_told,
     "server killed": server_killed,
     "driver stopped": driver_stopped,
     "worker stopped": worker_stopped,

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from chaos_world import wait_for
+from chaos_world import Nodes, wait_for
 from hpsearch.store.store import Store
 
 TIMEOUTS = {"worker_timeout": "8s", "lease": "5s", "report_deadline": "60s", "database_patience": "60s"}
@@ -70,17 +70,17 @@ class Struck:
         file: The study file, of another name.
         url: The database, as the driver reaches it.
         direct_url: The same, as nothing that is struck is in the way of.
-        address: The Ray cluster's; None for one of the driver's own.
+        nodes: The Ray cluster; None for one of the driver's own.
         checkpoints: Their folder.
     """
 
     def __init__(
-        self, name: str, file: Path, url: str, direct_url: str, address: str | None, checkpoints: Path
+        self, name: str, file: Path, url: str, direct_url: str, nodes: Nodes | None, checkpoints: Path
     ) -> None:
         self.name, self._url, self._direct_url = name, url, direct_url
         self._file = file.with_name(f"{name}.yaml")
         self._file.write_text(file.read_text().replace("study: chaos", f"study: {name}"))
-        self._address, self._checkpoints = address, checkpoints
+        self._nodes, self._checkpoints = nodes, checkpoints
         self.log = file.with_name(f"{name}.log")
         self.driver = self.start("run", str(self._file), "--checkpoints", str(checkpoints / name))
         self.resumed = 0
@@ -90,7 +90,7 @@ class Struck:
         environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
         environment |= {"HPSEARCH_STORAGE": self._url, "HPSEARCH_DATABASE_TIMEOUT": str(DATABASE_TIMEOUT_S)}
         environment |= {"OMP_NUM_THREADS": "1"}
-        where = ["--address", self._address] if self._address else []
+        where = ["--address", self._nodes.address] if self._nodes else []
         command = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", *arguments, *where, "--quiet"]
         with self.log.open("ab") as log:
             log.write(f"\n--- {' '.join(arguments)}\n".encode())
@@ -126,6 +126,10 @@ class Struck:
     def reports(self) -> list[tuple[Any, ...]]:
         """Every report with the attempt that made it."""
         return self.rows("SELECT trial, resource, attempt FROM reports")
+
+    def lost(self) -> int:
+        """How many attempts were lost."""
+        return len(self.rows("SELECT trial, number FROM attempts", which="outcome = 'lost'"))
 
     def keep_going(self) -> bool:
         """Resume it where its driver has ended before its time; whether it is finished."""

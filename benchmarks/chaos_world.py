@@ -47,24 +47,45 @@ class Nodes:
 
     def __init__(self, workers: int) -> None:
         self._cpus = workers
+        self._start()
+
+    def _start(self) -> None:
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": FAST}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
-        self._nodes = [self._cluster.add_node(num_cpus=workers, wait=False) for _ in range(2)]
+        self._nodes = [self._cluster.add_node(num_cpus=self._cpus, wait=False) for _ in range(2)]
         self._cluster.wait_for_nodes()
 
     def workers(self) -> list[psutil.Process]:
         """The processes that hold workers, on all nodes."""
         return [process for node in self._nodes for process in _processes(node) if _is_worker(process)]
 
-    def kill_one(self) -> None:
-        """Kill a node with everything on it, one with a worker where there is one; another one comes."""
+    def end_one(self, *, kindly: bool = False) -> None:
+        """End a node with everything on it, one with a worker where there is one; another one comes.
+
+        Args:
+            kindly: By SIGTERM to its raylet, as `ray stop` does; else every process is killed.
+        """
         busy = [node for node in self._nodes if any(map(_is_worker, _processes(node)))]
         node = (busy or self._nodes)[0]
-        kill(_processes(node))
+        processes = _processes(node)
+        if kindly:
+            node.all_processes["raylet"][0].process.terminate()
+            psutil.wait_procs(processes, timeout=30)
+        kill(processes)
         self._nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
         self._nodes.append(self._cluster.add_node(num_cpus=self._cpus, wait=False))
+
+    def kill_head(self) -> None:
+        """Kill the head with everything on it; the other nodes stay as they are, until `replace`."""
+        kill(_processes(self._cluster.head_node))
+
+    def replace(self) -> None:
+        """Another cluster instead of one that has lost its head."""
+        for node in self._nodes:
+            kill(_processes(node))
+        self._start()
 
     def close(self) -> None:
         """End the cluster."""

@@ -13,6 +13,7 @@ The tree of errors:
     │   ├── StoreUnreachable
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   └── ClusterUnreachable
+    │       └── ClusterLost      it was there, and went away
     ├── StudyHeld                another driver owns the study                     exit 4
     │   └── LeaseLost            it did own it, and another driver took it over
     └── Interrupted              stopped by a signal; everything is saved          exit 130
@@ -94,6 +95,10 @@ class SchemaMismatch(Unreachable):
 
 class ClusterUnreachable(Unreachable):
     """The Ray cluster cannot be reached."""
+
+
+class ClusterLost(ClusterUnreachable):
+    """The Ray cluster went away under a driver. Threads of Ray may wait for it for ever."""
 
 
 class StudyHeld(HpsearchError):

@@ -5,6 +5,7 @@ Each command imports what it needs when it is called, so that `hpsearch --help` 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import typer
 
 import hpsearch
 from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
-from hpsearch.errors import HpsearchError, UserError
+from hpsearch.errors import ClusterLost, HpsearchError, UserError
 
 app = typer.Typer(
     help=hpsearch.__doc__,
@@ -61,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(arguments, prog_name="hpsearch")
     except HpsearchError as error:
         note(f"hpsearch: {error}")
+        if isinstance(error, ClusterLost):  # an orderly exit would wait for threads of Ray, or crash on them
+            sys.stdout.flush()
+            os._exit(error.exit_code)
         sys.exit(error.exit_code)
 
 

@@ -26,7 +26,7 @@ import ray
 from ray._private.state import state  # the one place that knows which nodes are being drained
 from ray.exceptions import RayError
 
-from hpsearch.errors import ClusterUnreachable
+from hpsearch.errors import ClusterLost, ClusterUnreachable
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.spec import Resources
 
@@ -148,7 +148,7 @@ class Head:
         """See that there still is a cluster.
 
         Raises:
-            ClusterUnreachable: The head has been silent for too long, or this process's own node has died.
+            ClusterLost: The head has been silent for too long, or this process's own node has died.
         """
         now = time.monotonic()
         away, self._checked = now - self._checked > self._patience_s / 2, now
@@ -157,10 +157,10 @@ class Head:
         silent = now - self._answered
         if silent > self._patience_s:
             what = f"the head of the Ray cluster has not answered for {silent:.0f} s (resources.worker_timeout)"
-            raise ClusterUnreachable(what, "all is saved as of the last reports; start the cluster, and resume")
+            raise ClusterLost(what, "all is saved as of the last reports; start the cluster, and resume")
         if not (own := self.nodes.get(self._own)) or not own.alive:
             what = "the cluster has given up the Ray node on this machine, through which the driver takes part in it"
-            raise ClusterUnreachable(what, "all is saved as of the last reports; see `ray status`, and resume")
+            raise ClusterLost(what, "all is saved as of the last reports; see `ray status`, and resume")
         if self._told != (silent > WARN_S):
             self._told = silent > WARN_S
             told = "does not answer; trials train on meanwhile" if self._told else "answers again"

@@ -18,6 +18,7 @@ SPARED = {"disk of checkpoints full", "disk of the database full"}
 def kinds() -> dict[str, set[str]]:
     """Every kind, by the storage it belongs to."""
     both = {"driver killed", "worker killed", "node killed", "driver stopped", "worker stopped"}
+    both |= {"head killed", "worker told to end", "node told to end"}
     both |= {"disk of checkpoints full", "checkpoint corrupted", "checkpoint deleted"}
     return {
         "sqlite": both | {"database locked", "disk of the database full"},

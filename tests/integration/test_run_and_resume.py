@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
+from ray.cluster_utils import Cluster
 
 TASK = """
 import time
@@ -247,6 +249,28 @@ def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(workpla
     said = workplace.call("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
     assert "no cluster answers at 127.0.0.1:1" in said
     assert not (workplace.folder / "study.db").exists(), "nothing is left behind"
+
+
+def test_a_study_whose_cluster_has_lost_its_head_ends_in_order_and_goes_on_with_another(
+    workplace: Workplace, undisturbed: Workplace
+) -> None:
+    resources = {"workers": 1, "gpu": 0, "worker_timeout": "3s"}
+    workplace.write(settings={"pause": 0.3, "fragile": False}, resources=resources)
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    head = psutil.Process(nodes.head_node.all_processes["gcs_server"][0].process.pid)
+    try:
+        process = workplace.start("run", "study.yaml", "--address", nodes.address)
+        workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
+        head.suspend()
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 3, err
+        assert "the head of the Ray cluster has not answered for 3 s" in err
+    finally:
+        head.resume()
+        nodes.shutdown()
+    workplace.call("resume", "toy")
+    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [row[:3] for row in undisturbed.rows(CONFIGURATIONS)]
+    assert "all is as it must be" in workplace.call("db", "check")
 
 
 def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workplace) -> None:

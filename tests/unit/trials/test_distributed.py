@@ -40,7 +40,7 @@ def in_processes(folder: Path, count: int, *program: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, *launcher, *program],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
         capture_output=True,
         text=True,
         check=False,
