@@ -1,0 +1,79 @@
+"""A Ray that listens beyond this machine's loopback lets in only who has its token."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+KNOCK = """
+import sys
+from ray._raylet import GcsClient
+
+client = GcsClient(address=sys.argv[1])
+print(len(client.get_all_node_info()), "nodes")
+"""
+
+LOCAL = """
+import sys
+import ray
+from hpsearch.executors.ray_cluster import cluster
+from hpsearch.spec import Resources
+
+with cluster(None, Resources(workers=1)):
+    print(ray.get_runtime_context().gcs_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def knock(address: str, **variables: str) -> str:
+    """What somebody else's program hears from a Ray cluster when it asks for its nodes."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    with subprocess.Popen(
+        [sys.executable, "-c", KNOCK, address],
+        env=environment | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        heard = ""
+        for line in process.stdout:  # one that is refused tries again and again
+            heard += line
+            if "InvalidAuthToken" in line or "nodes" in line:
+                break
+        process.kill()
+        return heard
+
+
+@pytest.mark.parametrize(
+    "variables", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "guess" * 8}]
+)
+def test_a_local_ray_refuses_who_has_not_its_token(variables: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCAL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as study:
+        assert study.stdout is not None
+        address = study.stdout.readline().strip()
+        refused, let_in = knock(address, **variables), knock(address, RAY_AUTH_MODE="token")
+        study.communicate()
+    assert "Authentication token is missing or incorrect" in refused
+    assert "1 nodes" in let_in
+
+
+def test_a_ray_that_asks_for_no_token_is_told() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOCAL],
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "this Ray asks for no token: whoever reaches its ports may run code as you" in ended.stderr
