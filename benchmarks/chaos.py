@@ -7,7 +7,8 @@ parts are killed, stopped, cut off, filled up or damaged, each kind in turn in a
 needs to be. After every strike: no trial that was over has changed, and at most one report is trained again (of each
 worker; more only where the checkpoints themselves are damaged). At the end: `hpsearch db check` passes, and
 configurations, decisions and results are those of an undisturbed study. A study that ends before all strikes are made
-is followed by another one. Exits with 1 where any of that does not hold.
+is followed by another one; the last one has a budget that ends it, of which it must not spend more. Exits with 1 where
+any of that does not hold.
 
 `--storage` is `sqlite` or `postgresql`, for a database made for the while, or the URL of another one; a few kinds need
 one of our own, or the right to mount a disk, and are told as left out.
@@ -26,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from chaos_kinds import DAMAGE, KINDS, possible
-from chaos_study import Struck, write_files
+from chaos_kinds import COSTLY, DAMAGE, KINDS, possible
+from chaos_study import TIGHT_S, Struck, write_files
 from chaos_world import Nodes, World
 
 
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated")
     parser.add_argument("--workers", type=int, default=1, help="with more than one, results are not compared")
     parser.add_argument("--json", type=Path, help="write the table there too")
-    parser.add_argument("--quick", action="store_true", help="a smaller study, struck sooner")
+    parser.add_argument("--quick", action="store_true", help="a smaller study, struck sooner, and no tight budget")
     options = parser.parse_args()
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
@@ -106,13 +107,33 @@ def _campaign(
             study.run_to_end()
             ends.resumed += study.resumed
             ends.problems += _judge(study, undisturbed)
+        tight = None if options.quick else _tight_budget(options, world, label, file, draw)
         for kind, tally in tallies.items():
             yield _row(label, kind, tally)
+        if tight is not None:
+            yield _row(label, "a tight budget", tight)
         yield _row(label, "the studies' ends", ends)
         for kind, why in without.items():
             print(f"{label}: left out, {kind}: {why}", file=sys.stderr)
     finally:
         world.close()
+
+
+def _tight_budget(options: argparse.Namespace, world: World, label: str, file: Path, draw: random.Random) -> Tally:
+    """Strike a study that ends because its budget is spent; it must not have spent more."""
+    study = Struck(f"{label}-tight", file, world.url, world.direct_url, world.nodes, world.checkpoints, tight=True)
+    tallies = {kind: Tally() for kind in COSTLY}
+    _strike_while_it_runs(study, world, list(COSTLY), tallies, draw, options)
+    study.run_to_end()
+    total = Tally(sum(each.strikes for each in tallies.values()), study.resumed)
+    for each in tallies.values():
+        total.again += each.again
+        total.seconds += each.seconds
+        total.problems += each.problems
+    total.problems += _judge(study, None)
+    if study.spent_s() > TIGHT_S:
+        total.problems.append(f"{study.spent_s():.1f} s were spent of {TIGHT_S:g}")
+    return total
 
 
 def _schedule(kinds: list[str], count: int, draw: random.Random) -> list[str]:

@@ -189,6 +189,9 @@ KINDS: dict[str, Strike] = {
     "database locked": database_locked,
 }
 
+COSTLY = ("worker killed", "driver killed", "worker told to end", "node killed", "driver killed", "worker killed")
+"""Kinds that cost a study a part of its budget, for one that has little."""
+
 DAMAGE = {"checkpoint corrupted", "checkpoint deleted"}
 """Kinds that take what was saved: the trial continues from the checkpoint before, or afresh."""
 

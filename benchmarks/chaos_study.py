@@ -22,6 +22,9 @@ DATABASE_TIMEOUT_S = 3
 ROWS, FEATURES = 3000, 6
 
 OVER = "('complete', 'pruned', 'failed')"
+TIGHT_S = 240.0
+"""A budget that ends a study."""
+
 RESULTS = "SELECT number, state, params, value, resource, rung, seed, role, repeats FROM trials"
 """What must be as in an undisturbed study, with the decisions that made it so."""
 
@@ -72,14 +75,26 @@ class Struck:
         direct_url: The same, as nothing that is struck is in the way of.
         nodes: The Ray cluster; None for one of the driver's own.
         checkpoints: Their folder.
+        tight: Whether it is to end because its budget of `TIGHT_S` is spent.
     """
 
     def __init__(
-        self, name: str, file: Path, url: str, direct_url: str, nodes: Nodes | None, checkpoints: Path
+        self,
+        name: str,
+        file: Path,
+        url: str,
+        direct_url: str,
+        nodes: Nodes | None,
+        checkpoints: Path,
+        *,
+        tight: bool = False,
     ) -> None:
         self.name, self._url, self._direct_url = name, url, direct_url
         self._file = file.with_name(f"{name}.yaml")
-        self._file.write_text(file.read_text().replace("study: chaos", f"study: {name}"))
+        study = {**yaml.safe_load(file.read_text()), "study": name}
+        if tight:
+            study["budget"] |= {"trials": 100_000, "gpu_hours": TIGHT_S / 3600}
+        self._file.write_text(yaml.safe_dump(study))
         self._nodes, self._checkpoints = nodes, checkpoints
         self.log = file.with_name(f"{name}.log")
         self.driver = self.start("run", str(self._file), "--checkpoints", str(checkpoints / name))
@@ -153,6 +168,10 @@ class Struck:
     def run_to_end(self) -> None:
         """Wait until it is finished."""
         wait_for(f"the end of {self.name}", self.keep_going, 600.0)
+
+    def spent_s(self) -> float:
+        """What its attempts have cost."""
+        return sum(seconds for seconds, _ in self.rows("SELECT gpu_seconds, trial FROM attempts"))
 
     def check(self) -> str | None:
         """What `hpsearch db check` finds; None if it finds nothing."""

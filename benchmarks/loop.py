@@ -138,6 +138,7 @@ def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) 
 
     from loop_contenders import Job
     from trials.tasks import text_tokenizer
+    from trials.tasks.pretrained import Pretrained
     from trials.tasks.text_classification import Scratch
     from trials.tasks.text_model import template
 
@@ -147,7 +148,7 @@ def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) 
     labels = tuple(sorted({category for _, category in train}))
     _write(folder / "train.csv", train)
     _write(folder / "test.csv", [row for row in test if row[1] in labels][:TEST_ROWS])
-    source: Any = Scratch() if model is None else str(model)
+    source = Scratch() if model is None else Pretrained(str(model))
     tokenizer = text_tokenizer.load(source, [text for text, _ in train], Job.max_length)
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
