@@ -124,6 +124,7 @@ CASES = [
     Case("an address without a port", nothing, "'nothing'", "use host:6379", (*RUN, "--address", "nothing")),
     Case("an address of port 99999", nothing, "'h:99999'", "use host:6379", (*RUN, "--address", "h:99999")),
     Case("an address with a NUL", nothing, "names no host", "use host:6379", (*RUN, "--address", "h\0:1")),
+    Case("an address of Ray's client", nothing, "another protocol", "use host:6379", (*RUN, "--address", "ray://h:10001")),
     Case("an address of 300 letters", nothing, "names no host", "use host:6379", (*RUN, "--address", "x" * 300 + ":1")),
     Case("an address where nobody is", nothing, "127.0.0.1:1", "check the address", (*RUN, "--address", "127.0.0.1:1"), 3),
     Case("checkpoints in no store", nothing, "nosuch://x", "give a folder", (*RUN, "--checkpoints", "nosuch://x")),

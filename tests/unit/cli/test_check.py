@@ -146,7 +146,7 @@ def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: nothing answers
         with pytest.raises(ClusterUnreachable, match="no cluster answers at"):
-            check(study, database(tmp_path), f"ray://127.0.0.1:{taken.getsockname()[1]}")
+            check(study, database(tmp_path), f"127.0.0.1:{taken.getsockname()[1]}")
     with pytest.raises(UserError, match="names no host and port"):
         check(study, database(tmp_path), "somewhere")
 
