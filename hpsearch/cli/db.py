@@ -8,7 +8,7 @@ from hpsearch.cli.output import note
 from hpsearch.errors import UserError
 from hpsearch.store import schema
 from hpsearch.store.invariants import violations
-from hpsearch.store.queries import find_study
+from hpsearch.store.queries import id_of_study
 from hpsearch.store.saved import unusable
 from hpsearch.store.store import Store
 from hpsearch.store.store import upgrade as upgrade_schema
@@ -32,9 +32,9 @@ def check(name: str | None, storage: str) -> None:
     """
     with closing(Store.open(storage, create=False)) as store:
         with store.reading() as connection:
-            study = None if name is None else find_study(connection, name)
-            found = violations(connection, study)
-        found += unusable(store, study)
+            study_id = None if name is None else id_of_study(connection, name)
+            found = violations(connection, study_id)
+        found += unusable(store, study_id)
     if found:
         raise UserError(
             "\n".join([f"{count(len(found), 'thing')} found that must not be:", *(f"  {v}" for v in found)])

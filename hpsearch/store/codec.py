@@ -20,7 +20,22 @@ from typing import Any, TypeVar
 from hpsearch.errors import StoreUnreachable
 
 E = TypeVar("E", bound=enum.StrEnum)
-K = TypeVar("K", dict[Any, Any], list[Any])
+
+
+class Damaged(StoreUnreachable):
+    """The database holds what this program never writes.
+
+    Args:
+        what: It, as the rest of "it has ...".
+        where: The study, trial and column, where they are known.
+    """
+
+    def __init__(self, what: str, where: str | None = None) -> None:
+        told = f"it has {what}" if where is None else where
+        super().__init__(
+            f"the database is damaged: {told}", "restore a backup; all that is damaged is told by: hpsearch db check"
+        )
+        self.what = what
 
 
 def encode(value: Any) -> str:
@@ -43,25 +58,25 @@ def decode(text: str | bytes) -> Any:
     """The value of a JSON text that `encode` wrote.
 
     Raises:
-        StoreUnreachable: It is none: the database was damaged, or another program wrote into it.
+        Damaged: It is none: the database was damaged, or another program wrote into it.
     """
-    if isinstance(text, bytes):
-        text = text.decode()
     try:
-        return json.loads(text, object_hook=_unescaped) if '"$' in text else json.loads(text)
+        if isinstance(text, bytes):
+            text = text.decode()
+        return _decode_escaped(text) if '"$' in text else _decode(text)
     except (ValueError, RecursionError, TypeError, AttributeError):
-        raise damaged(f"{text[:40]!r} where JSON should stand") from None
+        raise Damaged(f"{text[:40]!r} where JSON should stand") from None
 
 
 def decode_column(text: str | bytes) -> Any:
     """The value of a JSON column; absent is NULL there, which comes here not at all.
 
     Raises:
-        StoreUnreachable: It is no JSON, or JSON's null.
+        Damaged: It is no JSON, or JSON's null.
     """
     value = decode(text)
     if value is None:
-        raise damaged("'null' where a JSON object or array should stand")
+        raise Damaged("'null' where a JSON object or array should stand")
     return value
 
 
@@ -69,29 +84,12 @@ def member(kind: type[E], text: str) -> E:
     """The member of an enumeration that a column names.
 
     Raises:
-        StoreUnreachable: It names none.
+        Damaged: It names none.
     """
     try:
         return kind(text)
     except ValueError:
-        raise damaged(f"{text!r} where one of {', '.join(map(str, kind))} should stand") from None
-
-
-def of_kind(kind: type[K], value: Any) -> K:
-    """The value of a column that holds JSON objects (dict) or arrays (list).
-
-    Raises:
-        StoreUnreachable: It is JSON of another kind.
-    """
-    if not isinstance(value, kind):
-        where = "a JSON object" if issubclass(kind, dict) else "a JSON array"
-        raise damaged(f"{encode(value)[:40]!r} where {where} should stand")
-    return value
-
-
-def damaged(what: str) -> StoreUnreachable:
-    """The error for a column that holds what this program never writes."""
-    return StoreUnreachable(f"the database is damaged: it has {what}", "see all of it with: hpsearch db check")
+        raise Damaged(f"{text!r} where one of {', '.join(map(str, kind))} should stand") from None
 
 
 def _plain(value: Any) -> Any:
@@ -102,6 +100,18 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+
+
+def _float(text: str) -> float:
+    """A number of JSON. What a float cannot hold, and the constants that JSON lacks, are never written.
+
+    Raises:
+        ValueError: It is such.
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that JSON holds")
+    return value
 
 
 def _escaped(value: Any) -> Any:
@@ -129,6 +139,10 @@ def _unescaped(value: dict[str, Any]) -> Any:
     if key == "$text":
         return content.encode().decode("unicode_escape")
     return dict(content) if key == "$dict" else value
+
+
+_decode = json.JSONDecoder(parse_float=_float, parse_constant=_float).decode
+_decode_escaped = json.JSONDecoder(object_hook=_unescaped, parse_float=_float, parse_constant=_float).decode
 
 
 def storable(text: str) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.records import Changes, History
-from hpsearch.store import leases, rows
+from hpsearch.store import codec, leases, rows, shapes
 from hpsearch.store.schema import attempts, decisions, environments, reports, studies, trials
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
@@ -60,6 +60,7 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
 
     Raises:
         StudyNotFound: The study was deleted.
+        Damaged: A column holds what is never written there.
     """
     which = {"of_study": history.study.id, "since": since_revision}
     found = connection.execute(_STUDY, which).one_or_none()
@@ -72,6 +73,8 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
         changed[report.trial].reports[report.resource] = report
     history.study = rows.study_record(found[1:])
     for trial in changed.values():
+        if (odd := shapes.miscounted(trial.values, history.study.directions)) is not None:
+            raise codec.Damaged(str(odd))
         history.replace(trial)
     return int(found.revision)
 

@@ -47,6 +47,10 @@ _BEGIN = {
 }
 
 
+_DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
+"""How SQLite begins to say that a single value is damaged."""
+
+
 class Database:
     """A connection that is opened when it is needed, dropped when it breaks, and shared by threads in turns.
 
@@ -111,6 +115,8 @@ class Database:
             raise
         except DBAPIError as error:
             reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+            if reason[0].startswith(_DAMAGE):
+                raise codec.Damaged(reason[0]) from error
             raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", self._remedy(reason[0])) from error
 
     def _remedy(self, reason: str) -> str:

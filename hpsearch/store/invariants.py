@@ -7,8 +7,7 @@ transaction. Files are not looked at here: that is `hpsearch.store.saved`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -16,9 +15,10 @@ from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, or_, select
 
 from hpsearch.lifecycle import State
-from hpsearch.records import Outcome, StudyState
+from hpsearch.records import Outcome
 from hpsearch.spec import PerTrial
-from hpsearch.store.queries import StudyHead
+from hpsearch.store import damage
+from hpsearch.store.damage import Check, Violation, Which
 from hpsearch.store.schema import attempts, reports, studies, trials
 from trials.contract import Unit
 
@@ -39,43 +39,10 @@ CONTINUED: frozenset[Outcome] = frozenset({Outcome.LOST, Outcome.INTERRUPTED, Ou
 """How an attempt may have ended that another one of the same trial followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """Something in the database that must not be."""
-
-    study: str
-    trial: int | None
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.study}" + (f", trial {self.trial}" if self.trial is not None else "") + f": {self.what}"
-
-
-def violations(connection: Connection, study: StudyHead | None = None) -> list[Violation]:
+def violations(connection: Connection, study_id: int | None = None) -> list[Violation]:
     """Everything that is wrong with one study, or with all of them."""
-    only = None if study is None else studies.c.id == study.id
+    only = None if study_id is None else studies.c.id == study_id
     return [violation for check in CHECKS for violation in check(connection, only)]
-
-
-Which = ColumnElement[bool] | None
-"""Which studies to check; None for all."""
-
-
-def words_are_known(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Every state and outcome is one that this program knows."""
-    known = [state.value for state in State]
-    odd_trials = select(studies.c.name, trials.c.number, trials.c.state)
-    odd_trials = odd_trials.join_from(studies, trials, trials.c.study_id == studies.c.id)
-    for name, trial, state in connection.execute(_of(odd_trials.where(trials.c.state.not_in(known)), which)):
-        yield Violation(name, trial, f"{state!r} is no state of a trial")
-    outcomes = [outcome.value for outcome in Outcome]
-    odd_attempts = select(studies.c.name, trials.c.number, attempts.c.number, attempts.c.outcome)
-    odd_attempts = odd_attempts.select_from(_joined(attempts)).where(attempts.c.outcome.not_in(outcomes))
-    for name, trial, attempt, outcome in connection.execute(_of(odd_attempts, which)):
-        yield Violation(name, trial, f"{outcome!r} is no outcome of an attempt (attempt {attempt})")
-    odd_studies = select(studies.c.name, studies.c.state).where(studies.c.state.not_in([s.value for s in StudyState]))
-    for name, state in connection.execute(_of(odd_studies, which)):
-        yield Violation(name, None, f"{state!r} is no state of a study")
 
 
 def numbers_have_no_gaps(connection: Connection, which: Which) -> Iterator[Violation]:
@@ -235,8 +202,8 @@ def repeats_have_an_original(connection: Connection, which: Which) -> Iterator[V
         yield Violation(name, trial, f"it repeats trial {repeats}, which is not another trial of the study")
 
 
-CHECKS: tuple[Callable[[Connection, Which], Iterator[Violation]], ...] = (
-    words_are_known,
+CHECKS: tuple[Check, ...] = (
+    *damage.CHECKS,
     numbers_have_no_gaps,
     attempts_have_no_gaps,
     one_attempt_lives,

@@ -29,7 +29,7 @@ from hpsearch.lifecycle import State
 from hpsearch.pareto import pareto_front
 from hpsearch.records import StudyState, violation_of
 from hpsearch.selection import Ranked, rank
-from hpsearch.store import codec, conditions
+from hpsearch.store import codec, conditions, shapes
 from hpsearch.store.schema import attempts, decisions, reports, studies, trials
 
 
@@ -65,12 +65,12 @@ class StudyHead:
         """The study file as it is written; empty for a study that was not made from one.
 
         Raises:
-            StoreUnreachable: It is no YAML any more.
+            Damaged: It is no YAML any more.
         """
         try:
             content = yaml.safe_load(self.spec)
         except (yaml.YAMLError, ValueError):
-            raise codec.damaged(f"a study file of {self.name} that is no YAML") from None
+            raise codec.Damaged("a study file that is no YAML") from None
         return content if isinstance(content, dict) else {}
 
     @property
@@ -163,8 +163,25 @@ def find_study(connection: Connection, name: str) -> StudyHead:
     """
     named = studies.c.name == name
     row = connection.execute(select(*_HEAD).where(named)).one_or_none() if codec.storable(name) else None
-    if row is not None:
-        return _head(row)
+    if row is None:
+        raise _not_found(connection, name)
+    return _head(row)
+
+
+def id_of_study(connection: Connection, name: str) -> int:
+    """The id of the study of that name, whatever its other columns hold.
+
+    Raises:
+        StudyNotFound: There is none; names the nearest.
+    """
+    named = select(studies.c.id).where(studies.c.name == name)
+    found = connection.scalar(named) if codec.storable(name) else None
+    if found is None:
+        raise _not_found(connection, name)
+    return int(found)
+
+
+def _not_found(connection: Connection, name: str) -> StudyNotFound:
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
     near = conditions.nearest(name, names)
     if near:
@@ -173,7 +190,7 @@ def find_study(connection: Connection, name: str) -> StudyHead:
         hint = f"there {'are' if len(names) > 1 else 'is'}: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
     else:
         hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
-    raise StudyNotFound(f"no study is named {name} in this database", hint)
+    return StudyNotFound(f"no study is named {name} in this database", hint)
 
 
 def only_study(connection: Connection) -> StudyHead:
@@ -291,8 +308,7 @@ def trial_rows(
         statement = statement.where(conditions.where(where, names))
     if sort and names:
         statement = statement.order_by(*conditions.order_by(sort, names))
-    rows = connection.execute(statement.order_by(trials.c.number).limit(limit))
-    return [_trial_row(row) for row in rows]
+    return _trial_rows(connection, study, statement.order_by(trials.c.number).limit(limit))
 
 
 def best_trials(
@@ -317,7 +333,7 @@ def best_trials(
         return pareto_front(trial_rows(connection, study, where=where), study.directions)[:top]
     maximize, top = study.direction == "maximize", top or 1
     chosen = conditions.where(where, names_of(connection, study)) if where else None
-    repeats = [_trial_row(r) for r in connection.execute(_trials_of(study).where(trials.c.role == "confirm"))]
+    repeats = _trial_rows(connection, study, _trials_of(study).where(trials.c.role == "confirm"))
     repeated = sorted({t.repeats for t in repeats if t.repeats is not None})
     in_place = [
         trials.c.role != "confirm",
@@ -331,8 +347,8 @@ def best_trials(
     most = None if study.limited else top + len(repeated) + 1  # one more than asked for, to see whether it is tied
     nearest_top = statement.order_by(by_value, trials.c.resource.desc(), trials.c.number).limit(most)
     asked_again = statement.where(trials.c.number.in_(repeated))
-    rows = [*connection.execute(nearest_top), *connection.execute(asked_again)]
-    places = {row.number: _trial_row(row) for row in rows}
+    rows = [*_trial_rows(connection, study, nearest_top), *_trial_rows(connection, study, asked_again)]
+    places = {row.number: row for row in rows}
     return rank([*places.values(), *repeats], study.direction)[:top]
 
 
@@ -342,8 +358,8 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     Raises:
         UserError: The study has no trial of that number.
     """
-    row = connection.execute(_trials_of(study).where(trials.c.number == number)).one_or_none()
-    if row is None:
+    found = _trial_rows(connection, study, _trials_of(study).where(trials.c.number == number))
+    if not found:
         count = connection.scalar(select(func.count()).where(trials.c.study_id == study.id)) or 0
         hint = f"it has trials 0 to {count - 1}" if count else "it has none yet"
         raise UserError(f"study {study.name} has no trial {number}", hint)
@@ -353,7 +369,7 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
         return [plain(r) for r in connection.execute(select(table).where(of_trial).order_by(*order))]
 
     return TrialDetail(
-        _trial_row(row),
+        found[0],
         reports=parts(reports, reports.c.resource),
         attempts=parts(attempts, attempts.c.number),
         decisions=parts(decisions, decisions.c.id),
@@ -375,6 +391,19 @@ def plain(row: Row[Any]) -> dict[str, Any]:
 def _trials_of(study: StudyHead) -> Select[Any]:
     columns = [trials.c[name] for name in (*_COLUMNS, "params", "objective_values", "system_attrs")]
     return select(*columns, latest.c.metrics).select_from(_JOINED).where(trials.c.study_id == study.id)
+
+
+def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]) -> list[TrialRow]:
+    """The trials of a study that a statement like `_trials_of` selects.
+
+    Raises:
+        Damaged: A column holds what is never written there.
+    """
+    rows = [_trial_row(row) for row in connection.execute(statement)]
+    for row in rows:
+        if (odd := shapes.miscounted(row.values, study.directions)) is not None:
+            raise codec.Damaged(str(odd))
+    return rows
 
 
 def _trial_row(row: Row[Any]) -> TrialRow:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
-from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
+from optuna.distributions import distribution_to_json
 from sqlalchemy import Column, Table
 
 from hpsearch.lifecycle import State
 from hpsearch.records import Attempt, Decision, Environment, Outcome, Report, StudyRecord, StudyState, Trial
-from hpsearch.store import codec, schema
+from hpsearch.store import codec, schema, shapes
 
 Values = dict[str, Any]
 """The columns of a row, by name."""
@@ -47,12 +46,18 @@ def study_record(row: Sequence[Any]) -> StudyRecord:
 
 
 def trial_record(row: Sequence[Any]) -> Trial:
-    """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports."""
+    """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports.
+
+    Raises:
+        Damaged: Its state is none, or a parameter is not of its distribution.
+    """
     trial = Trial(*row)
     trial.state = codec.member(State, trial.state)
     # The column holds texts: decoding it gave a dict of them.
     texts: dict[str, Any] = trial.distributions
-    trial.distributions = {name: _distribution(str(text)) for name, text in texts.items()}
+    trial.distributions = {name: shapes.distribution_of(text) for name, text in texts.items()}
+    if (found := shapes.unlike(trial.params, trial.distributions)) is not None:
+        raise codec.Damaged(str(found))
     return trial
 
 
@@ -66,19 +71,6 @@ def attempt_record(row: Sequence[Any]) -> Attempt:
 def report_record(row: Sequence[Any]) -> Report:
     """The record of a row of `REPORT_COLUMNS`."""
     return Report(*row)
-
-
-@lru_cache(maxsize=4096)
-def _distribution(text: str) -> BaseDistribution:
-    """A distribution of Optuna's from its JSON; trials of one study share theirs.
-
-    Raises:
-        StoreUnreachable: It is none.
-    """
-    try:
-        return json_to_distribution(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise codec.damaged(f"{text[:40]!r} where a distribution should stand") from None
 
 
 # ---------------------------------------------------------------------------------------------- records to rows

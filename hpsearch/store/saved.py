@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from hpsearch.store.invariants import Violation
-from hpsearch.store.queries import StudyHead
+from hpsearch.store.damage import Violation
 from hpsearch.store.schema import studies, trials
 from hpsearch.store.store import Store
 from trials.checkpoint import CheckpointError, check
@@ -22,19 +21,19 @@ _NAMED = (
 )
 
 
-def unusable(store: Store, study: StudyHead | None = None) -> list[Violation]:
+def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
     """The trials of one study, or of all, whose checkpoint is missing, damaged or out of reach.
 
     Nothing is locked while files are read. A trial that goes on meanwhile names a newer checkpoint, and then the one
     that was read about may be gone: the newer one is looked at instead.
     """
-    named = _NAMED if study is None else _NAMED.where(studies.c.id == study.id)
+    named = _NAMED if study_id is None else _NAMED.where(studies.c.id == study_id)
     with store.reading() as connection:
         rows = connection.execute(named).all()
     found = []
-    for name, study_id, number, checkpoint in rows:
+    for name, of_study, number, checkpoint in rows:
         problem = _problem(checkpoint)
-        while problem is not None and (newer := _named_now(store, study_id, number)) != checkpoint:
+        while problem is not None and (newer := _named_now(store, of_study, number)) != checkpoint:
             checkpoint = newer
             problem = _problem(checkpoint) if checkpoint is not None else None
         if problem is not None:

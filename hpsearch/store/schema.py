@@ -27,7 +27,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-from hpsearch.store import codec
+from hpsearch.store import codec, shapes
 
 VERSION = "hpsearch_0001"
 """The schema version that this program reads and writes: the newest migration's revision. All of ours begin so."""
@@ -43,7 +43,7 @@ metadata = MetaData(
 
 
 class Json(TypeDecorator[Any]):
-    """JSON text on both databases, written and read by `hpsearch.store.codec`: an object (dict) or an array (list).
+    """JSON text on both databases, written and read by `hpsearch.store.codec`, of a shape of `hpsearch.store.shapes`.
 
     On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23 into a whole number
     that is not the same one.
@@ -52,12 +52,14 @@ class Json(TypeDecorator[Any]):
     impl = JSON
     cache_ok = True
 
-    def __init__(self, kind: type[Any]) -> None:
+    def __init__(self, shape: shapes.Shape) -> None:
         super().__init__(none_as_null=True)
-        self.kind = kind
+        self.shape = shape
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else codec.of_kind(self.kind, value)
+        if value is not None and (found := self.shape(value)) is not None:
+            raise codec.Damaged(str(found))
+        return value
 
 
 class Words(TypeDecorator[str]):
@@ -95,14 +97,14 @@ studies = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("spec", Words, nullable=False),
-    Column("directions", Json(list), nullable=False),
+    Column("directions", Json(shapes.DIRECTIONS), nullable=False),
     Column("state", Text, nullable=False),
     Column("reason", Words),
     Column("created", Double, nullable=False),
     Column("ended", Double),
     Column("active_seconds", Double, nullable=False),
-    Column("user_attrs", Json(dict), nullable=False),
-    Column("system_attrs", Json(dict), nullable=False),
+    Column("user_attrs", Json(shapes.STUDY_USER_ATTRS), nullable=False),
+    Column("system_attrs", Json(shapes.STUDY_SYSTEM_ATTRS), nullable=False),
     # Not part of the record: who may write it, and what readers and drivers watch.
     Column("lease_owner", Words),
     Column("lease_epoch", Integer, nullable=False, server_default="0"),
@@ -120,7 +122,7 @@ trials = Table(
     Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("state", Text, nullable=False),
-    Column("params", Json(dict), nullable=False),
+    Column("params", Json(shapes.PARAMS), nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("value", Double),
     Column("resource", Double, nullable=False),
@@ -136,10 +138,10 @@ trials = Table(
     Column("ended", Double),
     Column("role", Text, nullable=False),
     Column("repeats", Integer),
-    Column("objective_values", Json(list)),  # `values` in the record: a reserved word of SQL
-    Column("distributions", Json(dict), nullable=False),
-    Column("user_attrs", Json(dict), nullable=False),
-    Column("system_attrs", Json(dict), nullable=False),
+    Column("objective_values", Json(shapes.VALUES)),  # `values` in the record: a reserved word of SQL
+    Column("distributions", Json(shapes.DISTRIBUTIONS), nullable=False),
+    Column("user_attrs", Json(shapes.TRIAL_USER_ATTRS), nullable=False),
+    Column("system_attrs", Json(shapes.TRIAL_SYSTEM_ATTRS), nullable=False),
     Column("revision", BigInteger, nullable=False),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
@@ -167,7 +169,7 @@ reports = Table(
     metadata,
     *_of_a_trial(Column("resource", Double, primary_key=True, autoincrement=False), primary_key=True),
     Column("value", Double),
-    Column("metrics", Json(dict), nullable=False),
+    Column("metrics", Json(shapes.METRICS), nullable=False),
     Column("attempt", Integer),
     Column("step", BigInteger),
     Column("elapsed", Double),
@@ -182,7 +184,7 @@ decisions = Table(
     Column("kind", Text, nullable=False),
     Column("why", Words, nullable=False),
     Column("resource", Double, nullable=False),
-    Column("against", Json(list), nullable=False),
+    Column("against", Json(shapes.AGAINST), nullable=False),
     Column("created", Double, nullable=False),
     Index(None, "study_id", "trial"),
 )
@@ -194,7 +196,7 @@ environments = Table(
     Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created", Double, nullable=False),
     Column("revision", Words),
-    Column("packages", Json(dict), nullable=False),
+    Column("packages", Json(shapes.PACKAGES), nullable=False),
     Column("device", Words, nullable=False),
     Column("data_fingerprint", Words),
 )

@@ -7,17 +7,17 @@ the fence of `hpsearch.store.leases` first. Readers see each commit whole or not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 
 from hpsearch.errors import StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.records import Changes, History, StudyRecord
-from hpsearch.store import codec, contents, leases, rows, version
+from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.database import Database, write_ahead
 from hpsearch.store.leases import Lease
 from hpsearch.store.schema import studies
@@ -101,9 +101,24 @@ class Store:
         assert not in_memory(self._database.url), "a database in memory cannot be reached from elsewhere"
         return Store.open, (self.url,)
 
-    def reading(self) -> AbstractContextManager[Connection]:
-        """A connection for queries, which see one moment of the database for as long as the block lasts."""
-        return self._database.transaction("read")
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for queries, which see one moment of the database for as long as the block lasts.
+
+        Raises:
+            Damaged: They came upon what this program never writes; it says where.
+        """
+        try:
+            with self._database.transaction("read") as connection:
+                yield connection
+        except codec.Damaged as error:
+            found = error
+        except DataError as error:  # PostgreSQL's word for a number or character in JSON that it has no type for
+            found = codec.Damaged(str(error.orig).partition("\n")[0])
+        else:
+            return
+        with self._database.transaction("read") as connection:
+            raise damage.located(connection, found)
 
     # ------------------------------------------------------------------------------------------- whole studies
 

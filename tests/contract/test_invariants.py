@@ -20,7 +20,7 @@ from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.levels import trial_budget
 from hpsearch.records import Changes, History, Trial
 from hpsearch.store.invariants import CHECKS, violations
-from hpsearch.store.queries import find_study
+from hpsearch.store.queries import id_of_study
 from hpsearch.store.store import Store
 from studies import Bowl, Simulation, spec_with
 from trials.checkpoint import Checkpoints
@@ -194,6 +194,18 @@ HARM = {
         f"UPDATE trials SET repeats = number WHERE number = {COMPLETE}",
         "which is not another trial of the study",
     ),
+    "parameters that are a list": (
+        f"UPDATE trials SET params = '[1]' WHERE number = {COMPLETE}",
+        "trials.params holds '[1]' where a JSON object should stand",
+    ),
+    "a value too many": (
+        f"UPDATE trials SET objective_values = '[1, 2]' WHERE number = {COMPLETE}",
+        "trials.objective_values holds '[1,2]' where a JSON array of 1 should stand",
+    ),
+    "a study file that is no YAML": (
+        "UPDATE studies SET spec = '{'",
+        "studies.spec holds a study file that is no YAML",
+    ),
     "a checkpoint that is nowhere": (
         f"UPDATE trials SET checkpoint = '/nowhere/step-1' WHERE number = {COMPLETE}",
         "its checkpoint cannot be used: /nowhere/step-1 is no checkpoint",
@@ -245,7 +257,7 @@ def test_a_study_that_is_asked_about_answers_for_itself_alone(store: Store, stud
     execute(store, f"UPDATE trials SET gpu_seconds = 0.5 WHERE number = {COMPLETE}")
     written(store, "unharmed", tmp_path / "more")
     with store.reading() as connection:
-        assert violations(connection, find_study(connection, "unharmed")) == []
+        assert violations(connection, id_of_study(connection, "unharmed")) == []
         assert {v.study for v in violations(connection)} == {"toy"}
 
 

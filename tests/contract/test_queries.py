@@ -113,6 +113,7 @@ def test_nothing_typed_is_run_as_sql(store: Store, text: str) -> None:
 MIXED = st.sampled_from(
     [-1, 0, 1, 2.5, 1e-4, 10**15, True, False, None, "a", "B", "é", "1", math.inf, -math.inf, math.nan]
 )
+METRICS = MIXED.filter(lambda value: isinstance(value, float))
 ODD = "odd 'name\"é"
 NUMBERS = st.sampled_from(["-1", "0", "1", "2.5", "1e-4", "inf", "-inf", "1e15", "99999999999999999999", "1.5"])
 TEXTS = st.sampled_from(["'a'", "'B'", '"é"', "'1'", "''", "'b'"])
@@ -137,7 +138,7 @@ def some_trials(draw: st.DrawFn) -> list[Trial]:
             error_kind=draw(st.sampled_from([None, "a", "B"])),
         )
         for resource in range(draw(st.integers(number == 0, 2))):
-            metrics: dict[str, Any] = {"acc": draw(MIXED.filter(lambda v: isinstance(v, float))), "mixed": draw(MIXED)}
+            metrics = {"acc": draw(METRICS), "mixed": draw(METRICS)}
             one.reports[float(resource)] = Report(number, float(resource), 0.0, metrics)
         trials.append(one)
     return trials

@@ -1,0 +1,258 @@
+"""Values that the program never writes: whoever reads one is told where it stands, and `db check` lists them all.
+
+Each column of the schema that holds JSON has its row in the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hpsearch.cli.main import main
+from hpsearch.records import Changes, Decision, Environment, History
+from hpsearch.store.damage import CHECKS, Violation
+from hpsearch.store.schema import Json, metadata
+from hpsearch.store.store import Store
+from studies import Bowl, Simulation, spec_with
+
+READERS = (
+    *("ls", "status toy", "best toy", "best toy --format json", "trials toy", "show toy {best}", "resume toy"),
+    *("export toy --to {to}/trials.csv", "export toy --to {to}/reports.parquet --what reports"),
+)
+SHOWN_ONLY = ("show toy {best}",)
+RESUMED_ONLY = ("resume toy",)
+
+# By column: a value that is wrong far down, what must be said about it, and the commands that read it.
+DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "studies.directions": ('["minimize", "up"]', "'\"up\"' where one of minimize, maximize, not_set", READERS),
+    "studies.user_attrs": ('{"hpsearch:base": 7}', "'7' where a text should stand, at hpsearch:base", READERS),
+    "studies.system_attrs": (
+        '{"hpsearch:enqueued": [{"x": 1}, 2]}',
+        "'2' where a JSON object should stand, at hpsearch:enqueued[1]",
+        RESUMED_ONLY,
+    ),
+    "trials.params": ("[1]", "'[1]' where a JSON object should stand", READERS),
+    "trials.objective_values": (
+        '[0.5, "high"]',
+        "'\"high\"' where a number should stand, at [1]",
+        READERS,
+    ),
+    "trials.distributions": ('{"x": "{}"}', "'{}' where a distribution should stand, at x", RESUMED_ONLY),
+    "trials.user_attrs": (
+        '{"hpsearch:findings": [{"name": "a", "evidence": null, "severity": "notice"}]}',
+        "'null' where a text should stand, at hpsearch:findings[0].evidence",
+        (*SHOWN_ONLY, *RESUMED_ONLY),
+    ),
+    "trials.system_attrs": (
+        '{"constraints:size": "big"}',
+        "'\"big\"' where a number should stand, at constraints:size",
+        READERS,
+    ),
+    "reports.metrics": (
+        '{"loss": {"mean": 1}}',
+        "'{\"mean\":1}' where a number should stand, at loss",
+        READERS,
+    ),
+    "decisions.against": ("[1, 2.5]", "'2.5' where a whole number should stand, at [1]", SHOWN_ONLY),
+    "environments.packages": ('{"torch": 2}', "'2' where a text should stand, at torch", ()),
+}
+COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
+ANYWHERE = ("7", '"a text"', "true", "null", "[[]]", '{"a": 1e999}', '{"a": {"$float": []}}')
+"""What is wrong in any column."""
+
+
+def test_every_column_that_holds_json_is_in_the_table() -> None:
+    assert sorted(DEEP) == sorted(COLUMNS)
+
+
+@cache
+def history() -> History:
+    return Simulation(spec_with(budget={"trials": 5, "per_trial": {"epochs": 9}}), curves=Bowl()).run().history
+
+
+class Toy:
+    """A study in a database, for somebody to work on by hand."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        told = history()
+        trials = [replace(trial, checkpoint=None) for trial in told.trials]
+        attempts = [attempt for trial in trials for attempt in trial.attempts]
+        reports = [report for trial in trials for report in trial.reports.values()]
+        valued = [trial for trial in trials if trial.value is not None]
+        self.best = min(valued, key=lambda trial: trial.value or 0.0).number
+        decisions = [Decision(self.best, "prune", "it lags", against=[0])]
+        environments = [Environment(0.0, None, {"torch": "2"}, "CPU")]
+        with closing(Store.open(url)) as store:
+            record = store.create_study(replace(told.study, name="toy", user_attrs={"hpsearch:base": "/"}))
+            changes = Changes(None, trials, attempts, reports, decisions, environments)
+            store.commit(record.id, changes)
+
+    def damage(self, column: str, value: str) -> None:
+        """Write a value into a column of the best trial's (latest) row, or of the study's."""
+        table, name = column.split(".")
+        which = {
+            "trials": f"number = {self.best}",
+            "reports": f"trial = {self.best} AND resource = (SELECT max(resource) FROM reports"
+            f" WHERE trial = {self.best})",
+        }.get(table, "1 = 1")
+        self.execute(f"UPDATE {table} SET {name} = '{value}' WHERE {which}")
+
+    def execute(self, statement: str) -> None:
+        with closing(Store.open(self.url)) as store, store._database.transaction("write") as connection:
+            connection.exec_driver_sql(statement)
+
+    def found(self) -> list[Violation]:
+        with closing(Store.open(self.url)) as store, store.reading() as connection:
+            return [violation for check in CHECKS for violation in check(connection, None)]
+
+    def place(self, column: str) -> str:
+        """How errors name the row that `damage` changes."""
+        of_trial = column.split(".")[0] in ("trials", "reports", "decisions")
+        return f"toy, trial {self.best}: {column} holds" if of_trial else f"toy: {column} holds"
+
+
+@pytest.fixture
+def toy(database_url: str) -> Toy:
+    return Toy(database_url)
+
+
+@pytest.fixture
+def here(sqlite_url: str) -> Toy:
+    return Toy(sqlite_url)
+
+
+Run = Callable[[Toy, str], tuple[int, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs a command on a study's database, and returns its exit code and what it said on stderr."""
+
+    def call(toy: Toy, command: str) -> tuple[int, str]:
+        capsys.readouterr()
+        words = command.format(best=toy.best, to=tmp_path).split()
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--storage", toy.url])
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+def test_nothing_is_damaged_before_anybody_damages_it(toy: Toy) -> None:
+    assert toy.found() == []
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_whatever_else_stands_in_a_column_is_found(toy: Toy, column: str) -> None:
+    deep, what, _ = DEEP[column]
+    for value in (deep, *ANYWHERE):
+        toy.damage(column, value)
+        (violation,) = toy.found()
+        assert str(violation).startswith(toy.place(column)), value
+        assert value != deep or what in violation.what
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(here: Toy, run: Run, column: str) -> None:
+    deep, what, readers = DEEP[column]
+    here.damage(column, deep)
+    for command in READERS:
+        code, said = run(here, command)
+        if command in readers:
+            assert code == 3, command
+            assert f"the database is damaged: {here.place(column)} {what}" in said, command
+            assert "restore a backup" in said
+            assert "hpsearch db check" in said
+        elif command != "resume toy":  # which would go on with the study
+            assert code == 0, (command, said)
+
+
+@pytest.mark.parametrize("command", ["trials toy --where not(loss<-9)", "best toy", "resume toy"])
+def test_readers_of_postgresql_are_told_as_well(new_postgresql_url: Callable[[], str], run: Run, command: str) -> None:
+    toy = Toy(new_postgresql_url())
+    for value in ('{"loss": 1e999}', '["loss"]', '{"loss": "low"}'):
+        toy.damage("reports.metrics", value)
+        code, said = run(toy, command)
+        assert code == 3
+        assert toy.place("reports.metrics") in said
+
+
+@pytest.mark.parametrize("value", ["'{'", "'nothing'", "''", "CAST(x'ff' AS TEXT)", "x'ff00'", "7.5"])
+@pytest.mark.parametrize("command", ["trials toy", "trials toy --where not(x<-9)", "show toy {best}", "resume toy"])
+def test_what_is_no_json_is_told_with_its_place_too(here: Toy, run: Run, value: str, command: str) -> None:
+    here.execute(f"UPDATE trials SET params = {value} WHERE number = {here.best}")
+    code, said = run(here, command)
+    assert code == 3
+    assert here.place("trials.params") in said
+
+
+def test_all_that_is_damaged_is_listed_in_one_go(toy: Toy, run: Run) -> None:
+    for column in COLUMNS:
+        toy.damage(column, DEEP[column][0])
+    for command in ("db check", "db check toy"):
+        code, said = run(toy, command)
+        assert code == 2
+        for column in COLUMNS:
+            assert f"{toy.place(column)} {DEEP[column][1]}" in said
+    _, said = run(toy, "best toy")
+    assert f"(and {len(toy.found()) - 1} more)" in said
+
+
+def test_a_check_names_the_report_among_those_of_its_trial(toy: Toy) -> None:
+    toy.damage("reports.metrics", "[]")
+    (violation,) = toy.found()
+    resource = max(history().trials[toy.best].reports)
+    assert violation.what == f"reports.metrics holds '[]' where a JSON object should stand (resource {resource:g})"
+
+
+@pytest.mark.parametrize(
+    ("params", "what"),
+    [
+        ('{"x": "high"}', "'\"high\"' where a value of FloatDistribution should stand, at x"),
+        ('{"x": [0.5]}', "'[0.5]' where a value of FloatDistribution should stand, at x"),
+        ('{"x": true}', "'true' where a value of FloatDistribution should stand, at x"),
+        ('{"y": 0.5}', "no value for a distribution, at x"),
+    ],
+)
+def test_a_parameter_that_its_distribution_never_drew_is_told(toy: Toy, run: Run, params: str, what: str) -> None:
+    toy.damage("trials.params", params)
+    assert [str(violation) for violation in toy.found()] == [f"{toy.place('trials.params')} {what}"]
+    code, said = run(toy, "resume toy")
+    assert code == 3
+    assert f"{toy.place('trials.params')} {what}" in said
+
+
+def test_a_parameter_outside_its_bounds_may_have_been_asked_for(toy: Toy) -> None:
+    toy.damage("trials.params", '{"x": 7}')
+    assert toy.found() == []
+
+
+def test_values_that_are_more_than_the_objectives_are_told(toy: Toy, run: Run) -> None:
+    toy.damage("trials.objective_values", "[0.5, 0.25]")
+    what = "'[0.5,0.25]' where a JSON array of 1 should stand"
+    assert [violation.what for violation in toy.found()] == [f"trials.objective_values holds {what}"]
+    for command in ("best toy", "show toy {best}", "resume toy"):
+        code, said = run(toy, command)
+        assert code == 3
+        assert f"{toy.place('trials.objective_values')} {what}" in said
+
+
+def test_a_state_that_there_is_not_is_told_with_its_place(toy: Toy, run: Run) -> None:
+    toy.execute(f"UPDATE trials SET state = 'dancing' WHERE number = {toy.best}")
+    code, said = run(toy, "trials toy")
+    assert code == 3
+    assert f"the database is damaged: toy, trial {toy.best}: 'dancing' is no state of a trial" in said
+
+
+def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> None:
+    toy.execute("UPDATE studies SET spec = '{'")
+    assert [str(violation) for violation in toy.found()] == ["toy: studies.spec holds a study file that is no YAML"]
+    code, said = run(toy, "status toy")
+    assert code == 3
+    assert "the database is damaged: toy: studies.spec holds a study file that is no YAML" in said
