@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,30 @@ def export(portable: Portable, samples: Sequence[Inputs], format_: Export, folde
 
 
 def _script(portable: Portable, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _plainly_named(portable.model):
         # torch tells that TorchScript is on its way out, and tracing touches every attribute of a model, old ones too.
         warnings.simplefilter("ignore")
         torch.jit.trace(portable.model, sample).save(str(path))  # type: ignore[no-untyped-call]  # torch leaves it untyped
         loaded: Callable[..., torch.Tensor] = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
     return loaded
+
+
+@contextmanager
+def _plainly_named(model: nn.Module) -> Iterator[None]:
+    """Let TorchScript read what it writes: it names a class by its module, of which every part must be an identifier,
+    and the code that came with a model stands in a module named after a hash."""
+    odd = {kind: kind.__module__ for kind in map(type, model.modules()) if not _identifiers(kind.__module__)}
+    try:
+        for kind, module in odd.items():
+            kind.__module__ = ".".join(part if part.isidentifier() else f"_{part}" for part in module.split("."))
+        yield
+    finally:
+        for kind, module in odd.items():
+            kind.__module__ = module
+
+
+def _identifiers(module: str) -> bool:
+    return all(part.isidentifier() for part in module.split("."))
 
 
 def _export(portable: Portable, sample: Inputs, path: Path) -> Callable[..., torch.Tensor]:

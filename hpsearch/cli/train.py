@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpsearch import spec_file, wiring
+from hpsearch.advice import code_that_runs
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import ExportTo, TrainOn, note
 from hpsearch.errors import Interrupted, UserError
@@ -40,6 +41,8 @@ def train(name: str, number: int | None, out: Path, data: TrainOn, export: Expor
         study = chosen_study(connection, name)
         trial = _chosen(connection, study, number)
     spec = _spec_of(study)
+    for line in code_that_runs(spec):
+        note(line)
     if spec.task["kind"] not in tasks.BUILT_IN:
         raise UserError(
             f"study {study.name} searches a function, whose training is its own",

@@ -74,10 +74,18 @@ def test_everything_that_could_unpickle_is_told_not_to() -> None:
     assert found["np.load"] >= 1
 
 
-def test_no_model_may_bring_code() -> None:
+def test_a_models_code_runs_by_the_study_files_word_alone() -> None:
+    loaded = 0
     for path, name, call in calls():
-        if name.endswith((".from_pretrained", ".from_config")) and "trust_remote_code" in keywords(call):
-            assert keywords(call)["trust_remote_code"] == "False", path
+        given = keywords(call)
+        if name.lower().startswith(("auto", "transformers.auto")) and name.endswith(".from_pretrained"):
+            assert "trust_remote_code" in given, f"{path} lets transformers ask on the terminal"
+            loaded += given["trust_remote_code"] == "model.trusted"
+        assert given.get("trust_remote_code", "False") in ("False", "model.trusted"), path
+        if name == "Pretrained":
+            trusted = [ast.unparse(value) for value in call.args[1:]] + [given.get("trusted", "False")]
+            assert "True" not in trusted, path
+    assert loaded >= 3, "the rule above looks at something"
 
 
 def test_a_checkpoints_state_that_would_run_code_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from trials.contract import Problem, Task, TaskError
 from trials.settings import nearest
-from trials.tasks import function
+from trials.tasks import function, pretrained
 from trials.tasks.description import Field, TaskDescription
 from trials.tasks.image_classification import ImageClassification
 from trials.tasks.language_modeling import LanguageModeling
@@ -84,4 +84,6 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         built = load(task, base)
     except TaskError as error:
         return error.problems
-    return built.problems() if isinstance(built, TrainedTask) else []
+    if not isinstance(built, TrainedTask):
+        return []
+    return [*built.problems(), *pretrained.problems_with(built.model, built.DESCRIPTION.tokens)]

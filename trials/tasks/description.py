@@ -9,7 +9,14 @@ from typing import Any
 from trials.contract import Problem, Setting, Unit
 from trials.settings import nearest
 
-_IN_WORDS: dict[type, str] = {str: "text", int: "a whole number", float: "a number", dict: "a mapping", list: "a list"}
+_IN_WORDS: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a mapping",
+    list: "a list",
+    bool: "true or false",
+}
 
 LOOP_METRICS = frozenset(
     {
@@ -32,7 +39,7 @@ class Field:
     def problem_with(self, value: Any) -> str | None:
         """What is wrong with `value` for this field, as half a sentence; None if nothing is."""
         allowed = (*self.types, int) if float in self.types else self.types  # 1 is a number, though it is an int
-        if isinstance(value, allowed) and not isinstance(value, bool):
+        if (bool in self.types) if isinstance(value, bool) else isinstance(value, allowed):
             return None
         return f"must be {' or '.join(_IN_WORDS[t] for t in self.types)}, not {value!r}"
 

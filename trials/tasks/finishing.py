@@ -82,8 +82,8 @@ class FinalParts:
         Raises:
             ExportError: It cannot be written so, or would not compute the same.
         """
-        portable = self._task.portable(folder)
         workload = self._written(folder, data, replace(setup, device="cpu"))
+        portable = self._task.portable(folder, workload.model)
         samples = [_sample(workload, *sample) for sample in SAMPLES]
         if 1 in portable.free:
             samples[-1] = tuple(tensor[:, : (tensor.shape[1] + 1) // 2] for tensor in samples[-1])
@@ -119,16 +119,15 @@ class Scores(nn.Module):
 
     Args:
         folder: What `save_pretrained` could have written.
-        auto: The name of transformers' class that loads it.
+        kind: Its class. Looked up by the folder's own word, it could be one that the folder brings.
     """
 
-    def __init__(self, folder: Path, auto: str) -> None:
+    def __init__(self, folder: Path, kind: type[Any]) -> None:
         super().__init__()
-        import transformers
         from transformers.utils import logging
 
         logging.disable_progress_bar()
-        model: Any = getattr(transformers, auto).from_pretrained(folder, dtype=torch.float32)
+        model: Any = kind.from_pretrained(folder, dtype=torch.float32)
         model.config.use_cache = False  # an exported model gives one tensor
         self.model = model
 

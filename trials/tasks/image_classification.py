@@ -15,10 +15,13 @@ from trials.contract import Problem, Setup, TaskError
 from trials.settings import Settings, setting
 from trials.tasks import splitting
 from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
+from trials.tasks.pretrained import KEY, TRUST, Pretrained
 from trials.tasks.text_classification import Scratch, parse_model
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trials.export import Portable
     from trials.tasks.image_data import ImageData
     from trials.workload import Workload
@@ -36,6 +39,7 @@ _FIELDS = (
     Field("validation", (float, str), "a fraction of the training data such as 0.15, or such data", required=True),
     Field("test", (str,), "data that the search never sees"),
     Field("model", (str,), "a model of transformers: a hub id or a local folder; a small network where missing"),
+    TRUST,
     Field("size", (int,), "the side in pixels of the squares that the images of a folder are scaled to"),
     Field("split_seed", (int,), "which images a validation fraction picks; the same for every trial"),
 )
@@ -67,7 +71,7 @@ class ImageSpec:
     train: Path
     validation: float | Path
     test: Path | None
-    model: str | None
+    model: Pretrained | None
     size: int | None
     split_seed: int
 
@@ -95,13 +99,15 @@ class ImageSpec:
         )
 
 
-def model_of(task: Mapping[str, Any], base: Path) -> str | None:
+def model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     """The model that a part names, a local folder as an absolute path; None where it names none.
 
     Raises:
-        TaskError: There is no such folder, or it holds no model.
+        TaskError: There is no such folder, or it holds no model; or there is a word of trust, and no model.
     """
-    model = parse_model(task["model"], base) if "model" in task else None
+    if "model" not in task and KEY in task:
+        raise TaskError([Problem(f"task.{KEY}", "is about a model, and this task names none; remove it, or add model")])
+    model = parse_model(task["model"], base, task.get(KEY, False)) if "model" in task else None
     if isinstance(model, Scratch):
         what = "must be a hub id or a local folder; leave it out for a small network from scratch"
         raise TaskError([Problem("task.model", what)])
@@ -124,6 +130,7 @@ class ImageClassification(TrainedTask):
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
         self.spec = ImageSpec.parse(task, base)
+        self.model = self.spec.model
 
     def problems(self) -> list[Problem]:
         """What is wrong with the images."""
@@ -164,7 +171,7 @@ class ImageClassification(TrainedTask):
 
         return image_data.on_test(self._sized(), data)
 
-    def portable(self, folder: Path) -> Portable:
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `images`, bytes of shape (n, height, width, channels), to the logits of the classes."""
         from trials import predict
         from trials.export import Portable
@@ -172,7 +179,7 @@ class ImageClassification(TrainedTask):
         if self.spec.model is not None:
             from trials.tasks.image_pretrained import ImageScores
 
-            return Portable(ImageScores(folder), free=(0,))
+            return Portable(ImageScores(folder, type(model)), free=(0,))
         return Portable(predict.ImageClassifier(folder), free=(0,))
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -15,6 +16,7 @@ from trials.tasks.image_classification import ImageSettings
 from trials.tasks.image_data import ImageData
 from trials.tasks.image_model import ImageWorkload
 from trials.tasks.image_processor import Processing
+from trials.tasks.pretrained import Pretrained, write_description
 from trials.tasks.text_model import Template
 
 
@@ -22,20 +24,20 @@ class PretrainedImageWorkload(ImageWorkload):
     """A model of transformers with images on a device (a `workload.Workload`).
 
     Args:
-        model: A hub id or a local folder.
+        model: The model.
 
     Raises:
         TaskError: It cannot be loaded, reads other channels, or settings of the residual network are given.
     """
 
-    def __init__(self, model: str, data: ImageData, settings: ImageSettings, setup: Setup) -> None:
+    def __init__(self, model: Pretrained, data: ImageData, settings: ImageSettings, setup: Setup) -> None:
         _refuse_shapes(settings)
         self._source = _template(model, data.labels)
         _demand_channels(self._source.model, data)
         processing = image_processor.read(model)
         self._side = processing.side or data.train.shape[1]
         super().__init__(data, settings, setup)
-        channels = self._source.model.config.num_channels
+        channels = _channels(self._source.model)
         means, deviations = processing.means or data.means, processing.deviations or data.deviations
         self._normalisation = _each(means, channels), _each(deviations, channels)
         self._means, self._deviations = (
@@ -44,7 +46,7 @@ class PretrainedImageWorkload(ImageWorkload):
 
     def _network(self, seed: int) -> nn.Module:
         model = text_model.build(self._source, self._settings, seed)
-        self._config: transformers.PretrainedConfig = model.config
+        self._plain = model
         network: nn.Module = model
         return network
 
@@ -53,7 +55,7 @@ class PretrainedImageWorkload(ImageWorkload):
 
     def _describe(self, folder: Path) -> None:
         """Write configuration and image processor: what `from_pretrained` reads."""
-        self._config.save_pretrained(folder)
+        write_description(self._plain, folder)
         image_processor.write(folder, self._side, *self._normalisation)
 
 
@@ -79,12 +81,13 @@ class ImageScores(nn.Module):
 
     Args:
         folder: What `PretrainedImageWorkload` wrote.
+        kind: The model's class. Looked up by the folder's own word, it could be one that the folder brings.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: type[Any]) -> None:
         super().__init__()
-        self.model = transformers.AutoModelForImageClassification.from_pretrained(folder, dtype=torch.float32)
-        processing: Processing = image_processor.read(str(folder))
+        self.model = kind.from_pretrained(folder, dtype=torch.float32)
+        processing: Processing = image_processor.written(folder)
         assert processing.side is not None
         self._side = processing.side
         self.register_buffer("means", torch.tensor(processing.means).reshape(1, -1, 1, 1))
@@ -98,7 +101,7 @@ class ImageScores(nn.Module):
 
 
 @functools.lru_cache(maxsize=2)
-def _template(model: str, labels: tuple[str, ...]) -> Template:
+def _template(model: Pretrained, labels: tuple[str, ...]) -> Template:
     names = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     return text_model.pretrained(transformers.AutoModelForImageClassification, model, names, padding=None)
 
@@ -108,8 +111,13 @@ def _each(values: tuple[float, ...], channels: int) -> tuple[float, ...]:
     return values * channels if len(values) == 1 else values
 
 
+def _channels(model: transformers.PreTrainedModel) -> int:
+    """The numbers a model reads of a pixel; three colours where its configuration says none."""
+    return int(getattr(model.config, "num_channels", len("RGB")))
+
+
 def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> None:
-    wanted, given = model.config.num_channels, data.train.shape[3]
+    wanted, given = _channels(model), data.train.shape[3]
     if given not in (1, wanted):
         what = f"reads images of {wanted} channels, and these have {given}; give grey images, or such as it reads"
         raise TaskError([Problem("task.model", what)])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import Problem, TaskError
+from trials.tasks.pretrained import Pretrained, loading
 
 FILE = "preprocessor_config.json"
 BICUBIC = 3
@@ -31,11 +32,11 @@ class Processing:
     deviations: tuple[float, ...] | None
 
 
-def read(model: str) -> Processing:
+def read(model: Pretrained) -> Processing:
     """What the image processor of a model says, and its configuration where that says more.
 
     Args:
-        model: A hub id or a local folder.
+        model: The model; of its files only the configuration may bring code.
 
     Raises:
         TaskError: The model cannot be found, or reads no squares.
@@ -43,17 +44,23 @@ def read(model: str) -> Processing:
     from transformers import AutoConfig
     from transformers.image_processing_base import ImageProcessingMixin
 
-    from trials.tasks.text_tokenizer import not_loadable
-
+    with loading(model):
+        config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
     try:
-        config = AutoConfig.from_pretrained(model, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise TaskError([not_loadable(model, error)]) from error
-    try:
-        told, _ = ImageProcessingMixin.get_image_processor_dict(model)
+        told, _ = ImageProcessingMixin.get_image_processor_dict(model.name)
     except OSError:
         told = {}  # it has none
-    side = _side(told, model) or _side({"size": getattr(config, "image_size", None)}, model)
+    side = _side(told, model.name) or _side({"size": getattr(config, "image_size", None)}, model.name)
+    return _processing(told, side)
+
+
+def written(folder: Path) -> Processing:
+    """What `write` has written into a folder."""
+    told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    return _processing(told, _side(told, str(folder)))
+
+
+def _processing(told: dict[str, Any], side: int | None) -> Processing:
     if told.get("do_normalize") is False or "image_mean" not in told or "image_std" not in told:
         return Processing(side, None, None)
     # Means are of what the processor has scaled: by 1/255 to shares of full brightness, or by something else.

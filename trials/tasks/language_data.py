@@ -20,6 +20,7 @@ from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import sequence_data, tables, text_tokenizer
 from trials.tasks.language_modeling import BLOCKS
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int, samples: str = BLOCKS) -> SequenceData:
+def prepare(spec: SequenceSpec, model: Pretrained | Scratch, max_length: int, samples: str = BLOCKS) -> SequenceData:
     """Read, check, split, tokenise and cut.
 
     Raises:
@@ -46,11 +47,13 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
     return sequence_data.problems_with(spec, lambda path, where: _documents(spec, path, where))
 
 
-def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, samples: str = BLOCKS) -> SequenceData:
+def on_test(
+    spec: SequenceSpec, model: Pretrained | Scratch, data: SequenceData, max_length: int, samples: str = BLOCKS
+) -> SequenceData:
     """The data with the documents of the test file, which has no problems, in place of the validation documents."""
     assert spec.test is not None
     documents, _ = _documents(spec, spec.test, "task.test")
-    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    tokenizer = text_tokenizer.again(model, data.tokenizer_files)
     return replace(data, validation=_cut(tokenizer, documents or [], max_length, samples))
 
 

@@ -9,6 +9,7 @@ import transformers
 
 from trials.contract import Setup
 from trials.settings import Settings
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import SequenceData
 from trials.tasks.sequence_model import SequenceWorkload, template
 from trials.tasks.text_classification import Scratch
@@ -23,7 +24,7 @@ class LanguageWorkload(SequenceWorkload):
 
     CAUSAL = True
 
-    def __init__(self, model: str | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
+    def __init__(self, model: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
         super().__init__(template(model, data, transformers.AutoModelForCausalLM, _scratch), data, settings, setup)
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:

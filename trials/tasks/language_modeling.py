@@ -36,7 +36,6 @@ class LanguageModeling(SequenceTask):
         "language_modeling", "a text (.txt), CSV, Parquet or JSONL file", _COLUMNS, PackingSettings, METRICS
     )
     SETTINGS = PackingSettings
-    AUTO = "AutoModelForCausalLM"
     COLUMNS = {"text": "text"}  # noqa: RUF012  # declared as a class variable by its base
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
@@ -64,7 +63,7 @@ class LanguageModeling(SequenceTask):
         """The test documents where the validation documents were."""
         from trials.tasks import language_data
 
-        return language_data.on_test(self.spec, data, settings.max_length, self._samples)
+        return language_data.on_test(self.spec, self.model_for(settings), data, settings.max_length, self._samples)
 
     def workload(self, data: SequenceData, settings: PackingSettings, setup: Setup) -> Workload:
         """The language model with its samples."""

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from trials import batching, cache
+from trials.tasks.pretrained import Pretrained, references
 from trials.tasks.text_classification import Scratch
 
 Data = TypeVar("Data")
@@ -50,7 +51,7 @@ class Recipe(Generic[Data]):
     kind: str
     sources: tuple[Path | float, ...]
     facts: tuple[object, ...]
-    model: str | Scratch | None
+    model: Pretrained | Scratch | None
     types: tuple[type, ...]
     build: Callable[[], Data]
 
@@ -91,16 +92,20 @@ def _content(path: Path) -> object:
     return [(str(file.relative_to(path)), cache.digest_of_file(file)) for file in files]
 
 
-def _encoder(model: str | Scratch) -> object:
-    """What tells one tokenizer from another: a scratch model's vocabulary, or the content of its files."""
+def _encoder(model: Pretrained | Scratch) -> object:
+    """What tells one tokenizer from another: a scratch model's vocabulary, or the content of its files, code included.
+    None where there is code that is not among them."""
     if isinstance(model, Scratch):
         return model.vocabulary
-    folder = Path(model)
-    if folder.is_dir():
+    folder = model.folder
+    if model.trusted and (folder is None or any("--" in reference for reference in references(folder))):
+        return None  # the code of the hub is its own affair
+    if folder is not None:
         paths = [path for path in folder.iterdir() if path.is_file() and path.suffix not in _WEIGHTS]
     else:
-        paths = _of_the_hub(model)
-    return sorted((path.name, cache.digest_of_file(path)) for path in paths) or None
+        paths = _of_the_hub(model.name)
+    files = sorted((path.name, cache.digest_of_file(path)) for path in paths)
+    return (model.trusted, files) if files else None
 
 
 def _of_the_hub(model: str) -> list[Path]:

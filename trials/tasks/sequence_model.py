@@ -24,6 +24,7 @@ from trials.residence import Residence
 from trials.samples import LABELS, Padded, Samples
 from trials.settings import Settings
 from trials.tasks import evaluation, text_model
+from trials.tasks.pretrained import Pretrained, write_description
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.sequence_task import PackingSettings
 from trials.tasks.text_classification import Scratch
@@ -35,11 +36,11 @@ FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
 """The configuration of a small model of a shape, for some data."""
 
 
-def template(model: str | Scratch, data: SequenceData, auto: Any, scratch: FromScratch) -> Template:
+def template(model: Pretrained | Scratch, data: SequenceData, auto: Any, scratch: FromScratch) -> Template:
     """The model to copy: read or built once in a process.
 
     Args:
-        model: A hub id or local folder, or a shape to build from scratch.
+        model: A pretrained model, or a shape to build from scratch.
         data: What it is trained on.
         auto: The class of transformers that loads and builds models of this kind.
         scratch: Configures a model from scratch.
@@ -61,7 +62,7 @@ def _built(auto: Any, config: str) -> Template:
 
 
 @functools.lru_cache(maxsize=2)
-def _loaded(auto: Any, model: str, labels: tuple[str, ...], padding: int) -> Template:
+def _loaded(auto: Any, model: Pretrained, labels: tuple[str, ...], padding: int) -> Template:
     names: Mapping[str, Any] = {
         "id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)},
     } if labels else {}  # fmt: skip
@@ -182,7 +183,7 @@ class SequenceWorkload:
     def write(self, folder: Path, weights: Weights) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
         write(weights, folder)
-        self._model.config.save_pretrained(folder)
+        write_description(self._model, folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)
 

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from trials.settings import Settings, setting
 from trials.tasks import splitting
 from trials.tasks.description import Field, TaskDescription
+from trials.tasks.pretrained import KEY, TRUST, Pretrained
 from trials.tasks.text_classification import Scratch, parse_model
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trials.export import Portable
     from trials.tasks.sequence_data import SequenceData
 
@@ -39,7 +42,8 @@ class SequenceSpec:
     validation: float | Path
     test: Path | None
     columns: Mapping[str, str]
-    model: str | Scratch
+    model: Pretrained | Scratch
+    trusted: bool
     split_seed: int
 
 
@@ -61,6 +65,7 @@ def describe(
         Field("test", (str,), "a file that the search never sees"),
         *columns,
         Field("model", (str, dict), "a hub id, a local folder, or scratch: {layers: 2, width: 128}", required=True),
+        TRUST,
         Field("split_seed", (int,), "which samples a validation fraction picks; the same for every trial"),
     )
     return TaskDescription(kind, {field.name: field for field in fields}, settings.table(), metrics)
@@ -72,8 +77,6 @@ class SequenceTask(TrainedTask):
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
     COLUMNS: ClassVar[Mapping[str, str]]
     """The fields that name columns, each with the column's name where the study file states none."""
-    AUTO: ClassVar[str]
-    """The name of transformers' class that loads the written model."""
     spec: SequenceSpec
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
@@ -83,9 +86,11 @@ class SequenceTask(TrainedTask):
             validation=splitting.parse(task, base),
             test=base / task["test"] if "test" in task else None,
             columns={name: task.get(name, default) for name, default in self.COLUMNS.items()},
-            model=parse_model(task["model"], base),
+            model=parse_model(task["model"], base, task.get(KEY, False)),
+            trusted=task.get(KEY, False),
             split_seed=task.get("split_seed", 0),
         )
+        self.model = self.spec.model
 
     def kept(self, settings: Settings, build: Callable[[], SequenceData], *facts: object) -> SequenceData:
         """The task's data from the cache, or built and kept.
@@ -111,13 +116,14 @@ class SequenceTask(TrainedTask):
         )
         return prepared.prepare(recipe)
 
-    def portable(self, folder: Path) -> Portable:
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `input_ids` and `attention_mask` to the logits of every token."""
         from trials.export import Portable
         from trials.tasks.finishing import Scores
 
-        return Portable(Scores(folder, self.AUTO), free=(0, 1))
+        return Portable(Scores(folder, type(model)), free=(0, 1))
 
-    def model_for(self, settings: Settings) -> str | Scratch:
+    def model_for(self, settings: Settings) -> Pretrained | Scratch:
         """The model to train: the one that a setting names, or the task's own."""
-        return self.spec.model if settings.model is None else parse_model(settings.model, self._base)
+        spec = self.spec
+        return spec.model if settings.model is None else parse_model(settings.model, self._base, spec.trusted)

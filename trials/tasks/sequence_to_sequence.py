@@ -44,7 +44,6 @@ class SequenceToSequence(SequenceTask):
         "sequence_to_sequence", "a CSV, Parquet or JSONL file", _COLUMNS, SequenceToSequenceSettings, METRICS
     )
     SETTINGS = SequenceToSequenceSettings
-    AUTO = "AutoModelForSeq2SeqLM"
     DATA_SETTINGS = ("max_length", "max_target_length", "model")
     COLUMNS = {"source": "source", "target": "target"}  # noqa: RUF012  # declared as a class variable by its base
 
@@ -67,7 +66,7 @@ class SequenceToSequence(SequenceTask):
         from trials.tasks import sequence_to_sequence_data
 
         lengths = settings.max_length, settings.max_target_length
-        return sequence_to_sequence_data.on_test(self.spec, data, *lengths)
+        return sequence_to_sequence_data.on_test(self.spec, self.model_for(settings), data, *lengths)
 
     def workload(self, data: SequenceData, settings: SequenceToSequenceSettings, setup: Setup) -> Workload:
         """The model with its pairs of texts."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import sequence_data, tables, text_tokenizer
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
@@ -30,7 +31,7 @@ class Pair:
     target: str
 
 
-def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int, max_target_length: int) -> SequenceData:
+def prepare(spec: SequenceSpec, model: Pretrained | Scratch, max_length: int, max_target_length: int) -> SequenceData:
     """Read, check, split and tokenise.
 
     Args:
@@ -55,11 +56,13 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
     return sequence_data.problems_with(spec, lambda path, where: _pairs(spec, path, where))
 
 
-def on_test(spec: SequenceSpec, data: SequenceData, max_length: int, max_target_length: int) -> SequenceData:
+def on_test(
+    spec: SequenceSpec, model: Pretrained | Scratch, data: SequenceData, max_length: int, max_target_length: int
+) -> SequenceData:
     """The data with the pairs of the test file, which has no problems, in place of the validation pairs."""
     assert spec.test is not None
     pairs, _ = _pairs(spec, spec.test, "task.test")
-    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    tokenizer = text_tokenizer.again(model, data.tokenizer_files)
     return replace(data, validation=_tokenise(tokenizer, pairs or [], max_length, max_target_length))
 
 

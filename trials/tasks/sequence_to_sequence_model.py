@@ -18,6 +18,7 @@ from trials.residence import Residence
 from trials.samples import LABELS, Padded, Samples
 from trials.settings import Settings
 from trials.tasks.language_model import perplexity
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split
 from trials.tasks.sequence_model import SequenceWorkload, template
 from trials.tasks.text_classification import Scratch
@@ -28,7 +29,7 @@ from trials.workload import Batch
 class PairWorkload(SequenceWorkload):
     """An encoder and decoder with pairs of texts."""
 
-    def __init__(self, model: str | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
+    def __init__(self, model: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
         source = template(model, data, transformers.AutoModelForSeq2SeqLM, _scratch)
         _demand_a_start(source.model)
         super().__init__(source, data, settings, setup)
@@ -73,7 +74,7 @@ def _demand_a_start(model: transformers.PreTrainedModel) -> None:
     if not hasattr(model, "prepare_decoder_input_ids_from_labels"):
         what = f"a {type(model).__name__} cannot be trained on pairs of texts; choose a model like T5 or BART"
         raise TaskError([Problem("task.model", what)])
-    if model.config.decoder_start_token_id is None:
+    if getattr(model.config, "decoder_start_token_id", None) is None:
         what = "names no decoder_start_token_id in its config.json; write there which token a target begins with"
         raise TaskError([Problem("task.model", what)])
 

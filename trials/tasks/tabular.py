@@ -17,6 +17,8 @@ from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trials.export import Portable
     from trials.tasks.tabular_data import TabularData
     from trials.workload import Workload
@@ -153,7 +155,7 @@ class Tabular(TrainedTask):
 
         return tabular_data.on_test(self.spec, data)
 
-    def portable(self, folder: Path) -> Portable:
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a standardised quantity."""
         from trials import predict
         from trials.export import Portable

@@ -15,9 +15,12 @@ from trials.contract import Problem, Setup, TaskError
 from trials.settings import TABLE, Settings, nearest
 from trials.tasks import splitting
 from trials.tasks.description import LOOP_METRICS, Field, TaskDescription
+from trials.tasks.pretrained import KEY, TRUST, Pretrained
 from trials.tasks.trained import TrainedTask
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trials.export import Portable
     from trials.tasks.prepared import Recipe
     from trials.tasks.text_data import TextData
@@ -33,6 +36,7 @@ _FIELDS = (
     Field("text", (str,), "the column with the texts", required=True),
     Field("label", (str,), "the column with the classes", required=True),
     Field("model", (str, dict), "a hub id, a local folder, or scratch: {layers: 2, width: 128}", required=True),
+    TRUST,
     Field("split_seed", (int,), "which samples a validation fraction picks; the same for every trial"),
 )
 
@@ -80,7 +84,8 @@ class TextSpec:
     test: Path | None
     text: str
     label: str
-    model: str | Scratch
+    model: Pretrained | Scratch
+    trusted: bool
     split_seed: int
 
     @staticmethod
@@ -96,17 +101,27 @@ class TextSpec:
             test=base / task["test"] if "test" in task else None,
             text=task["text"],
             label=task["label"],
-            model=parse_model(task["model"], base),
+            model=parse_model(task["model"], base, task.get(KEY, False)),
+            trusted=task.get(KEY, False),
             split_seed=task.get("split_seed", 0),
         )
 
-    def with_model(self, model: str | None, base: Path) -> str | Scratch:
+    def with_model(self, model: str | None, base: Path) -> Pretrained | Scratch:
         """The model to train: the one that a setting names, or the task's own."""
-        return self.model if model is None else parse_model(model, base)
+        return self.model if model is None else parse_model(model, base, self.trusted)
 
 
-def parse_model(model: Any, base: Path) -> str | Scratch:
-    """A local folder becomes an absolute path; a hub id stays as it is."""
+def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
+    """A local folder becomes an absolute path; a hub id stays as it is.
+
+    Args:
+        model: What the study file names.
+        base: The folder that a relative path starts from.
+        trusted: Whether the study file lets code that the model brings run.
+
+    Raises:
+        TaskError: It is no shape and no name, or there is no such folder.
+    """
     if model == "scratch":
         return Scratch()
     if isinstance(model, Mapping):
@@ -122,10 +137,10 @@ def parse_model(model: Any, base: Path) -> str | Scratch:
         if not (folder / "config.json").is_file():
             what = f"{folder} has no config.json; name a folder that save_pretrained wrote"
             raise TaskError([Problem("task.model", what)])
-        return str(folder)
+        return Pretrained(str(folder), trusted)
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise TaskError([Problem("task.model", f"no such folder: {folder}; write a folder's path or a hub id")])
-    return str(model)
+    return Pretrained(str(model), trusted)
 
 
 class TextClassification(TrainedTask):
@@ -144,6 +159,7 @@ class TextClassification(TrainedTask):
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
         self.spec = TextSpec.parse(task, base)
+        self.model = self.spec.model
 
     def problems(self) -> list[Problem]:
         """What is wrong with the data files."""
@@ -181,14 +197,15 @@ class TextClassification(TrainedTask):
         """The test texts where the validation texts were."""
         from trials.tasks import text_data
 
-        return text_data.on_test(self.spec, data, settings.max_length)
+        model = self.spec.with_model(settings.model, self._base)
+        return text_data.on_test(self.spec, model, data, settings.max_length)
 
-    def portable(self, folder: Path) -> Portable:
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `input_ids` and `attention_mask` to the logits of the classes."""
         from trials.export import Portable
         from trials.tasks.finishing import Scores
 
-        return Portable(Scores(folder, "AutoModelForSequenceClassification"), free=(0, 1))
+        return Portable(Scores(folder, type(model)), free=(0, 1))
 
     def workload(self, data: TextData, settings: Settings, setup: Setup) -> Workload:
         """The classifier with its texts."""

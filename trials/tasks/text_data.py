@@ -19,6 +19,7 @@ import numpy.typing as npt
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import labels, splitting, tables, text_tokenizer
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.text_classification import Scratch, TextSpec
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Examples:
     labels: list[str | None]
 
 
-def prepare(spec: TextSpec, model: str | Scratch, max_length: int) -> TextData:
+def prepare(spec: TextSpec, model: Pretrained | Scratch, max_length: int) -> TextData:
     """Read, check, split and tokenise.
 
     Raises:
@@ -97,18 +98,19 @@ def problems_with(spec: TextSpec) -> list[Problem]:
     return problems
 
 
-def on_test(spec: TextSpec, data: TextData, max_length: int) -> TextData:
+def on_test(spec: TextSpec, model: Pretrained | Scratch, data: TextData, max_length: int) -> TextData:
     """The data with the test texts in the place of the validation texts.
 
     Args:
         spec: The task, with a test file that has no problems.
+        model: Whose tokenizer made the data.
         data: What `prepare` made of it.
         max_length: The longest text, in tokens.
     """
     assert spec.test is not None
     test, _ = _examples(spec, spec.test, "task.test")
     assert test is not None
-    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    tokenizer = text_tokenizer.again(model, data.tokenizer_files)
     numbers = {name: number for number, name in enumerate(data.labels)}
     return dataclasses.replace(
         data,

@@ -27,9 +27,10 @@ from trials.residence import Residence
 from trials.samples import LABELS, Column, Padded, Part, Samples
 from trials.settings import Settings
 from trials.tasks import evaluation
+from trials.tasks.pretrained import Pretrained, loading, write_description
 from trials.tasks.text_classification import Scratch
 from trials.tasks.text_data import TextData
-from trials.tasks.text_tokenizer import SCRATCH_POSITIONS, not_loadable
+from trials.tasks.text_tokenizer import SCRATCH_POSITIONS
 from trials.weights import Weights, write
 from trials.workload import Batch
 
@@ -48,11 +49,11 @@ class Template:
 
 
 @functools.lru_cache(maxsize=2)
-def template(model: str | Scratch, labels: tuple[str, ...], vocabulary: int, padding: int) -> Template:
+def template(model: Pretrained | Scratch, labels: tuple[str, ...], vocabulary: int, padding: int) -> Template:
     """The template of a model: read or built once in a process.
 
     Args:
-        model: A hub id or local folder, or a shape to build from scratch.
+        model: A pretrained model, or a shape to build from scratch.
         labels: The names of the classes.
         vocabulary: Tokens that a model from scratch embeds.
         padding: The padding token, for models that have not named one.
@@ -78,12 +79,12 @@ def template(model: str | Scratch, labels: tuple[str, ...], vocabulary: int, pad
     return pretrained(transformers.AutoModelForSequenceClassification, model, names, padding)
 
 
-def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int | None) -> Template:
+def pretrained(auto: Any, model: Pretrained, names: Mapping[str, Any], padding: int | None) -> Template:
     """A model with pretrained weights, and which of its parts have none.
 
     Args:
         auto: One of transformers' Auto classes.
-        model: A hub id or a local folder.
+        model: The model.
         names: The labels, as the model's configuration takes them.
         padding: The token that fills a batch, for a model that names none; None for models without tokens.
 
@@ -92,14 +93,12 @@ def pretrained(auto: Any, model: str, names: Mapping[str, Any], padding: int | N
     """
     transformers.utils.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()  # it warns of a new classifier, which is what is asked for
-    try:
+    with loading(model):
         loaded, info = auto.from_pretrained(
-            model, trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
+            model.name, trust_remote_code=model.trusted, output_loading_info=True, ignore_mismatched_sizes=True,
             dtype=torch.float32, **names,
         )  # fmt: skip
-    except (OSError, ValueError) as error:
-        raise TaskError([not_loadable(model, error)]) from error
-    if padding is not None and loaded.config.pad_token_id is None:
+    if padding is not None and getattr(loaded.config, "pad_token_id", None) is None:
         loaded.config.pad_token_id = padding
     loaded.config.architectures = [type(loaded).__name__]
     new = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
@@ -148,7 +147,8 @@ def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
 def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
     """Take the embeddings and the `count` lowest layers out of training."""
     base = model.base_model
-    stacks = [m for m in base.modules() if isinstance(m, nn.ModuleList) and len(m) == model.config.num_hidden_layers]
+    depth = getattr(model.config, "num_hidden_layers", None)  # a configuration that came with its code may not say
+    stacks = [m for m in base.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
     if not stacks or count > len(stacks[0]):
         layers = len(stacks[0]) if stacks else 0
         what = f"must be at most {layers}, the layers of this model, not {count}"
@@ -169,7 +169,7 @@ def _samples(residence: Residence, texts: Sequences, labels: Ints, padding: int)
 class TextWorkload:
     """A text classifier with its data on a device (a `workload.Workload`)."""
 
-    def __init__(self, model: str | Scratch, data: TextData, settings: Settings, setup: Setup) -> None:
+    def __init__(self, model: Pretrained | Scratch, data: TextData, settings: Settings, setup: Setup) -> None:
         self._device = torch.device(setup.device)
         source = template(model, data.labels, data.vocabulary, data.padding)
         self._model = build(source, settings, setup.seed).to(self._device)
@@ -228,7 +228,7 @@ class TextWorkload:
     def write(self, folder: Path, weights: Weights) -> None:
         """Write weights, configuration and tokenizer: what `from_pretrained` reads."""
         write(weights, folder)
-        self._model.config.save_pretrained(folder)
+        write_description(self._model, folder)
         for name, content in self._data.tokenizer_files.items():
             (folder / name).write_bytes(content)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, TaskError
+from trials.tasks.pretrained import Pretrained, loading
 from trials.tasks.text_classification import Scratch
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _LONG_WORD = re.compile(r"(\S{1000})(?=\S)")
 
 
 def load(
-    model: str | Scratch,
+    model: Pretrained | Scratch,
     texts: Sequence[str],
     max_length: int,
     scratch: Callable[[Sequence[str], int], PreTrainedTokenizerBase] | None = None,
@@ -34,7 +35,7 @@ def load(
     """The tokenizer for a model.
 
     Args:
-        model: A hub id or local folder, or the shape of a model from scratch.
+        model: A pretrained model, or the shape of a model from scratch.
         texts: The training texts; a tokenizer from scratch learns its word pieces from them alone.
         max_length: The longest text that will be asked for, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
@@ -48,20 +49,26 @@ def load(
     if isinstance(model, Scratch):
         _check(lengths, SCRATCH_POSITIONS)
         return (scratch or word_pieces)(texts, model.vocabulary)
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig
 
-    try:
-        config = AutoConfig.from_pretrained(model, trust_remote_code=False)
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(model, trust_remote_code=False, **options)
-    except (OSError, ValueError) as error:
-        raise TaskError([not_loadable(model, error)]) from error
+    with loading(model):
+        config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
+    tokenizer = _of(model, **options)
     positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
     _check(lengths, min(positions, tokenizer.model_max_length))
     return tokenizer
 
 
-def written(files: Mapping[str, bytes]) -> PreTrainedTokenizerBase:
-    """The tokenizer that `save_pretrained` wrote as these files."""
+def again(model: Pretrained | Scratch, files: Mapping[str, bytes], **options: Any) -> PreTrainedTokenizerBase:
+    """The tokenizer that `load` has loaded or learnt before.
+
+    Args:
+        model: The model it is of.
+        files: The tokenizer as `save_pretrained` wrote it.
+        options: For a pretrained tokenizer, as they were given to `load`.
+    """
+    if isinstance(model, Pretrained) and model.trusted:
+        return _of(model, **options)  # it may bring code: trusted is that of the model, and no copy of it
     from transformers import AutoTokenizer
 
     with tempfile.TemporaryDirectory() as folder:
@@ -71,18 +78,22 @@ def written(files: Mapping[str, bytes]) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def _of(model: Pretrained, **options: Any) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    with loading(model):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            model.name, trust_remote_code=model.trusted, **options
+        )
+    return tokenizer
+
+
 def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
     """The token that fills a batch; models of the GPT family have none of their own and take the end of text."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None:
             return int(token)
     return 0
-
-
-def not_loadable(model: str, error: Exception) -> Problem:
-    """The problem of a model that transformers cannot load."""
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return Problem("task.model", f"{model!r} cannot be loaded: {first}; name a local folder or a hub id")
 
 
 def _check(lengths: Mapping[str, int | None], possible: int) -> None:

@@ -32,7 +32,6 @@ class TokenClassification(SequenceTask):
         "token_classification", "a CoNLL (.conll, .txt), Parquet or JSONL file", _COLUMNS, PackingSettings, METRICS
     )
     SETTINGS = PackingSettings
-    AUTO = "AutoModelForTokenClassification"
     COLUMNS = {"tokens": "tokens", "tags": "tags"}  # noqa: RUF012  # declared as a class variable by its base
 
     def problems(self) -> list[Problem]:
@@ -53,7 +52,7 @@ class TokenClassification(SequenceTask):
         """The test sentences where the validation sentences were."""
         from trials.tasks import token_data
 
-        return token_data.on_test(self.spec, data, settings.max_length)
+        return token_data.on_test(self.spec, self.model_for(settings), data, settings.max_length)
 
     def workload(self, data: SequenceData, settings: PackingSettings, setup: Setup) -> Workload:
         """The tagger with its sentences."""

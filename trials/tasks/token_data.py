@@ -16,6 +16,7 @@ import numpy as np
 from trials.batching import Sequences
 from trials.contract import Problem, TaskError
 from trials.tasks import labels, tables, text_tokenizer
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import IGNORED, SequenceData, Split, data_of, demand, read
 from trials.tasks.sequence_task import SequenceSpec
 from trials.tasks.text_classification import Scratch
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 CONLL = (".conll", ".txt")
 """Suffixes of files with a word and its tag on each line."""
+_OPTIONS: dict[str, Any] = {"add_prefix_space": True}
+"""Of a tokenizer: those of bytes must be told that a word begins a word."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Sentence:
     tags: tuple[str, ...]
 
 
-def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> SequenceData:
+def prepare(spec: SequenceSpec, model: Pretrained | Scratch, max_length: int) -> SequenceData:
     """Read, check, split and tokenise.
 
     Raises:
@@ -45,8 +48,7 @@ def prepare(spec: SequenceSpec, model: str | Scratch, max_length: int) -> Sequen
     demand(problems)
     names = labels.class_names(tag for sentence in train for tag in sentence.tags)
     texts = [" ".join(sentence.words) for sentence in train]
-    # Byte-level tokenizers must be told that a word begins a word.
-    tokenizer = text_tokenizer.load(model, texts, max_length, add_prefix_space=True)
+    tokenizer = text_tokenizer.load(model, texts, max_length, **_OPTIONS)
     splits = [_tokenise(tokenizer, sentences, names, max_length) for sentences in (train, validation)]
     return data_of(tokenizer, splits, labels=tuple(names))
 
@@ -62,11 +64,11 @@ def problems_with(spec: SequenceSpec) -> list[Problem]:
     return problems
 
 
-def on_test(spec: SequenceSpec, data: SequenceData, max_length: int) -> SequenceData:
+def on_test(spec: SequenceSpec, model: Pretrained | Scratch, data: SequenceData, max_length: int) -> SequenceData:
     """The data with the sentences of the test file, which has no problems, in place of the validation sentences."""
     assert spec.test is not None
     sentences, _ = _sentences(spec, spec.test, "task.test")
-    tokenizer = text_tokenizer.written(data.tokenizer_files)
+    tokenizer = text_tokenizer.again(model, data.tokenizer_files, **_OPTIONS)
     return replace(data, validation=_tokenise(tokenizer, sentences or [], data.labels, max_length))
 
 

@@ -12,6 +12,7 @@ from trials import entities
 from trials.batching import Ints
 from trials.contract import Setup
 from trials.settings import Settings
+from trials.tasks.pretrained import Pretrained
 from trials.tasks.sequence_data import IGNORED, SequenceData
 from trials.tasks.sequence_model import SequenceWorkload, template
 from trials.tasks.text_classification import Scratch
@@ -21,7 +22,7 @@ from trials.tasks.text_tokenizer import SCRATCH_POSITIONS
 class TokenWorkload(SequenceWorkload):
     """A tagger with its sentences."""
 
-    def __init__(self, model: str | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
+    def __init__(self, model: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup) -> None:
         source = template(model, data, transformers.AutoModelForTokenClassification, _scratch)
         super().__init__(source, data, settings, setup)
 

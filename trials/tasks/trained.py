@@ -18,9 +18,13 @@ from trials.settings import Settings, nearest
 from trials.tasks.description import TaskDescription
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from trials.export import Portable
     from trials.loop import TrainingRun
     from trials.tasks.finishing import FinalParts
+    from trials.tasks.pretrained import Pretrained
+    from trials.tasks.text_classification import Scratch
     from trials.workload import Workload
 
 
@@ -54,6 +58,8 @@ class TrainedTask(abc.ABC):
     """The settings that decide what is prepared."""
     spec: Files
     """The `task` part, parsed."""
+    model: Pretrained | Scratch | None = None
+    """The model that the `task` part names; None where it names none."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         self.metrics: frozenset[str] | None = self.DESCRIPTION.metrics
@@ -82,8 +88,13 @@ class TrainedTask(abc.ABC):
         """What `prepare` made, with the test samples where the validation samples were. The files have no problems."""
 
     @abc.abstractmethod
-    def portable(self, folder: Path) -> Portable:
-        """The model that the workload wrote into a folder, to be exported."""
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
+        """The model that a workload wrote into a folder, to be exported.
+
+        Args:
+            folder: What the workload wrote.
+            model: The workload's model: its class is known, so that no code that lies in the folder is run.
+        """
 
     def final(self) -> FinalParts:
         """What its final training takes."""

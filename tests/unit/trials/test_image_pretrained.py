@@ -18,6 +18,7 @@ from trials.contract import Setup, TaskError
 from trials.export import TOLERANCE, Export
 from trials.tasks import image_processor
 from trials.tasks.image_classification import METRICS
+from trials.tasks.pretrained import Pretrained
 
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16}
 HALF = (0.5, 0.5, 0.5)
@@ -84,14 +85,14 @@ def test_a_folder_of_images_is_scaled_to_the_models_size_unless_one_is_stated(fo
 )
 def test_processors_tell_their_wishes_in_several_ways(folder, told, expected):
     (folder / "vit" / image_processor.FILE).write_text(json.dumps(told))
-    found = image_processor.read(str(folder / "vit"))
+    found = image_processor.read(Pretrained(str(folder / "vit")))
     assert (found.side, found.means, found.deviations) == expected
 
 
 def test_without_a_processor_the_training_images_tell_their_brightness(folder):
     data = task(folder, model="resnet").prepare({})
     workload = task(folder, model="resnet").start(setup(folder), data)._workload
-    assert image_processor.read(str(folder / "resnet")) == image_processor.Processing(None, None, None)
+    assert image_processor.read(Pretrained(str(folder / "resnet"))) == image_processor.Processing(None, None, None)
     assert workload._means.flatten().tolist() == pytest.approx([data.means[0]] * 3)
 
 
