@@ -1,30 +1,48 @@
-"""`hpsearch dashboard`: Optuna's dashboard on our database."""
+"""`hpsearch dashboard`: Optuna's dashboard on our database, behind the gate."""
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
 import signal
+import socket
 import threading
-from contextlib import closing
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from contextlib import closing, suppress
+from ipaddress import ip_address
+from socketserver import ThreadingMixIn
+from typing import Any
+from urllib.parse import quote
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import WSGIApplication
 
+from hpsearch.cli.gate import Gate
 from hpsearch.cli.output import note
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
 
-LOOPBACK = "127.0.0.1"
-"""Nobody but this machine's users: the dashboard asks for no password."""
+TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the token
+
+SHORTEST_TOKEN = 16
+"""Characters: fewer could be tried out."""
+
+PLAIN_HTTP = (
+    "plain HTTP: whoever can read this network's traffic can read the token and every page; "
+    "over networks you do not trust, use ssh -L or a proxy with TLS"
+)
 
 
-def dashboard(name: str | None, port: int, storage: str) -> None:
+def dashboard(name: str | None, host: str, port: int, storage: str) -> None:
     """Serve the dashboard until interrupted.
 
     Args:
         name: The study to show first.
-        port: On 127.0.0.1; 0 takes a free one.
+        host: The address to listen on, or a name of it. Beyond loopback, whoever asks must know the token.
+        port: 0 takes a free one.
         storage: The database's URL.
 
     Raises:
-        UserError: The dashboard is not installed, or the port is taken.
+        UserError: The dashboard is not installed, the token is too short, or it cannot listen there.
         StudyNotFound: There is no study of that name.
     """
     try:
@@ -34,20 +52,103 @@ def dashboard(name: str | None, port: int, storage: str) -> None:
         raise UserError("the dashboard is not installed", hint) from None
     from hpsearch.optuna_storage import StudyStorage
 
+    family, address = _resolve(host, port)
+    loopback = ip_address(address[0]).is_loopback
+    token = _token(loopback)
     with closing(Store.open(storage, create=False)) as store:
         study = None if name is None else store.find_study(name)
-        try:
-            server = make_server(LOOPBACK, port, wsgi(StudyStorage(store)), handler_class=_Quiet)
-        except OSError as error:
-            raise UserError(f"cannot listen on port {port}: {error.strerror}", "choose another with --port") from None
-        with server:
+        with _listen(family, address, Gate(wsgi(StudyStorage(store)), token), host) as server:
             path = "dashboard" if study is None else f"dashboard/studies/{study.id}"
-            note(f"http://{LOOPBACK}:{server.server_port}/{path} (Ctrl-C ends it)")
+            query = "" if token is None else "?token=" + quote(token, safe="", errors="surrogateescape")
+            note(f"http://{_shown(host, address[0])}:{server.server_port}/{path}{query} (Ctrl-C ends it)")
+            if not loopback:
+                note(PLAIN_HTTP)
             _serve(server)
 
 
+def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
+    """The family and address of a socket to listen on, IPv4 where a name has both.
+
+    Raises:
+        UserError: The name has no address.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        hint = "--host takes an address of this machine, such as 127.0.0.1 or ::1, or 0.0.0.0 for all it has"
+        raise UserError(f"--host {host[:80]}: no address is known by that name", hint) from None
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return family, address
+
+
+def _token(loopback: bool) -> str | None:
+    """The token of the environment, else a new one; None on loopback, where none is asked for unless it is given.
+
+    Raises:
+        UserError: That of the environment is too short.
+    """
+    given = os.environ.get(TOKEN_VARIABLE)
+    if given is None:
+        return None if loopback else secrets.token_urlsafe(32)
+    if len(given) < SHORTEST_TOKEN:
+        hint = f"take {SHORTEST_TOKEN} or more that nobody can guess; without {TOKEN_VARIABLE} one is made where needed"
+        raise UserError(f"{TOKEN_VARIABLE} has {len(given)} characters, too few for a token", hint)
+    return given
+
+
+def _shown(host: str, address: str) -> str:
+    """The host as it stands in a link: every address of a machine is written as its name, which others can reach."""
+    ip = ip_address(address)
+    if ip.is_unspecified:
+        return socket.gethostname()
+    if ip.is_loopback:  # a name of it may be one that the gate refuses
+        return f"[{address}]" if ip.version == 6 else address
+    return f"[{host}]" if ":" in host else host
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Answers each request in a thread of its own: who connects and says nothing keeps nobody waiting."""
+
+    daemon_threads = True
+
+    def __init__(self, family: socket.AddressFamily, address: tuple[Any, ...], app: WSGIApplication) -> None:
+        self.address_family = family
+        super().__init__(address, _Quiet)
+        self.set_app(app)
+
+
+class _Quiet(WSGIRequestHandler):
+    """Answers without a line on stderr for every request: addresses may hold the token."""
+
+    timeout = 30.0
+    """Seconds for which a connection may be silent."""
+
+    def handle(self) -> None:
+        """Answer a request."""
+        with suppress(TimeoutError, ConnectionError):  # it left, or said nothing
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def _listen(family: socket.AddressFamily, address: tuple[Any, ...], app: WSGIApplication, host: str) -> _Server:
+    """A server that listens.
+
+    Raises:
+        UserError: The port is taken, or the address is not this machine's.
+    """
+    try:
+        return _Server(family, address, app)
+    except OSError as error:
+        hint = "choose another with --port"
+        if error.errno == errno.EADDRNOTAVAIL:
+            hint = "--host takes an address of this machine, or 0.0.0.0 for all it has"
+        raise UserError(f"cannot listen on {host}, port {address[1]}: {error.strerror}", hint) from None
+
+
 def _serve(server: WSGIServer) -> None:
-    """Serve until Ctrl-C, also where that falls into a request: wsgiref takes any exception there for the request's.
+    """Serve until Ctrl-C, in the order that leaves the port free.
 
     Raises:
         KeyboardInterrupt: At its end.
@@ -58,10 +159,3 @@ def _serve(server: WSGIServer) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     raise KeyboardInterrupt
-
-
-class _Quiet(WSGIRequestHandler):
-    """Answers without a line on stderr for every request."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""

@@ -248,13 +248,16 @@ def export(
 @app.command(rich_help_panel=_READ)
 def dashboard(
     name: Name = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")] = 8080,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; others than this machine need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Its port; 0 takes a free one.")] = 8080,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Serve Optuna's dashboard on this machine."""
+    """Serve Optuna's dashboard, to this machine or, with a token, to others."""
     from hpsearch.cli import dashboard as command
 
-    command.dashboard(name, port, storage)
+    command.dashboard(name, host, port, storage)
 
 
 # --------------------------------------------------------------------------------------------------- look after

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from wsgiref.util import setup_testing_defaults
@@ -16,7 +17,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 import torch
 
-from hpsearch.cli import dashboard
+from hpsearch.cli.main import dashboard
 from hpsearch.executors.worker import WorkerConfig
 from hpsearch.lifecycle import State
 from hpsearch.optuna_storage import StudyStorage
@@ -101,8 +102,8 @@ def test_workers_are_told_nothing_of_the_database() -> None:
     assert not re.search(r"(sqlite|postgresql)://", repr(worker_config(spec, "/checkpoints")))
 
 
-def test_the_dashboard_listens_on_loopback_alone() -> None:
-    assert dashboard.LOOPBACK == "127.0.0.1"
+def test_the_dashboard_listens_on_loopback_unless_it_is_told_otherwise() -> None:
+    assert signature(dashboard).parameters["host"].default == "127.0.0.1"
 
 
 def test_what_users_typed_reaches_the_dashboards_page_as_json_alone(sqlite_url: str) -> None:
