@@ -268,7 +268,9 @@ class RayExecutor:
         self._false_starts += 1
         log.warning("worker %s did not start: %s", name, why)
         if self._false_starts >= MOST_FALSE_STARTS:
-            raise ClusterUnreachable(f"{self._false_starts} workers in a row did not start; the last one: {why}")
+            what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
+            hint = "see that every node has the driver's packages, and the cluster the driver's RAY_AUTH_MODE"
+            raise ClusterUnreachable(what, f"{hint} (docs/cluster.md)")
         return []
 
     def _replace(self, name: str, why: str) -> list[ev.Event]:

@@ -71,7 +71,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             text = str(error).strip().splitlines()[0]
-            hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_TOKEN"
+            hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_MODE=token"
             raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
     if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":  # Ray sets it where it asks for one by itself
         log.warning("this Ray asks for no token: whoever reaches its ports may run code as you (docs/security.md)")
