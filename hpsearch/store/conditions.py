@@ -33,6 +33,7 @@ from sqlalchemy import (
     select,
 )
 
+from hpsearch.records import CONSTRAINT
 from hpsearch.store.filters import (
     Absent,
     Among,
@@ -249,6 +250,53 @@ def _by_code_point(text: ColumnElement[Any], dialect: str) -> ColumnElement[Any]
     return text.collate("C") if dialect == "postgresql" else text
 
 
+def violation(system_attrs: ColumnElement[Any], dialect: str) -> ColumnElement[Any]:
+    """How far a trial oversteps limits, as `hpsearch.records.violation_of` counts it; 0 where it keeps them all.
+
+    Args:
+        system_attrs: The JSON column of a trial's system attributes.
+        dialect: ``sqlite`` or ``postgresql``.
+    """
+    is_postgresql = dialect == "postgresql"
+    kind = func.json_typeof(system_attrs) if is_postgresql else func.json_type(system_attrs)
+    objects = case((kind == "object", system_attrs))  # what is none oversteps nothing: reading its row tells of it
+    if is_postgresql:
+        members = func.json_each(objects).table_valued("key", "value")
+        value = members.c.value
+        margin = _number_postgresql(value, cast(value, Text), func.json_extract_path_text(value, "$float"))
+    else:
+        members = func.json_each(objects).table_valued("key", "value", "type")
+        margin = _number_sqlite(members.c.type, members.c.value)
+    of_limit = func.substr(members.c.key, 1, len(CONSTRAINT)) == CONSTRAINT
+    total = select(func.sum(margin)).select_from(members).where(of_limit, margin > 0).scalar_subquery()
+    return func.coalesce(total, literal(0.0, Double), type_=Double)
+
+
+def _number_sqlite(kind: ColumnElement[Any], value: ColumnElement[Any]) -> ColumnElement[Any]:
+    infinite = _infinite_sqlite(kind, value)
+    return case(
+        (kind.in_(["integer", "real"]), cast(value, Double)),
+        (infinite == "inf", literal(float("inf"), Double)),
+        (infinite == "-inf", literal(float("-inf"), Double)),
+        else_=null(),
+    )
+
+
+def _infinite_sqlite(kind: ColumnElement[Any], value: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((kind == "object", func.json_extract(value, '$."$float"')), else_=null())
+
+
+def _number_postgresql(
+    member: ColumnElement[Any], text: ColumnElement[Any], infinite: ColumnElement[Any]
+) -> ColumnElement[Any]:
+    return case(
+        (func.json_typeof(member) == "number", cast(text, Double)),
+        (infinite == "inf", literal(float("inf"), Double)),
+        (infinite == "-inf", literal(float("-inf"), Double)),
+        else_=null(),
+    )
+
+
 def _json_sqlite(column: ColumnElement[Any], key: str) -> Operand:
     """Reads a member by json_each, which takes any key: a JSON path would misread quotes and escapes."""
     members = func.json_each(column).table_valued("key", "value", "type")
@@ -257,16 +305,9 @@ def _json_sqlite(column: ColumnElement[Any], key: str) -> Operand:
         return select(expression).select_from(members).where(members.c.key == key).scalar_subquery()
 
     kind, value = members.c.type, members.c.value
-    infinite = case((kind == "object", func.json_extract(value, '$."$float"')), else_=null())
+    infinite = _infinite_sqlite(kind, value)
     return Operand(
-        number=read(
-            case(
-                (kind.in_(["integer", "real"]), cast(value, Double)),
-                (infinite == "inf", literal(float("inf"), Double)),
-                (infinite == "-inf", literal(float("-inf"), Double)),
-                else_=null(),
-            )
-        ),
+        number=read(_number_sqlite(kind, value)),
         text=read(case((kind == "text", cast(value, Text)), else_=null())),
         truth=read(case((kind == "true", 1), (kind == "false", 0), else_=null())),
         present=func.coalesce(read(and_(kind != "null", func.coalesce(infinite, "") != "nan")), false()),
@@ -278,12 +319,7 @@ def _json_postgresql(column: ColumnElement[Any], key: str) -> Operand:
     kind = func.json_typeof(member)
     infinite = func.json_extract_path_text(column, key, "$float")
     return Operand(
-        number=case(
-            (kind == "number", cast(text, Double)),
-            (infinite == "inf", literal(float("inf"), Double)),
-            (infinite == "-inf", literal(float("-inf"), Double)),
-            else_=null(),
-        ),
+        number=_number_postgresql(member, text, infinite),
         text=_by_code_point(case((kind == "string", text), else_=null()), "postgresql"),
         truth=case((kind == "boolean", case((text == "true", 1), else_=0)), else_=null()),
         present=func.coalesce(and_(kind != "null", func.coalesce(infinite, "") != "nan"), false()),

@@ -14,11 +14,9 @@ import yaml
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
     Row,
     Select,
     and_,
-    case,
     func,
     select,
 )
@@ -30,6 +28,7 @@ from hpsearch.pareto import pareto_front
 from hpsearch.records import StudyState, violation_of
 from hpsearch.selection import Ranked, rank
 from hpsearch.store import codec, conditions, shapes
+from hpsearch.store.names import COLUMNS, WITH_LATEST, latest, names_of
 from hpsearch.store.schema import attempts, decisions, reports, studies, trials
 
 
@@ -231,63 +230,6 @@ def _head(row: Row[Any]) -> StudyHead:
 
 # ------------------------------------------------------------------------------------------------------- trials
 
-latest = reports.alias("latest")
-
-_JOINED: FromClause = trials.outerjoin(
-    latest,
-    and_(
-        latest.c.study_id == trials.c.study_id,
-        latest.c.trial == trials.c.number,
-        latest.c.resource
-        == select(func.max(reports.c.resource))
-        .where(reports.c.study_id == trials.c.study_id, reports.c.trial == trials.c.number)
-        .scalar_subquery(),
-    ),
-)
-"""Trials with their latest report, which is NULL where they have none."""
-
-_COLUMNS = (
-    *("number", "state", "value", "resource", "rung", "seed", "gpu_seconds", "cost", "speed"),
-    *("error_kind", "error_text", "checkpoint", "created", "started", "ended", "role", "repeats"),
-)
-_ROLES = ("search", "default", "enqueued", "confirm")
-
-
-def names_of(connection: Connection, study: StudyHead) -> conditions.Names:
-    """What can be named in a --where or --sort over the trials of a study."""
-    return conditions.Names(
-        columns={name: trials.c[name] for name in _COLUMNS},
-        choices={"state": tuple(s.value for s in State), "role": _ROLES},
-        times=frozenset({"created", "started", "ended"}),
-        params=trials.c.params,
-        metrics=latest.c.metrics,
-        parameters=parameter_names(connection, study),
-        metric_names=metric_names(connection, study),
-        dialect=connection.dialect.name,
-    )
-
-
-def parameter_names(connection: Connection, study: StudyHead) -> frozenset[str]:
-    """Names of all parameters that any trial of the study has."""
-    keys = _keys(connection, trials.c.params)
-    return frozenset(connection.scalars(select(keys).distinct().where(trials.c.study_id == study.id)))
-
-
-def metric_names(connection: Connection, study: StudyHead) -> frozenset[str]:
-    """Names of all metrics in the latest reports of the study's trials."""
-    keys = _keys(connection, latest.c.metrics)
-    statement = select(keys).select_from(_JOINED).distinct()
-    return frozenset(connection.scalars(statement.where(trials.c.study_id == study.id, latest.c.trial.is_not(None))))
-
-
-def _keys(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[str]:
-    is_postgresql = connection.dialect.name == "postgresql"
-    kind = func.json_typeof(column) if is_postgresql else func.json_type(column)
-    objects = case((kind == "object", column))  # what is none has no names: reading its row tells of the damage
-    if is_postgresql:
-        return func.json_object_keys(objects)
-    return func.json_each(objects).table_valued("key", joins_implicitly=True).c.key
-
 
 def trial_rows(
     connection: Connection,
@@ -303,7 +245,7 @@ def trial_rows(
         FilterError: An expression does not parse or names something unknown.
     """
     statement = _trials_of(study)
-    names = names_of(connection, study) if where or sort else None
+    names = names_of(connection, study.id) if where or sort else None
     if where and names:
         statement = statement.where(conditions.where(where, names))
     if sort and names:
@@ -332,7 +274,7 @@ def best_trials(
     if len(study.directions) > 1:
         return pareto_front(trial_rows(connection, study, where=where), study.directions)[:top]
     maximize, top = study.direction == "maximize", top or 1
-    chosen = conditions.where(where, names_of(connection, study)) if where else None
+    chosen = conditions.where(where, names_of(connection, study.id)) if where else None
     repeats = _trial_rows(connection, study, _trials_of(study).where(trials.c.role == "confirm"))
     repeated = sorted({t.repeats for t in repeats if t.repeats is not None})
     in_place = [
@@ -389,8 +331,8 @@ def plain(row: Row[Any]) -> dict[str, Any]:
 
 
 def _trials_of(study: StudyHead) -> Select[Any]:
-    columns = [trials.c[name] for name in (*_COLUMNS, "params", "objective_values", "system_attrs")]
-    return select(*columns, latest.c.metrics).select_from(_JOINED).where(trials.c.study_id == study.id)
+    columns = [trials.c[name] for name in (*COLUMNS, "params", "objective_values", "system_attrs")]
+    return select(*columns, latest.c.metrics).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
 
 
 def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]) -> list[TrialRow]:

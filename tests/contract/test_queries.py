@@ -68,6 +68,26 @@ def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
     assert numbers(store, where="number >= 1", sort="opt, loss desc", limit=3) == [3, 1, 4]
 
 
+def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
+    margins: list[dict[str, Any]] = [
+        {"latency_ms": 0.5, "size": 0.25},
+        {"latency_ms": -0.5, "size": 0.25},
+        {"latency_ms": -0.5, "size": 0.0},
+        {},
+        {"size": math.inf, "latency_ms": math.nan},
+    ]
+    attributes = [{f"constraints:{name}": over for name, over in each.items()} for each in margins]
+    save(store, [trial(n, system_attrs={"fixed_params": {"x": 9}, **each}) for n, each in enumerate(attributes)])
+    assert numbers(store, where="violation = 0") == [2, 3]
+    assert numbers(store, where="violation > 0 and violation < 1") == [0, 1]
+    assert numbers(store, where="violation in (0.75, 0.25)") == [0, 1]
+    assert numbers(store, where="violation is null") == []
+    assert numbers(store, sort="violation desc, number desc") == [4, 0, 1, 3, 2]
+    with store.reading() as connection:
+        best = best_trials(connection, only_study(connection), 9, where="violation > 0")
+    assert best == [], "none of them has a value"
+
+
 def test_columns_win_over_parameters_and_parameters_over_metrics(store: Store) -> None:
     one = trial(0, params={"value": 1.0, "loss": 2.0}, value=5.0)
     one.reports[1.0] = Report(0, 1.0, 5.0, {"loss": 3.0, "value": 4.0})
@@ -119,7 +139,8 @@ NUMBERS = st.sampled_from(["-1", "0", "1", "2.5", "1e-4", "inf", "-inf", "1e15",
 TEXTS = st.sampled_from(["'a'", "'B'", '"é"', "'1'", "''", "'b'"])
 ORDERS = st.sampled_from(["<", "<=", ">", ">="])
 FREE = ["lr", "mixed", f"`{ODD}`", "metrics.mixed", "acc"]
-NUMERIC = ["value", "number", "seed", "resource", "rung"]
+NUMERIC = ["value", "number", "seed", "resource", "rung", "violation"]
+LIMITS = st.dictionaries(st.sampled_from(["constraints:size", "constraints:", "constraint"]), METRICS)
 
 
 @st.composite
@@ -136,6 +157,7 @@ def some_trials(draw: st.DrawFn) -> list[Trial]:
             seed=draw(st.sampled_from([0, 1, 2**62 + 1])),
             rung=draw(st.sampled_from([None, 0, 1])),
             error_kind=draw(st.sampled_from([None, "a", "B"])),
+            system_attrs=draw(LIMITS),
         )
         for resource in range(draw(st.integers(number == 0, 2))):
             metrics = {"acc": draw(METRICS), "mixed": draw(METRICS)}

@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from hpsearch.cli.main import app
 from hpsearch.spec_file import parse
+from hpsearch.store.names import COLUMNS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -21,6 +22,11 @@ def test_its_study_file_is_one() -> None:
 @pytest.mark.parametrize("command", sorted(get_command(app).commands))  # type: ignore[attr-defined]
 def test_every_command_is_named(command: str) -> None:
     assert f"`{command}" in README
+
+
+@pytest.mark.parametrize("column", [*COLUMNS, "violation"])
+def test_every_column_that_a_filter_knows_is_named(column: str) -> None:
+    assert f"`{column}`" in README
 
 
 def test_every_link_leads_somewhere() -> None:
