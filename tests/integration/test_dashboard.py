@@ -1,17 +1,23 @@
-"""`hpsearch dashboard` as a person starts it: Optuna's dashboard answers from our database."""
+"""`hpsearch dashboard` as a person starts it: Optuna's dashboard answers from our database, to those who may ask."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from urllib.parse import quote, urlsplit
 
 import pytest
 
+from hpsearch.cli.main import main
 from hpsearch.lifecycle import State
 from hpsearch.records import Changes, StudyRecord, Trial
 from hpsearch.store.store import Store
@@ -19,22 +25,203 @@ from hpsearch.store.store import Store
 pytest.importorskip("optuna_dashboard")
 
 
-def test_the_dashboard_shows_a_study_until_it_is_interrupted(sqlite_url: str) -> None:
+@dataclass(frozen=True)
+class Served:
+    """A dashboard that was started."""
+
+    process: subprocess.Popen[str]
+    link: str
+
+    def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> HTTPResponse:
+        """Its answer to a request to 127.0.0.1, whatever its link names."""
+        connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=30)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        return connection.getresponse()
+
+    def interrupt(self) -> str:
+        """End it as Ctrl-C does, and give what else it said."""
+        assert self.process.stderr is not None
+        self.process.send_signal(signal.SIGINT)
+        more = self.process.stderr.read()
+        assert self.process.wait(timeout=30) == 130, more
+        return more
+
+
+@contextmanager
+def served(url: str, *arguments: str) -> Iterator[Served]:
+    """A dashboard on a free port, until the block ends."""
+    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "dashboard"]
+    options = ["--port", "0", "--storage", url]
+    with subprocess.Popen([*program, *arguments, *options], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = next((line for line in process.stderr if "http://" in line), "it ended")
+            link = re.match(r"(http://\S+) \(Ctrl-C ends it\)$", told)
+            assert link is not None, told
+            yield Served(process, link[1])
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def study_id(sqlite_url: str) -> int:
+    """The id of the study flowers, with three trials."""
     with closing(Store.open(sqlite_url)) as store:
         record = store.create_study(StudyRecord(0, "flowers", "", ("maximize",)))
         trials = [Trial(n, State.COMPLETE, {}, value=n / 10, resource=1.0) for n in range(3)]
         store.commit(record.id, Changes(trials=trials))
-    command = [sys.executable, "-c", "from hpsearch.cli.main import main; main()"]
-    arguments = ["dashboard", "flowers", "--port", "0", "--storage", sqlite_url]
-    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        told = next(line for line in process.stderr if "http://" in line)
-        address = re.search(r"http://127\.0\.0\.1:\d+", told)
-        assert address is not None, told
-        assert told.startswith(f"{address.group()}/dashboard/studies/{record.id} ")
-        with urllib.request.urlopen(f"{address.group()}/api/studies") as answer:
-            assert [study["study_name"] for study in json.load(answer)["study_summaries"]] == ["flowers"]
-        with urllib.request.urlopen(f"{address.group()}/api/studies/{record.id}?after=0") as answer:
-            assert [trial["values"] for trial in json.load(answer)["trials"]] == [[0.0], [0.1], [0.2]]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+    return record.id
+
+
+@pytest.fixture(autouse=True)
+def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HPSEARCH_DASHBOARD_TOKEN", raising=False)
+
+
+def names(answer: HTTPResponse) -> list[str]:
+    """The studies in an answer."""
+    assert answer.status == 200, answer.read()
+    return [study["study_name"] for study in json.load(answer)["study_summaries"]]
+
+
+# ---------------------------------------------------------------------------------------------------- loopback
+
+
+def test_the_dashboard_shows_a_study_until_it_is_interrupted(sqlite_url: str, study_id: int) -> None:
+    with served(sqlite_url, "flowers") as dashboard:
+        assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/dashboard/studies/{study_id}", dashboard.link)
+        with urllib.request.urlopen(dashboard.link) as page:
+            assert "<title>Optuna Dashboard</title>" in page.read().decode()
+        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+        detail = json.load(dashboard.ask(f"/api/studies/{study_id}?after=0"))
+        assert [trial["values"] for trial in detail["trials"]] == [[0.0], [0.1], [0.2]]
+        assert dashboard.interrupt() == ""
+
+
+def test_on_loopback_other_names_and_other_origins_are_refused(sqlite_url: str, study_id: int) -> None:
+    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
+    with served(sqlite_url) as dashboard:
+        assert dashboard.ask("/api/studies", Host="evil.example").status == 403
+        post = {"Content_Type": "application/json", "Origin": "http://evil.example"}
+        assert dashboard.ask("/api/studies", "POST", new, **post).status == 403
+        assert dashboard.ask(f"/api/studies/{study_id}", "DELETE", Origin="null").status == 403
+        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+        own = post | {"Origin": dashboard.link.removesuffix("/dashboard")}
+        assert dashboard.ask("/api/studies", "POST", new, **own).status == 201
+        assert sorted(names(dashboard.ask("/api/studies"))) == ["flowers", "planted"]
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, study_id: int) -> None:
+    with served(sqlite_url) as dashboard, socket.create_connection(("127.0.0.1", urlsplit(dashboard.link).port or 0)):
+        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+        assert dashboard.interrupt() == ""
+
+
+def test_a_token_that_is_given_is_asked_for_on_loopback_too(
+    sqlite_url: str, study_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "of one's own; ünïque & 100% odd"
+    monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
+    with served(sqlite_url) as dashboard:
+        assert dashboard.link.endswith(f"/dashboard?token={quote(token, safe='')}")
+        assert dashboard.ask("/api/studies").status == 401
+        bearer = "Bearer " + token.encode().decode("latin-1")
+        assert names(dashboard.ask("/api/studies", Authorization=bearer)) == ["flowers"]
+
+
+# ---------------------------------------------------------------------------------------------- beyond loopback
+
+
+def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) -> None:
+    with served(sqlite_url, "flowers", "--host", "0.0.0.0") as dashboard:
+        link = urlsplit(dashboard.link)
+        assert link.hostname == socket.gethostname().lower()
+        token = link.query.removeprefix("token=")
+        assert len(token) >= 43, "256 bits"
+        for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js", "/api/studies?token=guessed-0123456789"):
+            refused = dashboard.ask(path)
+            assert refused.status == 401, path
+            assert b"the link that `hpsearch dashboard` printed" in refused.read()
+        assert dashboard.ask("/api/studies", Authorization="Bearer guessed-0123456789").status == 401
+
+        entered = dashboard.ask(f"{link.path}?{link.query}")
+        assert (entered.status, entered.headers["Location"]) == (303, f"/dashboard/studies/{study_id}")
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+        assert dashboard.ask(entered.headers["Location"], Cookie=cookie).status == 200
+        assert names(dashboard.ask("/api/studies", Cookie=cookie)) == ["flowers"]
+        assert names(dashboard.ask("/api/studies", Authorization=f"Bearer {token}")) == ["flowers"]
+
+        more = dashboard.interrupt()
+        assert re.fullmatch(r"plain HTTP: .* ssh -L .*\n", more), "one line, and no token in it"
+        assert token not in more
+
+
+def test_every_start_makes_a_token_of_its_own(sqlite_url: str, study_id: int) -> None:
+    links = []
+    for _ in range(2):
+        with served(sqlite_url, "--host", "0.0.0.0") as dashboard:
+            links.append(urlsplit(dashboard.link).query)
+    assert links[0] != links[1]
+
+
+def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
+    if not _has_ipv6_loopback():
+        pytest.skip("this machine has no IPv6")
+    with served(sqlite_url, "--host", "::1") as dashboard:
+        assert dashboard.link.startswith("http://[::1]:")
+        with urllib.request.urlopen(dashboard.link.replace("/dashboard", "/api/studies")) as answer:
+            assert names(answer) == ["flowers"]
+
+
+# ---------------------------------------------------------------------------------------------------- mistakes
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def refused(sqlite_url: str, study_id: int, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a dashboard that does not start, and gives what it says."""
+
+    def call(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["dashboard", "--storage", sqlite_url, *arguments])
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1"])
+def test_an_address_of_another_machine_is_refused(host: str, refused: Run) -> None:
+    said = refused("--host", host, "--port", "0")
+    assert f"cannot listen on {host}, port 0" in said
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "", "a..b", "[::1]", "x" * 70, "127.0.0.1:80"])
+def test_a_name_without_an_address_is_refused(host: str, refused: Run) -> None:
+    said = refused("--host", host)
+    assert f"--host {host}: no address is known by that name" in said
+    assert "0.0.0.0" in said
+
+
+def test_a_port_that_is_taken_is_refused(refused: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = refused("--port", str(taken.getsockname()[1]))
+    assert "choose another with --port" in said
+
+
+@pytest.mark.parametrize("token", ["", "short", "fifteen-charact"])
+def test_a_token_that_could_be_tried_out_is_refused(token: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
+    said = refused("--host", "0.0.0.0")
+    assert f"HPSEARCH_DASHBOARD_TOKEN has {len(token)} characters" in said
+    assert not token or token not in said
+
+
+def _has_ipv6_loopback() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
