@@ -119,7 +119,7 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
         mode="min",
         sampler=samplers[sampler](seed=0),
     )
-    ray.init(num_cpus=SLOTS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(address="local", num_cpus=SLOTS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     tuner = tune.Tuner(
         Null,
         tune_config=tune.TuneConfig(
