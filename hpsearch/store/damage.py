@@ -64,7 +64,7 @@ def json_is_whole(connection: Connection, which: Which) -> Iterator[Violation]:
 
 
 def columns_go_together(connection: Connection, which: Which) -> Iterator[Violation]:
-    """A trial has a value for each of its distributions, of their kind, and one for each of the study's directions."""
+    """Parameters are of the kind of their distributions, and values as many as the study has directions."""
     statement = select(studies.c.name, trials.c.number, *(_raw(connection, column) for column in _TOGETHER))
     statement = statement.join_from(studies, trials, trials.c.study_id == studies.c.id)
     for name, number, *raw in connection.execute(_of(statement, which)):

@@ -175,12 +175,9 @@ TRIAL_SYSTEM_ATTRS = attributes({LEFT: one_of([state.value for state in State])}
 
 
 def unlike(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Wrong | None:
-    """A parameter that is missing, or that its distribution can never have drawn; one outside its bounds may be asked
-    for, and is none."""
+    """A parameter whose distribution can never have drawn it; one outside the bounds may have been asked for."""
     for name, drawn_from in distributions.items():
-        if name not in params:
-            return Wrong("no value for a distribution", _step(name))
-        if not _may_be_drawn(params[name], drawn_from):
+        if name in params and not _may_be_drawn(params[name], drawn_from):
             return wrong(params[name], f"a value of {type(drawn_from).__name__}").inside(_step(name))
     return None
 

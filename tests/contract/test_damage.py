@@ -217,7 +217,6 @@ def test_a_check_names_the_report_among_those_of_its_trial(toy: Toy) -> None:
         ('{"x": "high"}', "'\"high\"' where a value of FloatDistribution should stand, at x"),
         ('{"x": [0.5]}', "'[0.5]' where a value of FloatDistribution should stand, at x"),
         ('{"x": true}', "'true' where a value of FloatDistribution should stand, at x"),
-        ('{"y": 0.5}', "no value for a distribution, at x"),
     ],
 )
 def test_a_parameter_that_its_distribution_never_drew_is_told(toy: Toy, run: Run, params: str, what: str) -> None:
@@ -228,8 +227,9 @@ def test_a_parameter_that_its_distribution_never_drew_is_told(toy: Toy, run: Run
     assert f"{toy.place('trials.params')} {what}" in said
 
 
-def test_a_parameter_outside_its_bounds_may_have_been_asked_for(toy: Toy) -> None:
-    toy.damage("trials.params", '{"x": 7}')
+@pytest.mark.parametrize("params", ['{"x": 7}', '{"x": 0.5, "y": [1]}', "{}"])
+def test_a_parameter_outside_its_bounds_or_without_distribution_or_value_is_no_damage(toy: Toy, params: str) -> None:
+    toy.damage("trials.params", params)
     assert toy.found() == []
 
 
