@@ -4,63 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import socket
-import subprocess
-import sys
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPResponse
 from urllib.parse import quote, urlsplit
 
 import pytest
 
+from dashboards import served
 from hpsearch.cli.main import main
 from hpsearch.lifecycle import State
 from hpsearch.records import Changes, StudyRecord, Trial
 from hpsearch.store.store import Store
 
 pytest.importorskip("optuna_dashboard")
-
-
-@dataclass(frozen=True)
-class Served:
-    """A dashboard that was started."""
-
-    process: subprocess.Popen[str]
-    link: str
-
-    def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> HTTPResponse:
-        """Its answer to a request to 127.0.0.1, whatever its link names."""
-        connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=30)
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        return connection.getresponse()
-
-    def interrupt(self) -> str:
-        """End it as Ctrl-C does, and give what else it said."""
-        assert self.process.stderr is not None
-        self.process.send_signal(signal.SIGINT)
-        more = self.process.stderr.read()
-        assert self.process.wait(timeout=30) == 130, more
-        return more
-
-
-@contextmanager
-def served(url: str, *arguments: str) -> Iterator[Served]:
-    """A dashboard on a free port, until the block ends."""
-    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "dashboard"]
-    options = ["--port", "0", "--storage", url]
-    with subprocess.Popen([*program, *arguments, *options], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            told = next((line for line in process.stderr if "http://" in line), "it ended")
-            link = re.match(r"(http://\S+) \(Ctrl-C ends it\)$", told)
-            assert link is not None, told
-            yield Served(process, link[1])
-        finally:
-            process.kill()
 
 
 @pytest.fixture
@@ -154,14 +113,6 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
         more = dashboard.interrupt()
         assert re.fullmatch(r"plain HTTP: .* ssh -L .*\n", more), "one line, and no token in it"
         assert token not in more
-
-
-def test_every_start_makes_a_token_of_its_own(sqlite_url: str, study_id: int) -> None:
-    links = []
-    for _ in range(2):
-        with served(sqlite_url, "--host", "0.0.0.0") as dashboard:
-            links.append(urlsplit(dashboard.link).query)
-    assert links[0] != links[1]
 
 
 def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:

@@ -1,0 +1,51 @@
+"""A dashboard that runs as a person starts it, for tests that ask it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Served:
+    """A dashboard that was started."""
+
+    process: subprocess.Popen[str]
+    link: str
+
+    def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> HTTPResponse:
+        """Its answer to a request to 127.0.0.1, whatever its link names."""
+        connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=120)
+        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        return connection.getresponse()
+
+    def interrupt(self) -> str:
+        """End it as Ctrl-C does, and give what else it said."""
+        assert self.process.stderr is not None
+        self.process.send_signal(signal.SIGINT)
+        more = self.process.stderr.read()
+        assert self.process.wait(timeout=30) == 130, more
+        return more
+
+
+@contextmanager
+def served(url: str, *arguments: str) -> Iterator[Served]:
+    """A dashboard on a free port, until the block ends."""
+    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "dashboard"]
+    options = ["--port", "0", "--storage", url]
+    with subprocess.Popen([*program, *arguments, *options], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            told = next((line for line in process.stderr if "http://" in line), "it ended")
+            link = re.match(r"(http://\S+) \(Ctrl-C ends it\)$", told)
+            assert link is not None, told
+            yield Served(process, link[1])
+        finally:
+            process.kill()
