@@ -24,6 +24,9 @@ attributes = st.dictionaries(names, st.none() | st.booleans() | st.integers() | 
 distributions: st.SearchStrategy[BaseDistribution] = st.sampled_from(
     [FloatDistribution(0.0, 1.0), IntDistribution(1, 9, log=True), CategoricalDistribution(["a", None, 1.5, False])]
 )
+DIRECTIONS = ("minimize", "maximize")
+DRAWN = "drawn "
+"""Begins the names that have distributions: what such a parameter can be follows from them."""
 
 
 def trials(number: int) -> st.SearchStrategy[Trial]:
@@ -31,7 +34,7 @@ def trials(number: int) -> st.SearchStrategy[Trial]:
         Trial,
         number=st.just(number),
         state=st.sampled_from(State),
-        params=attributes,
+        params=attributes.filter(lambda params: not any(name.startswith(DRAWN) for name in params)),
         seed=st.integers(0, 2**63 - 1),
         value=st.none() | numbers,
         resource=moments,
@@ -41,8 +44,8 @@ def trials(number: int) -> st.SearchStrategy[Trial]:
         cost=st.none() | numbers,
         ended=st.none() | moments,
         repeats=st.none() | st.integers(0, 99),
-        values=st.none() | st.lists(numbers, min_size=2, max_size=3),
-        distributions=st.dictionaries(names, distributions, max_size=3),
+        values=st.none() | st.lists(numbers, min_size=len(DIRECTIONS), max_size=len(DIRECTIONS)),
+        distributions=st.dictionaries(names.map(DRAWN.__add__), distributions, max_size=3),
         user_attrs=attributes,
         system_attrs=attributes,
         reports=st.just({}).map(dict),
@@ -112,7 +115,7 @@ study_numbers = itertools.count()
 @given(data=st.data())
 def test_what_is_loaded_is_what_was_committed(store: Store, data: st.DataObject) -> None:
     name = f"study-{next(study_numbers)}"
-    history = History(store.create_study(StudyRecord(id=0, name=name, spec="", active_seconds=math.pi)))
+    history = History(store.create_study(StudyRecord(0, name, "", DIRECTIONS, active_seconds=math.pi)))
     lease = store.acquire(history.study.id, "driver", now=0.0, ttl_s=60.0)
     follower, revision = History(store.find_study(name)), -1
     ticks = Ticks(data, history)
