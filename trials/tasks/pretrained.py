@@ -72,8 +72,9 @@ def loading(model: Pretrained) -> Iterator[None]:
     except _MISTAKES as error:
         if not model.trusted:
             raise
-        what = f"the code that {model.name!r} brings fails: {type(error).__name__}: {_first_line(error)}"
-        raise TaskError([Problem("task.model", f"{what}; mend it there, or install what it needs")]) from error
+        what = f"{model.name!r} cannot be loaded: {type(error).__name__}: {_first_line(error)}"
+        hint = "mend the code that it brings, or install what that needs"
+        raise TaskError([Problem("task.model", f"{what}; {hint}")]) from error
 
 
 def problems_with(model: object, tokens: bool) -> list[Problem]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import fcntl
 import json
 import multiprocessing
+import os
 import shutil
 import sys
+from pathlib import Path
 
+import pandas
 import pytest
 import torch
 import transformers
-from remote_models import MODELING, ran, write_model
 from transformers import dynamic_module_utils
 
-from conftest import sentences, write_csv
+from remote_models import MODELING, ran, write_model
 from trials import final, tasks
 from trials.budgets import budget_from
 from trials.contract import TaskError
@@ -24,6 +26,14 @@ from trials.tasks.pretrained import Pretrained
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
 PARAMS = {"learning_rate": 1e-2, "batch_size": 8}
+
+
+def texts(lab):
+    return pandas.read_csv(lab.folder / "train.csv").text.tolist()
+
+
+def write_test(lab):
+    pandas.read_csv(lab.folder / "train.csv").head(30).to_csv(lab.folder / "test.csv", index=False)
 
 
 def modules_of_models():
@@ -43,12 +53,12 @@ def _own_place_for_code(tmp_path, monkeypatch):
 
 @pytest.fixture
 def model(lab):
-    return write_model(lab.folder / "bag", [text for text, _ in sentences(97)])
+    return write_model(lab.folder / "bag", texts(lab))
 
 
 @pytest.fixture
 def own_tokenizer(lab):
-    return write_model(lab.folder / "bag", [text for text, _ in sentences(97)], own_tokenizer=True)
+    return write_model(lab.folder / "bag", texts(lab), own_tokenizer=True)
 
 
 def refusal_of(call):
@@ -208,7 +218,7 @@ def test_a_written_model_has_its_code_and_asks_for_trust_itself(lab, model):
 
 
 def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer):
-    write_csv(lab.folder / "test.csv", sentences(30, seed=1))
+    write_test(lab)
     task = trusting(lab, test="test.csv")
     data = task.prepare({})
     assert ran(own_tokenizer) == {CONFIGURATION, TOKENIZER}
@@ -219,7 +229,7 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
 
 @pytest.mark.parametrize("format_", [Export.TORCHSCRIPT, Export.TORCH_EXPORT])
 def test_its_final_training_is_measured_and_exported(lab, own_tokenizer, format_):
-    write_csv(lab.folder / "test.csv", sentences(30, seed=1))
+    write_test(lab)
     params = {**PARAMS, "max_length": 16, "monitor": "accuracy"}
     plan = final.Plan(params, 5, budget_from({"epochs": 2}), False, "cpu", format_, {})
     version = final.train(trusting(lab, test="test.csv"), plan, lab.folder / "models", lambda line: None)
@@ -243,11 +253,11 @@ def test_code_in_a_written_model_is_not_run_by_whoever_exports_it(lab, model):
 
 
 def test_code_that_fails_is_told_with_its_mistake(lab):
-    write_model(lab.folder / "bag", [text for text, _ in sentences(97)], modeling=f"import no_such_package\n{MODELING}")
+    write_model(lab.folder / "bag", texts(lab), modeling=f"import no_such_package\n{MODELING}")
     task = trusting(lab)
     data = task.prepare({})
     told = refusal_of(lambda: task.start(lab.setup("run", {"epochs": 1}), data))
-    assert "brings fails: ImportError: " in told
+    assert "cannot be loaded: ImportError: " in told
     assert "no_such_package" in told
     assert "\n" not in told
 
@@ -255,22 +265,30 @@ def test_code_that_fails_is_told_with_its_mistake(lab):
 # ------------------------------------------------------------------------------------------------------------- caches
 
 
+def copied_slowly(source, target):
+    """Copy a file byte by byte, with time for other processes to look at it after each."""
+    with Path(target).open("wb", buffering=0) as file:
+        for byte in Path(source).read_bytes():
+            file.write(bytes([byte]))
+            for _ in range(3):
+                os.sched_yield()
+
+
 def load_with_others(start, model, loaded):
     start.wait()
     loaded.put(type(text_model.template(Pretrained(str(model), True), ("card", "fee", "rate"), 120, 0).model).__name__)
 
 
-def test_processes_that_load_the_same_code_at_once_all_get_it_whole(lab):
-    long = f"{MODELING}\n" + "# A line that is there to be copied.\n" * 50_000  # copying takes a while
-    folder = write_model(lab.folder / "bag", [text for text, _ in sentences(97)], modeling=long)
+def test_processes_that_load_the_same_code_at_once_all_get_it_whole(model, monkeypatch):
+    monkeypatch.setattr(shutil, "copyfile", copied_slowly)
     processes = multiprocessing.get_context("fork")
-    start, loaded = processes.Barrier(4), processes.Queue()
-    loaders = [processes.Process(target=load_with_others, args=(start, folder, loaded)) for _ in range(4)]
+    start, loaded = processes.Barrier(3), processes.Queue()
+    loaders = [processes.Process(target=load_with_others, args=(start, model, loaded)) for _ in range(3)]
     for loader in loaders:
         loader.start()
     for loader in loaders:
         loader.join()
-    assert [loader.exitcode for loader in loaders] == [0] * 4
+    assert [loader.exitcode for loader in loaders] == [0] * 3
     assert {loaded.get() for _ in loaders} == {"BagForSequenceClassification"}
 
 
