@@ -35,9 +35,6 @@ FOLLOW_S = 1.0
 STOP_GRACE_S = 30.0
 """How long a worker may take to obey a stop before it is killed and replaced."""
 
-SAVE_GRACE_S = 120.0
-"""The same for a stop that asks to save first."""
-
 STARTS = 5
 """How many times the `worker_timeout` a worker may take until it is ready."""
 
@@ -185,7 +182,8 @@ class RayExecutor:
         """End an attempt; a worker that does not obey in time is killed and replaced."""
         slot = self._slot_of(order.trial, order.attempt)
         if slot is not None:
-            slot.on[(order.trial, order.attempt)] = time.monotonic() + (SAVE_GRACE_S if order.save else STOP_GRACE_S)
+            grace_s = 2 * self._resources.stop_grace_s if order.save else STOP_GRACE_S
+            slot.on[(order.trial, order.attempt)] = time.monotonic() + grace_s
             slot.order(order)
 
     def _slot_of(self, trial: int, attempt: int) -> _Slot | None:
