@@ -42,8 +42,8 @@ GOODBYE_S = 10.0
 TOLD_TO_END = (1, 3, 4)
 """Ray's reasons for a node's death that are no accident: ended by SIGTERM, drained before a preemption or when idle."""
 
-_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD")
-"""Environment variables that may hold the database's password."""
+_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN")
+"""Environment variables that may open the database, or pages of it."""
 
 log = logging.getLogger("hpsearch")
 

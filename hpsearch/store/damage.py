@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, Select, Table, Text, cast, null, select
 from sqlalchemy.types import TypeEngine
 
@@ -80,16 +79,16 @@ def columns_go_together(connection: Connection, which: Which) -> Iterator[Violat
             yield Violation(name, number, f"trials.params holds {found}")
 
 
-def study_files_are_yaml(connection: Connection, which: Which) -> Iterator[Violation]:
-    """The study file of a study that was made from one can be read."""
+def study_files_can_be_read(connection: Connection, which: Which) -> Iterator[Violation]:
+    """The study file of a study that was made from one is YAML, with a budget."""
     for name, spec in connection.execute(_of(select(studies.c.name, studies.c.spec), which)):
         try:
-            yaml.safe_load(spec)
-        except (yaml.YAMLError, ValueError):
-            yield Violation(name, None, "studies.spec holds a study file that is no YAML")
+            shapes.budget_in(spec)
+        except codec.Damaged as damage:
+            yield Violation(name, None, f"studies.spec holds {damage.what}")
 
 
-CHECKS: tuple[Check, ...] = (words_are_known, json_is_whole, columns_go_together, study_files_are_yaml)
+CHECKS: tuple[Check, ...] = (words_are_known, json_is_whole, columns_go_together, study_files_can_be_read)
 
 
 def located(connection: Connection, error: codec.Damaged) -> codec.Damaged:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -27,6 +26,7 @@ from hpsearch.lifecycle import State
 from hpsearch.pareto import pareto_front
 from hpsearch.records import StudyState, violation_of
 from hpsearch.selection import Ranked, rank
+from hpsearch.spec import StudyBudget
 from hpsearch.store import codec, conditions, shapes
 from hpsearch.store.names import COLUMNS, WITH_LATEST, latest, names_of
 from hpsearch.store.schema import attempts, decisions, reports, studies, trials
@@ -66,11 +66,16 @@ class StudyHead:
         Raises:
             Damaged: It is no YAML any more.
         """
-        try:
-            content = yaml.safe_load(self.spec)
-        except (yaml.YAMLError, ValueError):
-            raise codec.Damaged("a study file that is no YAML") from None
-        return content if isinstance(content, dict) else {}
+        return shapes.written_in(self.spec)
+
+    @property
+    def budget(self) -> StudyBudget | None:
+        """What the study file lets the study spend; None for a study that was not made from one.
+
+        Raises:
+            Damaged: It cannot be read any more.
+        """
+        return shapes.budget_in(self.spec)
 
     @property
     def has_best(self) -> bool:

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, json_to_distribution
+from pydantic import ValidationError
 
 from hpsearch.frozen import STEP_SCALE
 from hpsearch.health import FINDINGS, MEMORY
 from hpsearch.lifecycle import State
 from hpsearch.records import CONSTRAINT
 from hpsearch.reopening import LEFT
-from hpsearch.store.codec import encode
+from hpsearch.spec import StudyBudget
+from hpsearch.store.codec import Damaged, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,35 @@ STUDY_SYSTEM_ATTRS = attributes(
 )
 TRIAL_USER_ATTRS = attributes({FINDINGS: array(record(dict.fromkeys(("name", "evidence", "severity"), text)))})
 TRIAL_SYSTEM_ATTRS = attributes({LEFT: one_of([state.value for state in State])}, {CONSTRAINT: number})
+
+
+# ------------------------------------------------------------------------------------------------------ study files
+
+
+def written_in(spec: str) -> dict[str, Any]:
+    """A study file as it is written; empty for a study that was not made from one.
+
+    Raises:
+        Damaged: It is no YAML any more.
+    """
+    try:
+        content = yaml.safe_load(spec)
+    except (yaml.YAMLError, ValueError):
+        raise Damaged("a study file that is no YAML") from None
+    return content if isinstance(content, dict) else {}
+
+
+def budget_in(spec: str) -> StudyBudget | None:
+    """The budget of a study file; None for a study that was not made from one.
+
+    Raises:
+        Damaged: It is none.
+    """
+    budget = written_in(spec).get("budget")
+    try:
+        return None if budget is None else StudyBudget.model_validate(budget)
+    except ValidationError:
+        raise Damaged("a study file whose budget is none") from None
 
 
 # --------------------------------------------------------------------------------------- columns that belong together

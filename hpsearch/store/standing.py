@@ -11,7 +11,6 @@ from sqlalchemy import Connection, func, select
 from hpsearch.lifecycle import State
 from hpsearch.records import StudyState
 from hpsearch.selection import Ranked
-from hpsearch.spec_types import seconds_of
 from hpsearch.store import codec
 from hpsearch.store.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.schema import attempts, trials
@@ -128,20 +127,19 @@ def _summary(connection: Connection, head: StudyHead, now: float) -> StudySummar
 
 def _budget(connection: Connection, summary: StudySummary, now: float) -> list[Limit]:
     """What is used of the budget that the study file gives, and GPU time in any case."""
-    budget = summary.head.written.get("budget") or {}
-    gpu_hours, wall_clock = budget.get("gpu_hours"), budget.get("wall_clock")
-    wall_clock_s = None if wall_clock is None else seconds_of(wall_clock)
+    budget = summary.head.budget
+    gpu_hours = None if budget is None else budget.gpu_hours
     searched = connection.scalar(
         select(func.count()).where(trials.c.study_id == summary.head.id, trials.c.role != "confirm")
     )
     limits = [
-        Limit("trials", searched or 0, budget.get("trials")),
+        Limit("trials", searched or 0, None if budget is None else budget.trials),
         Limit("gpu_seconds", summary.gpu_seconds, None if gpu_hours is None else gpu_hours * 3600),
-        Limit("wall_clock_seconds", summary.head.active_seconds, wall_clock_s),
+        Limit("wall_clock_seconds", summary.head.active_seconds, None if budget is None else budget.wall_clock_s),
     ]
-    if budget.get("cost_per_gpu_hour") is not None:
+    if budget is not None and budget.cost_per_gpu_hour is not None:
         spent = connection.scalar(select(func.sum(trials.c.cost)).where(trials.c.study_id == summary.head.id))
-        limits.append(Limit("cost", spent or 0.0, budget.get("cost")))
+        limits.append(Limit("cost", spent or 0.0, budget.cost))
     return limits
 
 
