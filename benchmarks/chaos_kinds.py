@@ -66,21 +66,23 @@ def node_killed(world: World, study: Struck, draw: random.Random) -> None:
 
 def worker_told(world: World, study: Struck, draw: random.Random) -> None:
     """SIGTERM to a worker, as before a preemption: its trial saves and goes on elsewhere, and no attempt is lost."""
+    study.wait_for_progress()  # after a strike before this one, a report may still have been under way
     lost = study.lost()
     workers = world.nodes.workers()
     kill(workers, signal.SIGTERM)
     _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive, "a worker that was told to end did not"
     study.wait_for_progress()
-    assert study.lost() == lost, "a worker that was told to end lost its attempt"
+    assert study.lost() == lost, f"a worker that was told to end lost its attempt: {study.lost()}"
 
 
 def node_told(world: World, study: Struck, draw: random.Random) -> None:
     """SIGTERM to a node, with no notice before; another node comes, and no attempt is lost."""
+    study.wait_for_progress()  # after a strike before this one, a report may still have been under way
     lost = study.lost()
     world.nodes.end_one(kindly=True)
     study.wait_for_progress()
-    assert study.lost() == lost, "a node that was told to end lost its attempts"
+    assert study.lost() == lost, f"a node that was told to end lost its attempts: {study.lost()}"
 
 
 def head_killed(world: World, study: Struck, draw: random.Random) -> None:

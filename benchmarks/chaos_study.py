@@ -142,9 +142,9 @@ class Struck:
         """Every report with the attempt that made it."""
         return self.rows("SELECT trial, resource, attempt FROM reports")
 
-    def lost(self) -> int:
-        """How many attempts were lost."""
-        return len(self.rows("SELECT trial, number FROM attempts", which="outcome = 'lost'"))
+    def lost(self) -> list[tuple[Any, ...]]:
+        """The attempts that were lost, and why."""
+        return self.rows("SELECT trial, number, note FROM attempts", which="outcome = 'lost'")
 
     def keep_going(self) -> bool:
         """Resume it where its driver has ended before its time; whether it is finished."""
