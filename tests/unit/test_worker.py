@@ -76,7 +76,7 @@ def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Pat
     events = events_until(worker, ev.Stopped)
     assert events[-1] == Unfit(RETIRED)
     worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
-    assert events_until(worker, ev.Stopped) == [ev.Stopped(8, 1), Unfit(RETIRED)]
+    assert events_until(worker, ev.Stopped) == [ev.Stopped(8, 1, why=RETIRED), Unfit(RETIRED)]
 
 
 @pytest.mark.parametrize(("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)])

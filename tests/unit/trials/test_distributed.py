@@ -71,7 +71,7 @@ def test_two_processes_train_and_resume_as_one_would_and_only_the_first_prints(l
 
 
 EVALUATE = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 import torch
 from trials import distributed, tasks
@@ -87,7 +87,8 @@ with distributed.joined("cpu") as group:
         workload = task.workload(data, task.SETTINGS.parse(setup.params), setup)
         found = group.gather(workload.evaluate(Precision("fp32", torch.device("cpu"))))
         if group.first:
-            print(json.dumps(found))
+            print(json.dumps(found), flush=True)
+os._exit(0)  # as `python -m trials` does
 """
 
 
