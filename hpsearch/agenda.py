@@ -1,8 +1,9 @@
 """What a free slot does next: a trial that lost its worker, then a promotion, then a new configuration.
 
 When all configurations have been tried and nothing runs, or when too little of the budget is left for a new one to
-win, the last call promotes the best of each rung that can still be trained in full. After that the leading
-configurations are confirmed on fresh seeds (`hpsearch.confirmation`), where the study file asks for it.
+win, the last call promotes the best of each rung that can still be trained in full. After that, and on slots that have
+nothing else to do before, the leading configurations are confirmed on fresh seeds (`hpsearch.confirmation`), where the
+study file asks for it.
 """
 
 from __future__ import annotations
@@ -63,20 +64,21 @@ class Agenda:
     @property
     def kept(self) -> float:
         """Resource that the search leaves to the confirmation of its winners."""
-        return self._confirmation.runs * self._total
+        return (self._confirmation.to_come if self._all_tried else self._confirmation.runs) * self._total
 
     def put_back(self, trial: Trial) -> None:
         """A queued trial waits for the next free slot, before anything new."""
         self._queue.append(trial.number)
 
-    def next(self, now: float, room: Room, *, last_call: bool) -> Work | None:
+    def next(self, now: float, room: Room, *, running: int) -> Work | None:
         """The next piece of work, if there is one and the budget can bear it.
 
         Args:
             now: The time, for what is created.
             room: What is left of the budget; what it refuses stays where it is.
-            last_call: Nothing runs that could still change the standings.
+            running: How many trials of the search run, which may still change the standings.
         """
+        last_call = running == 0
         if (again := self._cut_short(room)) is not None:
             return again
         more = self._more(room, last_call)
@@ -91,7 +93,7 @@ class Agenda:
         if more:
             return self._new_trial(now) if room.bears(self._search.first_stretch) else None
         self._confirming |= last_call
-        return self._repeat(now, room.without_reserve()) if self._confirming else None
+        return self._repeat(now, room.without_reserve(), running)
 
     def why_empty(self) -> str:
         """Why `next` has nothing to hand out though nothing runs."""
@@ -145,9 +147,13 @@ class Agenda:
             trial, "start", {"default": "the task's default settings", "enqueued": "asked for"}.get(role, sampler)
         )
 
-    def _repeat(self, now: float, room: Room) -> Work | None:
+    def _repeat(self, now: float, room: Room, running: int) -> Work | None:
         """A leading configuration once more in full, on a fresh seed."""
-        leader = self._confirmation.leader_to_repeat()
+        leader = None
+        if self._confirming:
+            leader = self._confirmation.leader_to_repeat()
+        elif self._all_tried:  # a budget of time or money would be missing from the search
+            leader = self._confirmation.early_repeat(running)
         if leader is None or not room.bears(self._total, leader):
             return None
         trial = self._add(now, CONFIRM)

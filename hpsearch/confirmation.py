@@ -5,6 +5,9 @@ full. The next repeat goes to the leader with the fewest that is still in the ra
 that it is better than the first one has fallen below 5% (`repeats.BEHIND`), and in again should later runs say so. What
 one that is out has left goes to the others. This is racing (Maron and Moore 1994; Birattari et al. 2002, F-Race) with a
 Bayesian rule in the place of a test. Repeats that run count as given, so that free slots work side by side.
+
+While the last trials of the search still run, slots that it has no use for any more begin with the leaders that are
+likely to stay among them.
 """
 
 from __future__ import annotations
@@ -37,6 +40,25 @@ class Confirmation:
     def runs(self) -> int:
         """How many repeats the race may take."""
         return 0 if self._confirm is None else self._confirm.top * self._confirm.seeds
+
+    @property
+    def to_come(self) -> int:
+        """How many of them have not begun."""
+        return max(0, self.runs - sum(trial.role == CONFIRM for trial in self._history.trials)) if self.runs else 0
+
+    def early_repeat(self, running: int) -> Trial | None:
+        """The leader that a repeat may go to while the search still runs; None where none is likely enough to stay one.
+
+        Every second trial that runs is taken to come in before the last of the leaders.
+
+        Args:
+            running: How many trials of the search run.
+        """
+        if self._confirm is None or not self.to_come:
+            return None
+        given = Counter(trial.repeats for trial in self._history.trials if trial.role == CONFIRM)
+        safe = self._leaders(max(0, self._confirm.top - running // 2))
+        return next((leader for leader in safe if given[leader.number] < self._confirm.seeds), None)
 
     def leader_to_repeat(self) -> Trial | None:
         """Whom the next repeat goes to; None where the race is decided, used up, or waits for what runs."""

@@ -19,6 +19,7 @@ from typing import Any
 from hpsearch import events as ev
 from hpsearch.agenda import Agenda, Work
 from hpsearch.budget import Books
+from hpsearch.confirmation import CONFIRM
 from hpsearch.curve_gp import FAILED
 from hpsearch.failures import DISK_FULL, FACTS, DiskWatch, FailureWatch
 from hpsearch.health import MEMORY, note_findings, note_memory
@@ -292,11 +293,11 @@ class Study:
         """Watch the limits, give free slots work, and notice the end."""
         commands = self._watch(now)
         free = [slot for slot in self.slots.values() if slot.holds is None]
-        idle = not self.live
+        running = sum(self.history.trials[number].role != CONFIRM for number in self.live)
         for slot in free:
             if self.ending is not None or self._disk.waits(now):
                 break
-            work = self._agenda.next(now, self._room(slot, now), last_call=idle)
+            work = self._agenda.next(now, self._room(slot, now), running=running)
             if work is None:
                 break
             commands.append(self._launch(work, slot, now))

@@ -127,3 +127,30 @@ def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget: dict[str, An
     assert len(standing.means) == 2
     assert all(repeats_of(done.history, number) == 2 for number in standing.means)
     assert sum(trial.role != "confirm" for trial in done.history.trials) >= 8
+
+
+def test_slots_that_the_search_needs_no_more_confirm_who_is_likely_to_lead() -> None:
+    budget = {"trials": 40, "per_trial": {"epochs": 9}}
+    spec = spec_with(search={"sampler": "random", "confirm": {"top": 3, "seeds": 3}}, budget=budget)
+    done = Simulation(spec, workers=8).run()
+    attempts = [(trial, attempt) for trial in done.history.trials for attempt in trial.attempts]
+    search_ends = max(attempt.ended or 0.0 for trial, attempt in attempts if trial.role != "confirm")
+    early = {trial.repeats for trial, attempt in attempts if trial.role == "confirm" and attempt.started < search_ends}
+    leaders = rank([trial for trial in done.history.trials if trial.role != "confirm"], "minimize")[:3]
+    assert len(early & {leader.trial.number for leader in leaders}) >= 2
+    assert repeats_of(done.history, rank(done.history.trials, "minimize")[0].trial.number) >= 3
+
+
+def test_while_many_trials_run_no_leader_is_sure() -> None:
+    spec = spec_with(search={"sampler": "random", "confirm": {"top": 3, "seeds": 1}})
+    history = history_for(spec)
+    for number in range(4):
+        history.add_trial(Trial(number, State.COMPLETE, {}, value=float(number), resource=9.0))
+    race = Confirmation(spec, history)
+    assert race.early_repeat(running=6) is None
+    assert (first := race.early_repeat(running=5)) is not None
+    assert first.number == 0
+    history.add_trial(Trial(4, State.RUNNING, {}, role="confirm", repeats=0))
+    assert race.early_repeat(running=5) is None
+    assert (second := race.early_repeat(running=3)) is not None
+    assert second.number == 1
