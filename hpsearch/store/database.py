@@ -62,6 +62,21 @@ class Database:
         self.dialect = url.get_backend_name()
         self._lock = threading.RLock()
         self._connection: Connection | None = None
+        self._name: str | None = None
+
+    def be_known_as(self, name: str) -> None:
+        """Take a name among a server's sessions, by which others can end ours; a file has none.
+
+        Args:
+            name: At most 63 characters count.
+        """
+        self._name = name
+        with self.connected() as connection:
+            self._tell_name(connection)
+
+    def _tell_name(self, connection: Connection) -> None:
+        if self._name is not None and self.dialect == "postgresql":
+            connection.exec_driver_sql("SELECT set_config('application_name', %s, false)", (self._name[:63],))
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
@@ -69,6 +84,7 @@ class Database:
         with self._lock, self._failures():
             if self._connection is None:
                 self._connection = _connect(self.url)
+                self._tell_name(self._connection)
             try:
                 yield self._connection
             finally:
@@ -125,6 +141,8 @@ class Database:
             return "check the URL and server"
         if "readonly" in reason:  # a file that is written ahead needs another beside it, also to be read
             return "SQLite needs permission to write the file and its folder, also to read it; get it, or copy the file"
+        if "locked" in reason:
+            return f"another program writes to it, or is stopped in the middle of that; see which: fuser {self.url.database}"
         return "check the path, its permissions and the disk"
 
 

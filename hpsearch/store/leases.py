@@ -9,11 +9,12 @@ All functions here work in a transaction of the caller's.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Update, bindparam, func, select, update
+from sqlalchemy import Connection, RowMapping, Update, bindparam, func, select, text, update
 
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.schema import studies
@@ -74,6 +75,31 @@ _ACQUIRE = (
 )
 _RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=bindparam("now"))
 _PRESENT = select(studies.c.id, studies.c.name, *(c for c in studies.c if c.name.startswith("lease_")))
+
+_FORMER = select(studies.c.lease_owner).where(_OF_STUDY, studies.c.lease_expires <= bindparam("now"))
+_TERMINATE = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE starts_with(application_name, :name) AND usename = current_user AND pid <> pg_backend_pid()"
+)
+
+
+def session_name(owner: str) -> str:
+    """By what an owner's session is known in a PostgreSQL server; its first 25 characters tell it from all others."""
+    return f"hpsearch {hashlib.sha256(owner.encode()).hexdigest()[:16]} {owner}"
+
+
+def end_former(connection: Connection, study_id: int, now: float) -> None:
+    """End the session of an owner whose lease has run out.
+
+    One that is frozen in the middle of a transaction would keep the study's row from its successor for ever: not even
+    `idle_in_transaction_session_timeout` ends it where the server still waits for the rest of a batch of statements.
+    SQLite knows no sessions; there a transaction ends with its process.
+    """
+    if connection.dialect.name != "postgresql":
+        return
+    owner = connection.execute(_FORMER, {"of_study": study_id, "now": now}).scalar_one_or_none()
+    if owner is not None:
+        connection.execute(_TERMINATE, {"name": session_name(owner)[:25]})
 
 
 def acquire(connection: Connection, study_id: int, owner: str, now: float, ttl_s: float) -> Lease:

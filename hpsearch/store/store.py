@@ -240,6 +240,9 @@ class Store:
             StudyHeld: The lease of another owner has not expired.
             StudyNotFound: The study was deleted.
         """
+        with self._database.connected() as connection:
+            leases.end_former(connection, study_id, now)
+        self._database.be_known_as(leases.session_name(owner))
         with self._database.transaction("write") as connection:
             return leases.acquire(connection, study_id, owner, now, ttl_s)
 

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from hpsearch import wiring
 from hpsearch.driver import Driver, Patience
-from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.errors import LeaseLost, StoreUnreachable, UserError
 from hpsearch.executors.simulated import SimulatedExecutor
 from hpsearch.levels import trial_budget
 from hpsearch.lifecycle import State
@@ -213,6 +213,36 @@ def test_a_driver_says_when_the_database_answers_again(
     said = [record.message for record in caplog.records]
     assert "database is locked" in said[0]
     assert "the database answers again" in said[1]
+
+
+def test_an_owner_that_is_frozen_in_the_middle_of_a_transaction_keeps_nothing_from_its_successor(
+    postgresql_url: str,
+) -> None:
+    with closing(Store.open(postgresql_url)) as frozen, closing(Store.open(postgresql_url)) as successor:
+        study = a_study(frozen)
+        lease = frozen.acquire(study.id, "frozen", 100.0, 10.0)
+        with frozen._database.connected() as connection:
+            connection.exec_driver_sql("BEGIN")
+            session: Any = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
+            session.enter_pipeline_mode()
+            session.send_query_params(b"UPDATE studies SET revision = revision + 1", None)
+            session.send_flush_request()  # as psycopg does within a batch, whose end is never sent
+            while session.flush():
+                pass
+            successor.acquire(study.id, "successor", 200.0, 10.0)
+            connection.invalidate()
+        with pytest.raises(LeaseLost):
+            frozen.commit(study.id, decided(1), lease, 201.0, 10.0)
+
+
+def test_a_successor_ends_no_session_but_its_predecessors(postgresql_url: str) -> None:
+    with closing(Store.open(postgresql_url)) as other, closing(Store.open(postgresql_url)) as store:
+        lease = other.acquire(other.create_study(StudyRecord(0, "other", "", ("minimize",))).id, "other", 100.0, 10.0)
+        study = a_study(store)
+        store.acquire(study.id, "first", 100.0, 10.0)
+        store.acquire(study.id, "second", 200.0, 10.0)
+        other.commit(lease.study_id, decided(1), lease, 105.0, 10.0)
+        assert counted(other, "decisions") == 1
 
 
 def test_a_query_that_never_ends_blocks_no_study(store: Store, tmp_path: Path) -> None:
