@@ -142,7 +142,7 @@ class Database:
         if "readonly" in reason:  # a file that is written ahead needs another beside it, also to be read
             return "SQLite needs permission to write the file and its folder, also to read it; get it, or copy the file"
         if "locked" in reason:
-            return f"another program writes to it, or is stopped in the middle of that; see which: fuser {self.url.database}"
+            return f"another program writes to it, or was stopped doing so; see which: fuser {self.url.database}"
         return "check the path, its permissions and the disk"
 
 

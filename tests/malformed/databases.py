@@ -131,7 +131,7 @@ CASES = [
          "check indentation", ("resume", "flowers")),
     Case("a study without its folder", after("UPDATE studies SET user_attrs = '{}'"), "hpsearch:base", "hpsearch run",
          ("resume", "flowers")),
-    Case("locked, read", locked, "database is locked", "check the path", STATUS, 3),
-    Case("locked, run in", locked, "database is locked", "check the path", RUN, 3),
-    Case("locked, removed from", locked, "database is locked", "check the path", ("rm", "flowers", "--yes"), 3),
+    Case("locked, read", locked, "database is locked", "see which: fuser", STATUS, 3),
+    Case("locked, run in", locked, "database is locked", "see which: fuser", RUN, 3),
+    Case("locked, removed from", locked, "database is locked", "see which: fuser", ("rm", "flowers", "--yes"), 3),
 ]
