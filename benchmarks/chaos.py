@@ -107,6 +107,7 @@ def _campaign(
             study.run_to_end()
             ends.resumed += study.resumed
             ends.problems += _judge(study, undisturbed)
+            study.tidy_up()
         tight = None if options.quick else _tight_budget(options, world, label, file, draw)
         for kind, tally in tallies.items():
             yield _row(label, kind, tally)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -180,6 +181,10 @@ class Struck:
             [*command, "--storage", self._direct_url], capture_output=True, text=True, check=False, timeout=300
         )
         return None if ended.returncode == 0 else ended.stderr
+
+    def tidy_up(self) -> None:
+        """Make room for the next one: the disk that is filled is a small one."""
+        shutil.rmtree(self._checkpoints / self.name)
 
     def results(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         """Its trials, and what was decided on them."""
