@@ -255,7 +255,7 @@ def test_a_study_whose_cluster_has_lost_its_head_ends_in_order_and_goes_on_with_
     workplace: Workplace, undisturbed: Workplace
 ) -> None:
     resources = {"workers": 1, "gpu": 0, "worker_timeout": "3s"}
-    workplace.write(settings={"pause": 0.3, "fragile": False}, resources=resources)
+    workplace.write(settings={"pause": 0.2, "fragile": False}, resources=resources)
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     head = psutil.Process(nodes.head_node.all_processes["gcs_server"][0].process.pid)
     try:

@@ -359,7 +359,8 @@ def test_the_course_goes_on_in_the_next_attempt(tmp_path):
     first.close()
     second = run_of(reporting(*reports), tmp_path, total=11.0, resume_from=saved)
     reports_of(second)
-    assert "since report 3 the validation loss rose from 1 to 9" in second.findings()[0].evidence
+    told = [finding.evidence for finding in second.findings()]  # on a busy machine also of its pace
+    assert any("since report 3 the validation loss rose from 1 to 9" in evidence for evidence in told)
     second.close()
 
 
