@@ -1,24 +1,38 @@
-# make demo    a real study on data made on the spot, in about two minutes
-# make test    every test
-# make check   lint, types, import contracts
+# make demo      a real study on generated data, in about two minutes
+# make test      tests of every kind, in some minutes: without those marked thorough, and with fewer random examples
+# make test-all  every test, with all examples
+# make check     lint, types, import contracts
+# make docs      the documentation as a site, in build/docs
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+# What computes runs in as many processes as there are cores. What starts clusters, browsers and
+# servers runs in turn: it waits for other processes, and its patience is measured in seconds.
+APART := integration or chaos or browser
+BESIDE := $(PYTEST) --numprocesses logical --maxprocesses 8 --dist worksteal -m "not ($(APART))"
+IN_TURN := $(PYTEST) -m "$(APART)"
 
-.PHONY: demo test check clean
+.PHONY: demo test test-all check docs clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	status=0; $(BESIDE) --quick || status=1; $(IN_TURN) --quick || status=1; exit $$status
+
+test-all: $(READY)
+	status=0; $(BESIDE) || status=1; $(IN_TURN) || status=1; exit $$status
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hpsearch needs Python 3.11 or newer; this is " + sys.version.split()[0])'
@@ -27,4 +41,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) build demo

@@ -1,22 +1,28 @@
-"""Search against its peers: what each method would hand out at every moment of the same budget.
+"""Compare searches: what each method would recommend at every moment of the same budget.
 
-    python benchmarks/anytime.py --tasks FILE --data DIR [--workers 8] [--seeds 10] [--methods a,b,...]
-                                 [--family lcbench|taskset|both] [--jobs N] [--json FILE] [--quick]
+    python benchmarks/anytime.py --tasks FILE --data DIR [--workers 8] [--seeds 10]
+                                 [--methods a,b,...] [--family lcbench|taskset|both]
+                                 [--jobs N] [--json FILE] [--quick]
 
-FILE is JSON such as {"tasks": ["3945", "189906"]}: numbers of LCBench tasks, and names of TaskSet tables where not all
-of them are meant. DIR holds `lcbench` (model.onnx, encoding.json) and `taskset` (tables, *.npz).
+FILE is JSON such as {"tasks": ["3945", "189906"]}: numbers of LCBench tasks, and names of TaskSet
+tables unless all of them are meant. DIR contains `lcbench` (model.onnx, encoding.json) and
+`taskset` (tables, *.npz).
 
-The budget is 40 mean full trials over all workers together. The score is the normalised regret of the configuration
-handed out at 5, 10, 25, 50 and 100% of it, 0 the best of 2,000 random configurations in full and 1 their median; what
-is handed out stands in `race.py`, and how tasks are made in `curves.py`. With --json, every race is a line of FILE as
-soon as it is over, and the same command later does only those that are missing: delete the file, or the lines of a
-method, to race again.
+The budget is 40 mean full trials over all workers together. The score is the normalised regret of
+the configuration that a method recommends at 5, 10, 25, 50 and 100% of the budget: 0 is the best of
+2,000 random configurations in full, 1 is their median. `race.py` defines what is recommended, and
+`curves.py` defines the tasks.
 
-LCBench needs onnxruntime and the `syne` peers need syne-tune: pip install hpsearch[benchmarks]. The slow peers, a
-quarter of a second a decision or more, are optuna-gp, syne-cqr, syne-bore, syne-asha-cqr and syne-asha-bore.
+With --json, every race is written as a line of FILE when it ends, and the same command later runs
+only the races that are missing. To run races again, delete the file, or the lines of a method.
 
-Methods are `hpsearch` (a study file that leaves `search` to its defaults) and the peers that --help lists. Other
-settings of ours are written behind it: --methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3".
+LCBench needs onnxruntime, and the `syne` peers need syne-tune: pip install hpsearch[benchmarks].
+The slow peers, with a quarter of a second per decision or more, are optuna-gp, syne-cqr, syne-bore,
+syne-asha-cqr and syne-asha-bore.
+
+Methods are `hpsearch` (a study file that leaves `search` at its defaults) and the peers that --help
+lists. Other settings of hpsearch follow its name:
+--methods "hpsearch sampler=tpe pruner=promotion pruner.first_rung=3".
 """
 
 from __future__ import annotations
@@ -33,12 +39,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread for each of the jobs
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
 
 import yaml
 
 from curves import LCBENCH_METRICS, Task, tasks_in
-from hpsearch.search import derived_seed
+from hpsearch.search.proposals import derived_seed
 from peers import PEERS
 from race import Race, Result, moments
 from scores import OURS, report
@@ -48,18 +54,18 @@ QUICK_METHODS = [OURS, "random"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A race to be run."""
+    """A race to run."""
 
     method: str
     task: str
     seed: int
     workers: int
     metric: str
-    """Of LCBench."""
+    """The metric that is searched for on LCBench."""
 
 
 def search_of(method: str) -> dict[str, Any]:
-    """The `search` section of a study file from words such as ``pruner=promotion pruner.first_rung=3``."""
+    """The `search` section of a study file, from words like ``pruner.first_rung=3``."""
     search: dict[str, Any] = {}
     for word in method.split()[1:]:
         key, _, value = word.partition("=")
@@ -70,7 +76,7 @@ def search_of(method: str) -> dict[str, Any]:
 
 
 def run(entry: Entry, file: Path, data: Path, family: str) -> Result:
-    """One race, in whatever process."""
+    """Run one race, in any process."""
     task = _tasks(file, data, family, entry.metric)[entry.task]
     seed = derived_seed("anytime", task.name, entry.seed)
     result = Result(entry.method, task.name, task.family, entry.seed, entry.workers, entry.metric)
@@ -88,21 +94,24 @@ def _tasks(file: Path, data: Path, family: str, metric: str) -> dict[str, Task]:
 
 
 def race_all(entries: list[Entry], arguments: argparse.Namespace) -> Iterator[Result]:
-    """Run races side by side, each as soon as a process is free."""
+    """Run races in parallel, each as soon as a process is free."""
     where = (arguments.tasks, arguments.data, arguments.family)
     if arguments.jobs == 1:
         yield from (run(entry, *where) for entry in entries)
         return
-    with ProcessPoolExecutor(arguments.jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
+    with ProcessPoolExecutor(
+        arguments.jobs, initializer=warnings.simplefilter, initargs=("ignore",)
+    ) as pool:
         futures = [pool.submit(run, entry, *where) for entry in entries]
         try:
             yield from (future.result() for future in as_completed(futures))
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # an error or Ctrl-C waits for no race that has not begun
+            # An error or Ctrl-C waits only for races that have begun.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def known_results(file: Path | None) -> dict[Entry, Result]:
-    """The races that a file already has."""
+    """The results that a file already has."""
     if file is None or not file.exists():
         return {}
     results = [Result(**json.loads(line)) for line in file.read_text().splitlines()]
@@ -110,43 +119,68 @@ def known_results(file: Path | None) -> dict[Entry, Result]:
 
 
 def entry_of(result: Result) -> Entry:
-    """The race that a result is of."""
+    """The race that a result belongs to."""
     return Entry(result.method, result.task, result.seed, result.workers, result.metric)
 
 
 def arguments_given() -> argparse.Namespace:
-    """What the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE", help="what to race on")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the tables")
-    parser.add_argument("--workers", type=int, default=8, help="trials side by side")
-    parser.add_argument("--seeds", type=int, default=10, help="how many; the first is 0")
-    parser.add_argument("--methods", default=",".join([OURS, *PEERS]), help=f"of {OURS}, {', '.join(PEERS)}")
-    parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
-    parser.add_argument("--lcbench-metric", choices=LCBENCH_METRICS, default="accuracy", help="what is searched for")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races side by side")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where results are kept, a line each")
+    """The parsed command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--quick", action="store_true", help=f"one seed, two tasks a family, {' and '.join(QUICK_METHODS)}"
+        "--tasks", type=Path, required=True, metavar="FILE", help="JSON file with the tasks"
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="folder with the tables"
+    )
+    parser.add_argument("--workers", type=int, default=8, help="trials in parallel")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds, from 0")
+    parser.add_argument(
+        "--methods", default=",".join([OURS, *PEERS]), help=f"some of {OURS}, {', '.join(PEERS)}"
+    )
+    parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
+    parser.add_argument(
+        "--lcbench-metric",
+        choices=LCBENCH_METRICS,
+        default="accuracy",
+        help="the metric to search for",
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="races in parallel")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="file for the results, one per line"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"one seed, two tasks per family, {' and '.join(QUICK_METHODS)}",
     )
     arguments = parser.parse_args()
     for path in (arguments.tasks, arguments.data):
         if not path.exists():
-            parser.error(f"there is no {path}")
-    arguments.methods = QUICK_METHODS if arguments.quick else [name.strip() for name in arguments.methods.split(",")]
+            parser.error(f"{path} does not exist")
+    arguments.methods = (
+        QUICK_METHODS
+        if arguments.quick
+        else [name.strip() for name in arguments.methods.split(",")]
+    )
     for name in arguments.methods:
         if name not in PEERS and name.split()[0] != OURS:
-            parser.error(f"no method is called {name}; known are {OURS}, {', '.join(PEERS)}")
+            parser.error(f"unknown method {name}; known are {OURS}, {', '.join(PEERS)}")
     return arguments
 
 
 def main() -> None:
     """Run the races that are missing, and print the tables."""
     arguments = arguments_given()
-    warnings.simplefilter("ignore")  # what peers warn of is not the reader's concern
+    warnings.simplefilter("ignore")  # warnings of peers do not concern the reader
     tasks = tasks_in(arguments.tasks, arguments.data, arguments.family, arguments.lcbench_metric)
     if arguments.quick:
-        tasks = [t for family in ("lcbench", "taskset") for t in [t for t in tasks if t.family == family][:2]]
+        tasks = [
+            t
+            for family in ("lcbench", "taskset")
+            for t in [t for t in tasks if t.family == family][:2]
+        ]
     seeds = range(1 if arguments.quick else arguments.seeds)
     same = (arguments.workers, arguments.lcbench_metric)
     wanted = [Entry(m, t.name, s, *same) for s in seeds for t in tasks for m in arguments.methods]
@@ -154,8 +188,8 @@ def main() -> None:
     missing = [entry for entry in wanted if entry not in results]
     for count, result in enumerate(race_all(missing, arguments), 1):
         results[entry_of(result)] = result
-        line = f"{count}/{len(missing)}  {result.method}  {result.task}  seed {result.seed}: {result.regret[-1]:.2f}"
-        print(line, file=sys.stderr)
+        race = f"{result.method}  {result.task}  seed {result.seed}"
+        print(f"{count}/{len(missing)}  {race}: {result.regret[-1]:.2f}", file=sys.stderr)
         if arguments.json is not None:
             with arguments.json.open("a") as file:
                 file.write(json.dumps(asdict(result)) + "\n")

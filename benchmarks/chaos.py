@@ -1,17 +1,21 @@
-"""Strike a real study at random moments, and prove that nothing is lost and nothing repeated.
+"""Disrupt a real study at random moments, and verify that nothing is lost and nothing is repeated.
 
     python benchmarks/chaos.py --kills 100 --seed 1 --storage sqlite --storage postgresql
 
-A study with one worker trains for real, on a Ray cluster of three nodes, with real checkpoints. At random moments its
-parts are killed, stopped, cut off, filled up or damaged, each kind in turn in a random order; it is resumed where it
-needs to be. After every strike: no trial that was over has changed, and at most one report is trained again (of each
-worker; more only where the checkpoints themselves are damaged). At the end: `hpsearch db check` passes, and
-configurations, decisions and results are those of an undisturbed study. A study that ends before all strikes are made
-is followed by another one; the last one has a budget that ends it, of which it must not spend more. Exits with 1 where
-any of that does not hold.
+A study with one worker trains for real, on a Ray cluster of three nodes, with real checkpoints. At
+random moments parts of it are killed, stopped, cut off, filled up or damaged, each kind in turn in
+a random order. The study is resumed when necessary.
 
-`--storage` is `sqlite` or `postgresql`, for a database made for the while, or the URL of another one; a few kinds need
-one of our own, or the right to mount a disk, and are told as left out.
+After every disruption, no ended trial may have changed, and each worker may have trained at most
+one report again (more only if the checkpoints themselves are damaged). At the end, `hpsearch db
+check` must pass, and configurations, decisions and results must equal those of an undisturbed
+study. If a study ends before all disruptions have been made, another one follows. The last study
+ends because its budget is spent, and must not exceed it. The exit code is 1 if any of this does not
+hold.
+
+`--storage` is `sqlite` or `postgresql` for a temporary database, or the URL of another one. A few
+kinds need a temporary database or the right to mount a disk; otherwise they are left out, with a
+message.
 """
 
 from __future__ import annotations
@@ -34,27 +38,39 @@ from chaos_world import Nodes, World
 
 @dataclass
 class Tally:
-    """What one kind of trouble has cost so far."""
+    """What one kind of disruption has cost so far."""
 
     strikes: int = 0
     resumed: int = 0
     again: list[int] = field(default_factory=list)
-    """Reports that were trained again, by strike."""
+    """Reports that were trained again, for each disruption."""
     seconds: list[float] = field(default_factory=list)
-    """From the strike to the next report, its mending included."""
+    """From each disruption to the next report, including its repair."""
     problems: list[str] = field(default_factory=list)
 
 
 def main() -> None:
-    """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100, help="strikes for each storage")
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=100, help="disruptions for each storage")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--storage", action="append", help="sqlite, postgresql or a URL; may be repeated")
-    parser.add_argument("--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated")
-    parser.add_argument("--workers", type=int, default=1, help="with more than one, results are not compared")
-    parser.add_argument("--json", type=Path, help="write the table there too")
-    parser.add_argument("--quick", action="store_true", help="a smaller study, struck sooner, and no tight budget")
+    parser.add_argument(
+        "--storage", action="append", help="sqlite, postgresql or a URL; may be repeated"
+    )
+    parser.add_argument(
+        "--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, help="with more than one, results are not compared"
+    )
+    parser.add_argument("--json", type=Path, help="also write the table to this file")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a smaller study, disrupted sooner, without a tight budget",
+    )
     options = parser.parse_args()
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
@@ -73,7 +89,7 @@ def main() -> None:
             raise
         finally:
             nodes.close()
-    tables.show("Strikes, and what they cost", rows, options.json)
+    tables.show("Disruptions and their cost", rows, options.json)
     sys.exit(1 if failed else 0)
 
 
@@ -88,9 +104,14 @@ def _undisturbed(file: Path, folder: Path) -> Results:
 
 
 def _campaign(
-    options: argparse.Namespace, storage: str, folder: Path, file: Path, nodes: Nodes, undisturbed: Results | None
+    options: argparse.Namespace,
+    storage: str,
+    folder: Path,
+    file: Path,
+    nodes: Nodes,
+    undisturbed: Results | None,
 ) -> Iterator[dict[str, Any]]:
-    """Strike studies in one storage; a row for each kind, and one for the end of each study."""
+    """Disrupt studies in one storage; yields a row for each kind, and one for the studies' ends."""
     draw = random.Random(f"{options.seed} {storage}")
     label = storage if "://" not in storage else storage.partition("://")[0]
     world = World(storage, folder / label, nodes)
@@ -102,7 +123,14 @@ def _campaign(
         schedule = _schedule(kinds, options.kills, draw)
         while schedule:
             ends.strikes += 1
-            study = Struck(f"{label}-{ends.strikes}", file, world.url, world.direct_url, nodes, world.checkpoints)
+            study = Struck(
+                f"{label}-{ends.strikes}",
+                file,
+                world.url,
+                world.direct_url,
+                nodes,
+                world.checkpoints,
+            )
             _strike_while_it_runs(study, world, schedule, tallies, draw, options)
             study.run_to_end()
             ends.resumed += study.resumed
@@ -115,14 +143,24 @@ def _campaign(
             yield _row(label, "a tight budget", tight)
         yield _row(label, "the studies' ends", ends)
         for kind, why in without.items():
-            print(f"{label}: left out, {kind}: {why}", file=sys.stderr)
+            print(f"{label}: {kind} is left out: {why}", file=sys.stderr)
     finally:
         world.close()
 
 
-def _tight_budget(options: argparse.Namespace, world: World, label: str, file: Path, draw: random.Random) -> Tally:
-    """Strike a study that ends because its budget is spent; it must not have spent more."""
-    study = Struck(f"{label}-tight", file, world.url, world.direct_url, world.nodes, world.checkpoints, tight=True)
+def _tight_budget(
+    options: argparse.Namespace, world: World, label: str, file: Path, draw: random.Random
+) -> Tally:
+    """Disrupt a study that ends because its budget is spent; it must not spend more."""
+    study = Struck(
+        f"{label}-tight",
+        file,
+        world.url,
+        world.direct_url,
+        world.nodes,
+        world.checkpoints,
+        tight=True,
+    )
     tallies = {kind: Tally() for kind in COSTLY}
     _strike_while_it_runs(study, world, list(COSTLY), tallies, draw, options)
     study.run_to_end()
@@ -133,12 +171,12 @@ def _tight_budget(options: argparse.Namespace, world: World, label: str, file: P
         total.problems += each.problems
     total.problems += _judge(study, None)
     if study.spent_s() > TIGHT_S:
-        total.problems.append(f"{study.spent_s():.1f} s were spent of {TIGHT_S:g}")
+        total.problems.append(f"{study.spent_s():.1f} s were spent, of a budget of {TIGHT_S:g} s")
     return total
 
 
 def _schedule(kinds: list[str], count: int, draw: random.Random) -> list[str]:
-    """Each kind in turn, every turn in another order."""
+    """Each kind in turn, in a different order each turn."""
     schedule: list[str] = []
     while len(schedule) < count:
         schedule += draw.sample(kinds, len(kinds))
@@ -161,32 +199,41 @@ def _strike_while_it_runs(
         kind = schedule.pop(0)
         tally = tallies[kind]
         reports, ended, resumed = study.reports(), study.ended(), study.resumed
-        print(f"{study.name}: {kind}, with {len(ended)} trials over", file=sys.stderr, flush=True)
+        print(
+            f"{study.name}: {kind}, after {len(ended)} trials have ended",
+            file=sys.stderr,
+            flush=True,
+        )
         began = time.monotonic()
         KINDS[kind](world, study, draw)
         study.wait_for_progress()
         tally.seconds.append(time.monotonic() - began)
         tally.strikes += 1
         tally.resumed += study.resumed - resumed
-        again = set(reports) - set(study.reports())  # the same reports are there, by another attempt
+        again = set(reports) - set(study.reports())  # the same reports exist, from another attempt
         tally.again.append(len(again))
         if len(again) > options.workers and kind not in DAMAGE:
             tally.problems.append(f"{len(again)} reports trained again: {sorted(again)}")
         now = study.ended()
-        tally.problems += [f"{before} became {now.get(n)}" for n, before in ended.items() if now.get(n) != before]
+        tally.problems += [
+            f"{before} became {now.get(n)}" for n, before in ended.items() if now.get(n) != before
+        ]
 
 
 def _judge(study: Struck, undisturbed: Results | None) -> list[str]:
-    """What is wrong with a study that has come to its end."""
+    """What is wrong with a finished study."""
     problems = []
     if (violations := study.check()) is not None:
         problems.append(f"db check: {violations}")
     if undisturbed is None:
         return problems
-    for what, expected, found in zip(("trials", "decisions"), undisturbed, study.results(), strict=True):
+    for what, expected, found in zip(
+        ("trials", "decisions"), undisturbed, study.results(), strict=True
+    ):
         if expected != found:
             odd = [pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]][:2]
-            problems.append(f"{what} differ from those of an undisturbed study: {odd or (len(expected), len(found))}")
+            shown = odd or (len(expected), len(found))
+            problems.append(f"{what} differ from those of an undisturbed study: {shown}")
     return problems
 
 

@@ -1,4 +1,4 @@
-"""The kinds of trouble: what each one breaks, and mends again."""
+"""The kinds of disruption: what each one breaks, and repairs again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ from pathlib import Path
 
 import psutil
 
-from chaos_study import Struck
-from chaos_world import World, filled, kill, wait_for
+from chaos_study import EPOCHS, Struck
+from chaos_world import World, filled, halt, kill, wait_for
 
 Strike = Callable[[World, Struck, random.Random], None]
+
+CONTINUES = f"state = 'running' AND resource < {EPOCHS}"
+"""Trials that have not made their last report: after that one they never look at a checkpoint
+again."""
+
+OPPORTUNITY_S = 30.0
+"""How long a checkpoint that is worth damaging is waited for."""
+
+ARRIVAL_S = 1.0
+"""How long a report may be on its way from a worker that is halted to its row in the database."""
 
 
 def driver_killed(world: World, study: Struck, draw: random.Random) -> None:
@@ -27,11 +37,11 @@ def driver_killed(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def driver_stopped(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGSTOP to the driver until another one has taken over; back again, it must be refused."""
+    """SIGSTOP to the driver until another one has taken over; then it must be refused."""
     zombie = study.driver
     zombie.send_signal(signal.SIGSTOP)
     try:
-        finished = study.state()[0] == "finished"  # it had written its last word, and ends as if nothing had been
+        finished = study.state()[0] == "finished"  # nothing left to write: it ends normally
         wait_for("the end of a lease", lambda: study.state()[1] < time.time())
         study.resume()
         study.wait_for_progress()
@@ -47,12 +57,12 @@ def driver_stopped(world: World, study: Struck, draw: random.Random) -> None:
 
 def worker_killed(world: World, study: Struck, draw: random.Random) -> None:
     """SIGKILL to a worker."""
-    kill(world.nodes.workers())
+    kill(_workers(world, study))
 
 
 def worker_stopped(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGSTOP to a worker until it was given up; it must not come back."""
-    workers = world.nodes.workers()
+    """SIGSTOP to a worker until it has been given up; it must not come back."""
+    workers = _workers(world, study)
     kill(workers, signal.SIGSTOP)
     psutil.wait_procs(workers, timeout=60)
     kill(workers, signal.SIGCONT)
@@ -61,25 +71,25 @@ def worker_stopped(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def node_killed(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGKILL to every process of a Ray node; another node comes."""
+    """SIGKILL to every process of a Ray node; another node is started."""
     world.nodes.end_one()
 
 
 def worker_told(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGTERM to a worker, as before a preemption: its trial saves and goes on elsewhere, and no attempt is lost."""
-    study.wait_for_progress()  # after a strike before this one, a report may still have been under way
+    """SIGTERM to a worker, as before a preemption: its trial saves, and no attempt is lost."""
+    study.wait_for_progress()  # a report may still be on its way since the last disruption
     lost = study.lost()
-    workers = world.nodes.workers()
+    workers = _workers(world, study)
     kill(workers, signal.SIGTERM)
     _, alive = psutil.wait_procs(workers, timeout=60)
-    assert not alive, "a worker that was told to end did not"
+    assert not alive, "a worker that was told to end did not end"
     study.wait_for_progress()
     assert study.lost() == lost, f"a worker that was told to end lost its attempt: {study.lost()}"
 
 
 def node_told(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGTERM to a node, with no notice before; another node comes, and no attempt is lost."""
-    study.wait_for_progress()  # after a strike before this one, a report may still have been under way
+    """SIGTERM to a node without notice; another node is started, and no attempt is lost."""
+    study.wait_for_progress()  # a report may still be on its way since the last disruption
     lost = study.lost()
     world.nodes.end_one(kindly=True)
     study.wait_for_progress()
@@ -87,20 +97,20 @@ def node_told(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def head_killed(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGKILL to the head of the cluster; the driver ends in order, and goes on with another cluster."""
+    """SIGKILL to the head of the cluster; the driver ends, and the study continues on another."""
     world.nodes.kill_head()
     try:
         code = study.driver.wait(timeout=60)
     except subprocess.TimeoutExpired:
         study.driver.kill()
-        raise AssertionError("a driver without a head of its cluster went on") from None
+        raise AssertionError("a driver whose cluster had lost its head did not end") from None
     finally:
         world.nodes.replace()
-    assert code in (0, 3), f"a driver without a head of its cluster ended with {code}"
+    assert code in (0, 3), f"a driver whose cluster had lost its head ended with {code}"
 
 
 def server_killed(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGKILL to the database server, which comes back after a while."""
+    """SIGKILL to the database server, which starts again after a while."""
     assert world.server is not None
     world.server.kill()
     time.sleep(draw.uniform(0.5, 4.0))
@@ -108,21 +118,21 @@ def server_killed(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def connection_dropped(world: World, study: Struck, draw: random.Random) -> None:
-    """The driver's connection to the database breaks, and for a while it gets no other."""
+    """The driver's connection to the database breaks, and for a while it gets no new one."""
     assert world.wire is not None
     with world.wire.cut():
         time.sleep(draw.uniform(0.2, 4.0))
 
 
 def connection_delayed(world: World, study: Struck, draw: random.Random) -> None:
-    """The database falls silent, for less or for more than it is waited for."""
+    """The database stops answering, for less or more time than the driver waits."""
     assert world.wire is not None
     with world.wire.silent():
         time.sleep(draw.uniform(1.0, 12.0))
 
 
 def database_locked(world: World, study: Struck, draw: random.Random) -> None:
-    """Another program locks the database file, for less or for more than it is waited for."""
+    """Another program locks the database file, for less or more time than the driver waits."""
     assert world.own_file is not None
     with closing(sqlite3.connect(world.own_file, isolation_level=None, timeout=30)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -131,46 +141,83 @@ def database_locked(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def database_full(world: World, study: Struck, draw: random.Random) -> None:
-    """The disk of the database has no room left."""
+    """The disk of the database is full."""
     with filled(world.disk):
         time.sleep(draw.uniform(1.0, 5.0))
 
 
 def checkpoints_full(world: World, study: Struck, draw: random.Random) -> None:
-    """The disk of the checkpoints has no room left."""
+    """The disk of the checkpoints is full."""
     with filled(world.checkpoints):
         time.sleep(draw.uniform(1.0, 5.0))
 
 
 def checkpoint_corrupted(world: World, study: Struck, draw: random.Random) -> None:
-    """The checkpoint that the running trial would continue from is changed; and it has to."""
-    with _halted(world, study) as current:
+    """Change the checkpoint of the running trial, and force the trial to continue from it."""
+    with _halted(world, study, draw) as current:
         for folder in current:
             victim = draw.choice(sorted(path for path in folder.iterdir() if path.is_file()))
             victim.write_bytes(draw.randbytes(victim.stat().st_size // 2))
 
 
 def checkpoint_deleted(world: World, study: Struck, draw: random.Random) -> None:
-    """The checkpoint that the running trial would continue from is removed; and it has to."""
-    with _halted(world, study) as current:
+    """Remove the checkpoint of the running trial, and force the trial to continue from it."""
+    with _halted(world, study, draw) as current:
         for folder in current:
             shutil.rmtree(folder)
 
 
-@contextmanager
-def _halted(world: World, study: Struck) -> Iterator[list[Path]]:
-    """The checkpoints that running trials would continue from; and when they are damaged, they have to.
+def _workers(world: World, study: Struck) -> list[psutil.Process]:
+    """The processes of workers: at least one, unless the study's driver has ended."""
 
-    Everything is halted meanwhile, and trials near their end are spared: one that had completed, with nobody told yet,
-    would never look at its checkpoint again.
+    def found() -> bool:
+        return bool(world.nodes.workers()) or study.driver.poll() is not None
+
+    wait_for("a worker", found)
+    return world.nodes.workers()
+
+
+@contextmanager
+def _halted(world: World, study: Struck, draw: random.Random) -> Iterator[list[Path]]:
+    """Yield the checkpoints that running trials have to continue from, with everything halted.
+
+    The workers are halted first: a report that is on its way to the driver still goes on record,
+    and may pause its trial, which then never reads the checkpoint that was on record before.
+
+    The workers are killed afterwards. Yields an empty list if the driver ended before a trial had
+    such a checkpoint, or if none appeared in time.
     """
-    workers = world.nodes.workers()
-    halted = [psutil.Process(study.driver.pid), *workers]
-    kill(halted, signal.SIGSTOP)
-    running = study.rows("SELECT checkpoint, number FROM trials", which="state = 'running' AND resource < 7")
-    yield [Path(path) for path, _ in running if path is not None and Path(path).is_dir()]
+    give_up = time.monotonic() + OPPORTUNITY_S
+    driver = psutil.Process(study.driver.pid)
+    while True:
+        workers = _workers(world, study)
+        halt(workers)
+        time.sleep(ARRIVAL_S)
+        halt([driver])
+        newcomers = set(world.nodes.workers()) - set(workers)
+        running = study.rows("SELECT checkpoint, number FROM trials", which=CONTINUES)
+        needed = [Path(path) for path, _ in running if path is not None and is_needed(Path(path))]
+        if newcomers:
+            needed = []
+        if needed or study.driver.poll() is not None or time.monotonic() > give_up:
+            break
+        kill([driver, *workers], signal.SIGCONT)
+        time.sleep(draw.uniform(0.0, 0.3))
+    yield needed
     kill(workers)
-    kill(halted[:1], signal.SIGCONT)
+    kill([driver], signal.SIGCONT)
+
+
+def is_needed(checkpoint: Path) -> bool:
+    """Whether the trial that names a checkpoint has to continue from it once its worker is gone.
+
+    A worker that has saved a newer checkpoint may already have made its next report, and that
+    report may be on its way to the driver. The trial can then pause and never read this checkpoint
+    again. If it is the best of a trial that is not promoted, nothing replaces it, and `hpsearch db
+    check` finds the damage.
+    """
+    newest = checkpoint.parent / "last"
+    return checkpoint.is_dir() and newest.is_symlink() and newest.readlink().name == checkpoint.name
 
 
 KINDS: dict[str, Strike] = {
@@ -192,22 +239,33 @@ KINDS: dict[str, Strike] = {
     "database locked": database_locked,
 }
 
-COSTLY = ("worker killed", "driver killed", "worker told to end", "node killed", "driver killed", "worker killed")
-"""Kinds that cost a study a part of its budget, for one that has little."""
+COSTLY = (
+    "worker killed",
+    "driver killed",
+    "worker told to end",
+    "node killed",
+    "driver killed",
+    "worker killed",
+)
+"""Kinds that cost a study part of its budget, for a study with a tight one."""
 
 DAMAGE = {"checkpoint corrupted", "checkpoint deleted"}
-"""Kinds that take what was saved: the trial continues from the checkpoint before, or afresh."""
+"""Kinds that damage what was saved: the trial continues from an earlier checkpoint, or restarts."""
 
 
 def possible(world: World) -> tuple[list[str], dict[str, str]]:
-    """The kinds that can be had here, and why not the others."""
+    """The kinds that are possible here, and why the others are not."""
     without: dict[str, str] = {}
     if world.server is None:
-        without["server killed"] = "the database has no server of ours"
+        without["server killed"] = "there is no temporary database server"
     if world.wire is None:
-        without["connection dropped"] = without["connection delayed"] = "no connection to a database of ours"
+        without["connection dropped"] = without["connection delayed"] = (
+            "there is no temporary database server"
+        )
     if world.own_file is None:
-        without["database locked"] = without["disk of the database full"] = "the database is no file of ours"
+        without["database locked"] = without["disk of the database full"] = (
+            "there is no temporary SQLite file"
+        )
     if not world.mounted:
         why = "mounting a small disk is not permitted"
         without |= {"disk of checkpoints full": why, "disk of the database full": why}

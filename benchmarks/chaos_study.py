@@ -1,4 +1,4 @@
-"""The study that chaos strikes: its files, its driver's process, and what its database says of it."""
+"""The study that is disrupted: its files, its driver's process, and what its database records."""
 
 from __future__ import annotations
 
@@ -18,30 +18,42 @@ import yaml
 from chaos_world import Nodes, wait_for
 from hpsearch.store.store import Store
 
-TIMEOUTS = {"worker_timeout": "8s", "lease": "5s", "report_deadline": "60s", "database_patience": "60s"}
+TIMEOUTS = {
+    "worker_timeout": "8s",
+    "lease": "5s",
+    "report_deadline": "60s",
+    "database_patience": "60s",
+}
 DATABASE_TIMEOUT_S = 3
-ROWS, FEATURES = 3000, 6
+ROWS, FEATURES, EPOCHS = 3000, 6, 9
 
 OVER = "('complete', 'pruned', 'failed')"
 TIGHT_S = 240.0
 """A budget that ends a study."""
 
 RESULTS = "SELECT number, state, params, value, resource, rung, seed, role, repeats FROM trials"
-"""What must be as in an undisturbed study, with the decisions that made it so."""
+"""What must equal that of an undisturbed study, together with the decisions."""
 
 DECISIONS = "SELECT trial, kind, resource FROM decisions"
 JUDGED = "('pause', 'promote', 'prune', 'finish')"
 
 
 def write_files(folder: Path, trials: int, workers: int) -> Path:
-    """A table to learn from, and the study file."""
+    """Write a table of training data and the study file."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(0)
     names = [f"x{i}" for i in range(FEATURES)]
     lines = [",".join([*names, "label"])]
     for _ in range(ROWS):
         x = [draw.gauss(0, 1) for _ in names]
-        lines.append(",".join([*(f"{v:.4f}" for v in x), "yes" if x[0] * x[1] + x[2] + draw.gauss(0, 1) > 0 else "no"]))
+        lines.append(
+            ",".join(
+                [
+                    *(f"{v:.4f}" for v in x),
+                    "yes" if x[0] * x[1] + x[2] + draw.gauss(0, 1) > 0 else "no",
+                ]
+            )
+        )
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     study = {
         "study": "chaos",
@@ -53,7 +65,7 @@ def write_files(folder: Path, trials: int, workers: int) -> Path:
             "width": {"type": "int", "low": 4, "high": 64, "log": True},
         },
         "objective": {"metric": "loss", "direction": "minimize"},
-        "budget": {"trials": trials, "gpu_hours": 5.0, "per_trial": {"epochs": 9}},
+        "budget": {"trials": trials, "gpu_hours": 5.0, "per_trial": {"epochs": EPOCHS}},
         "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **TIMEOUTS},
     }
     path = folder / "study.yaml"
@@ -62,7 +74,7 @@ def write_files(folder: Path, trials: int, workers: int) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """A value as every database gives it: JSON is a text in one and an object in another."""
+    """A value in one form for all databases: JSON is text in one and an object in another."""
     return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
 
 
@@ -71,12 +83,12 @@ class Struck:
 
     Args:
         name: Its name.
-        file: The study file, of another name.
+        file: A study file, whose name for the study is replaced.
         url: The database, as the driver reaches it.
-        direct_url: The same, as nothing that is struck is in the way of.
-        nodes: The Ray cluster; None for one of the driver's own.
-        checkpoints: Their folder.
-        tight: Whether it is to end because its budget of `TIGHT_S` is spent.
+        direct_url: The same database, over a connection that is never disrupted.
+        nodes: The Ray cluster; None for the driver's own local one.
+        checkpoints: The folder of checkpoints.
+        tight: Whether the study should end because its budget of `TIGHT_S` is spent.
     """
 
     def __init__(
@@ -102,41 +114,60 @@ class Struck:
         self.resumed = 0
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a command of hpsearch in a process of its own."""
+        """Start an hpsearch command in its own process."""
         environment = {key: value for key, value in os.environ.items() if key != "RAY_ADDRESS"}
-        environment |= {"HPSEARCH_STORAGE": self._url, "HPSEARCH_DATABASE_TIMEOUT": str(DATABASE_TIMEOUT_S)}
+        environment |= {
+            "HPSEARCH_STORAGE": self._url,
+            "HPSEARCH_DATABASE_TIMEOUT": str(DATABASE_TIMEOUT_S),
+        }
         environment |= {"OMP_NUM_THREADS": "1"}
         where = ["--address", self._nodes.address] if self._nodes else []
-        command = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", *arguments, *where, "--quiet"]
+        command = [
+            sys.executable,
+            "-c",
+            "from hpsearch.cli.main import main; main()",
+            *arguments,
+            *where,
+            "--quiet",
+        ]
         with self.log.open("ab") as log:
             log.write(f"\n--- {' '.join(arguments)}\n".encode())
             log.flush()
-            return subprocess.Popen(command, cwd=self._file.parent, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=self._file.parent, env=environment, stdout=log, stderr=log
+            )
 
     def resume(self) -> None:
-        """Another driver takes it up, once the lease of the one before lets it."""
+        """Resume it with another driver, as soon as the previous driver's lease allows."""
         self.driver = self.start("resume", self.name)
         self.resumed += 1
 
     def rows(self, query: str, **where: Any) -> list[tuple[Any, ...]]:
-        """What a query about this study says; nothing where the study is not there yet."""
-        if self._direct_url.startswith("sqlite") and not Path(self._direct_url.removeprefix("sqlite:///")).exists():
+        """The rows of a query about this study; none if the study does not exist yet."""
+        if (
+            self._direct_url.startswith("sqlite")
+            and not Path(self._direct_url.removeprefix("sqlite:///")).exists()
+        ):
             return []
-        conditions = " AND ".join([f"study_id = (SELECT id FROM studies WHERE name = '{self.name}')", *where.values()])
+        conditions = " AND ".join(
+            [f"study_id = (SELECT id FROM studies WHERE name = '{self.name}')", *where.values()]
+        )
         order = " ORDER BY 1, 2" if " decisions" not in query else " ORDER BY id"
         with closing(Store.open(self._direct_url)) as store, store.reading() as connection:
             text = f"{query} WHERE {conditions}{order}"
             return [tuple(row) for row in connection.exec_driver_sql(text)]
 
     def state(self) -> tuple[Any, ...]:
-        """Its state, and until when its lease lasts."""
+        """Its state, and when its lease expires."""
         with closing(Store.open(self._direct_url)) as store, store.reading() as connection:
-            query = f"SELECT state, lease_expires, lease_owner FROM studies WHERE name = '{self.name}'"
+            query = (
+                f"SELECT state, lease_expires, lease_owner FROM studies WHERE name = '{self.name}'"
+            )
             return tuple(connection.exec_driver_sql(query).one())
 
     @property
     def finished(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether it is finished."""
         return self.driver.poll() == 0
 
     def reports(self) -> list[tuple[Any, ...]]:
@@ -148,51 +179,68 @@ class Struck:
         return self.rows("SELECT trial, number, note FROM attempts", which="outcome = 'lost'")
 
     def keep_going(self) -> bool:
-        """Resume it where its driver has ended before its time; whether it is finished."""
+        """Resume it if its driver has ended early; returns whether it is finished."""
         code = self.driver.poll()
         if code is None or code == 0:
             return code == 0
-        assert code != 1, f"a driver ended by a bug: see {self.log}"
+        assert code != 1, f"a driver ended with a bug: see {self.log}"
         assert code != 2, f"a driver gave up: see {self.log}"
         time.sleep(0.5 if code == 4 else 0.0)
         if self.rows("SELECT 1, 2 FROM trials"):
             self.resume()
-        else:  # it ended before there was a study
-            self.driver = self.start("run", str(self._file), "--checkpoints", str(self._checkpoints / self.name))
+        else:  # it ended before the study was created
+            self.driver = self.start(
+                "run", str(self._file), "--checkpoints", str(self._checkpoints / self.name)
+            )
         return False
 
     def wait_for_progress(self) -> None:
-        """Wait until there is a report that was not there before, or the study is finished."""
+        """Wait until there is a new report, or the study is finished."""
         before = set(self.reports())
-        wait_for(f"a report of {self.name}", lambda: self.keep_going() or set(self.reports()) - before)
+        wait_for(
+            f"a report of {self.name}", lambda: self.keep_going() or set(self.reports()) - before
+        )
 
     def run_to_end(self) -> None:
         """Wait until it is finished."""
         wait_for(f"the end of {self.name}", self.keep_going, 600.0)
 
     def spent_s(self) -> float:
-        """What its attempts have cost."""
+        """GPU-seconds of its attempts."""
         return sum(seconds for seconds, _ in self.rows("SELECT gpu_seconds, trial FROM attempts"))
 
     def check(self) -> str | None:
         """What `hpsearch db check` finds; None if it finds nothing."""
-        command = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "db", "check", self.name]
+        command = [
+            sys.executable,
+            "-c",
+            "from hpsearch.cli.main import main; main()",
+            "db",
+            "check",
+            self.name,
+        ]
         ended = subprocess.run(
-            [*command, "--storage", self._direct_url], capture_output=True, text=True, check=False, timeout=300
+            [*command, "--storage", self._direct_url],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         return None if ended.returncode == 0 else ended.stderr
 
     def tidy_up(self) -> None:
-        """Make room for the next one: the disk that is filled is a small one."""
+        """Remove its files, to make room for the next one on the small disk."""
         shutil.rmtree(self._checkpoints / self.name)
 
     def results(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        """Its trials, and what was decided on them."""
+        """Its trials, and the decisions about them."""
         decided = self.rows(DECISIONS, which=f"kind IN {JUDGED}")
         return [tuple(map(_plain, row)) for row in self.rows(RESULTS)], decided
 
     def ended(self) -> dict[int, tuple[Any, ...]]:
-        """The trials that are over, with all that must never change of them."""
-        rows = self.rows("SELECT number, state, value, ended, gpu_seconds FROM trials", over=f"state IN {OVER}")
+        """The trials that have ended, with everything about them that must never change."""
+        rows = self.rows(
+            "SELECT number, state, value, ended, gpu_seconds FROM trials", over=f"state IN {OVER}"
+        )
         attempts = [trial for trial, _ in self.rows("SELECT trial, number FROM attempts")]
         return {row[0]: (*row, attempts.count(row[0])) for row in rows}

@@ -1,4 +1,4 @@
-"""What chaos breaks: a cluster of three Ray nodes, databases, the wire to them, and disks too small."""
+"""What is disrupted: a cluster of three Ray nodes, databases, connections and small disks."""
 
 from __future__ import annotations
 
@@ -17,33 +17,58 @@ from pathlib import Path
 import psutil
 from ray.cluster_utils import Cluster
 
-FAST = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
-"""So that a Ray cluster notices a lost node within seconds."""
+from hpsearch.executors.ray_slot import WorkerActor
 
-ACTOR = "ray::_Actor"
-"""How the processes of workers are called."""
+FAST = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 4,
+}
+"""Makes a Ray cluster notice a lost node within seconds."""
+
+ACTOR = f"ray::{WorkerActor.__name__}"
+"""The name of worker processes."""
 
 ROOM = "32m"
-"""The size of a disk that is meant to be filled."""
+"""The size of a disk that will be filled."""
 
 
 def kill(processes: list[psutil.Process], number: int = signal.SIGKILL) -> None:
-    """Send a signal to all that still run."""
+    """Send a signal to all processes that are still running."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
 
-def wait_for(what: str, done: Callable[[], object], timeout_s: float = 120.0) -> None:
-    """Wait until something is so; an AssertionError after a timeout."""
+def halt(processes: list[psutil.Process]) -> None:
+    """Stop all that still run, and wait until none of their threads does anything more."""
+    kill(processes, signal.SIGSTOP)
+    wait_for(
+        "processes that are told to stop", lambda: not any(map(_moves, processes)), timeout_s=10.0
+    )
+
+
+def _moves(process: psutil.Process) -> bool:
+    """Whether a thread of a process is neither stopped nor dead. One that waits for a disk stops
+    only after that."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has ended: look again
+        return process.is_running()
+    states = {stat.rpartition(")")[2].split()[0] for stat in stats}
+    return not states <= {"T", "t", "Z", "X"}
+
+
+def wait_for(what: str, done: Callable[[], object], timeout_s: float = 300.0) -> None:
+    """Wait until a condition holds; raises AssertionError after the timeout."""
     give_up = time.monotonic() + timeout_s
     while not done():
-        assert time.monotonic() < give_up, f"waited {timeout_s:g} s in vain: {what}"
+        assert time.monotonic() < give_up, f"timed out after {timeout_s:g} s waiting for {what}"
         time.sleep(0.05)
 
 
 class Nodes:
-    """A Ray cluster: a head without CPUs, and two nodes that have room for all workers each."""
+    """A Ray cluster: a head without CPUs, and two nodes, each with room for all workers."""
 
     def __init__(self, workers: int) -> None:
         self._cpus = workers
@@ -57,14 +82,16 @@ class Nodes:
         self._cluster.wait_for_nodes()
 
     def workers(self) -> list[psutil.Process]:
-        """The processes that hold workers, on all nodes."""
-        return [process for node in self._nodes for process in _processes(node) if _is_worker(process)]
+        """The processes of workers, on all nodes."""
+        return [
+            process for node in self._nodes for process in _processes(node) if _is_worker(process)
+        ]
 
     def end_one(self, *, kindly: bool = False) -> None:
-        """End a node with everything on it, one with a worker where there is one; another one comes.
+        """End a node with everything on it, if possible one with a worker, and start another node.
 
         Args:
-            kindly: By SIGTERM to its raylet, as `ray stop` does; else every process is killed.
+            kindly: Send SIGTERM to its raylet, as `ray stop` does; otherwise kill every process.
         """
         busy = [node for node in self._nodes if any(map(_is_worker, _processes(node)))]
         node = (busy or self._nodes)[0]
@@ -78,17 +105,17 @@ class Nodes:
         self._nodes.append(self._cluster.add_node(num_cpus=self._cpus, wait=False))
 
     def kill_head(self) -> None:
-        """Kill the head with everything on it; the other nodes stay as they are, until `replace`."""
+        """Kill the head with everything on it; the other nodes stay as they are until `replace`."""
         kill(_processes(self._cluster.head_node))
 
     def replace(self) -> None:
-        """Another cluster instead of one that has lost its head."""
+        """Replace a cluster that has lost its head."""
         for node in self._nodes:
             kill(_processes(node))
         self._start()
 
     def close(self) -> None:
-        """End the cluster."""
+        """Stop the cluster."""
         self._cluster.shutdown()
 
 
@@ -110,7 +137,7 @@ def _is_worker(process: psutil.Process) -> bool:
 
 
 class Server:
-    """A PostgreSQL server of our own, which outlives kills of its processes but not of the power."""
+    """A temporary PostgreSQL server that recovers when its processes are killed."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self._data, self._programs, self._folder = folder / "data", programs, folder
@@ -119,14 +146,25 @@ class Server:
             self.port = int(probe.getsockname()[1])
         self._as_user: list[str] = []
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-            user = next(pwd.getpwnam(n) for n in ("postgres", "nobody") if n in {e.pw_name for e in pwd.getpwall()})
+            user = next(
+                pwd.getpwnam(n)
+                for n in ("postgres", "nobody")
+                if n in {e.pw_name for e in pwd.getpwall()}
+            )
             os.chown(folder, user.pw_uid, user.pw_gid)
-            self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-        self._call("initdb", "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+            self._as_user = [
+                "setpriv",
+                f"--reuid={user.pw_uid}",
+                f"--regid={user.pw_gid}",
+                "--clear-groups",
+            ]
+        self._call(
+            "initdb", "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"
+        )
         self.start()
 
     def start(self) -> None:
-        """Start it, after a crash too, and wait until it answers."""
+        """Start it, even after a crash, and wait until it answers."""
         settings = f"-k {self._folder} -h 127.0.0.1 -p {self.port} -c restart_after_crash=on"
         self._call("pg_ctl", "-l", str(self._folder / "log"), "-o", settings, "-w", "start")
 
@@ -138,22 +176,30 @@ class Server:
         psutil.wait_procs(everything, timeout=10)
 
     def close(self) -> None:
-        """End it for good."""
+        """Stop the server."""
         self._call("pg_ctl", "-m", "immediate", "-w", "stop")
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [*self._as_user, str(self._programs / program), "-D", str(self._data), *arguments]
-        subprocess.run(command, cwd=self._folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            command,
+            cwd=self._folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 def postgresql_programs() -> Path | None:
-    """The folder of PostgreSQL's own programs, the newest where there are several."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
+    """The folder of PostgreSQL's programs, of the newest version if there are several."""
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: int(each.parts[-3])
+    )
     return found[-1].parent if found else None
 
 
 class Wire:
-    """A TCP proxy to a server, which can fall silent or be cut."""
+    """A TCP proxy to a server that can delay or break connections."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -167,7 +213,7 @@ class Wire:
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """Every connection breaks, and none comes about."""
+        """Break every connection, and refuse new ones."""
         self._cut = True
         for each in self._open:
             with suppress(OSError):
@@ -178,13 +224,13 @@ class Wire:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Nothing goes through; it is delayed and not lost."""
+        """Let nothing through; data is delayed, not lost."""
         self._passing.clear()
         yield
         self._passing.set()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the proxy."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -213,11 +259,14 @@ class Wire:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small disk there, where that is permitted; whether it was."""
+    """Mount a small disk at a folder, if that is permitted; yields whether it was."""
     folder.mkdir(parents=True)
     mount = shutil.which("mount")
     command = [str(mount), "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder)]
-    mounted = mount is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    mounted = (
+        mount is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
     try:
         yield mounted
     finally:
@@ -227,7 +276,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def filled(folder: Path) -> Iterator[None]:
-    """Leave no room on the disk of a folder."""
+    """Fill the disk of a folder."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file, suppress(OSError):
         while True:
@@ -239,10 +288,10 @@ def filled(folder: Path) -> Iterator[None]:
 
 
 class World:
-    """Everything there is to break, for one storage.
+    """Everything that can be disrupted, for one storage.
 
     Args:
-        storage: `sqlite` or `postgresql` for one of our own, or the URL of another's.
+        storage: `sqlite` or `postgresql` for a temporary database, or the URL of another one.
         folder: An empty folder.
         nodes: The cluster.
     """
@@ -274,5 +323,5 @@ class World:
             self.direct_url, self.url = url.format(self.server.port), url.format(self.wire.port)
 
     def close(self) -> None:
-        """Undo all of it."""
+        """Stop and unmount everything."""
         self._stack.close()

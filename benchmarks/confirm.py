@@ -1,16 +1,20 @@
-"""What confirmation is worth: noisy studies in the simulator, with and without it, at the same total budget.
+"""What confirmation gains: simulated noisy studies with and without it, at equal total budget.
 
     python benchmarks/confirm.py [--studies 200] [--json FILE]
 
-Each study searches a known landscape by the real brain on a virtual clock, within the same GPU time. What a trial
-measures is its true value and noise that is drawn from its seed, as when a model is trained again. Without confirmation
-all of the budget goes into the search, and the trial with the best value is handed out: the luckiest of many. With it,
-`search.confirm` keeps a part back and trains the leaders again.
+Each study searches a known landscape with the real brain on a virtual clock, within the same GPU
+time. A trial measures its true value plus noise that is drawn from its seed, as if a model were
+trained again. Without confirmation the whole budget is used for the search, and the trial with the
+best value is recommended: the luckiest of many. With confirmation, `search.confirm` reserves part
+of the budget and trains the leaders again.
 
-Told are the true values of the configurations handed out (0 is the best there is; lower is better), in units of the
-noise's standard deviation with their standard error; the difference between the two, study by study; by how much the
-value that is stated for the winner flatters it; and how often the 90% interval of the winner, and those of all
-confirmed trials, cover the true value.
+The table shows, in standard deviations of the noise:
+
+- the true values of the recommended configurations (0 is the best possible; lower is better), with
+  their standard errors,
+- the difference between the two kinds of study, seed by seed,
+- by how much the value that is stated for the winner is too good,
+- how often the 90% interval of the winner, and those of all confirmed trials, cover the true value.
 """
 
 from __future__ import annotations
@@ -27,11 +31,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from hpsearch.records import History
-from hpsearch.selection import Ranked, rank
-from hpsearch.simulation import simulate
-from hpsearch.spec import StudySpec
-from hpsearch.spec_file import parse
+from hpsearch.domain.facts import Role
+from hpsearch.domain.records import History
+from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.simulation.running import simulate
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
 
 EPOCHS = 9
 SECONDS_PER_EPOCH = 10.0
@@ -40,17 +45,22 @@ FULL_TRIALS = 40
 WORKERS = 4
 CONFIRM = {"top": 3, "seeds": 3}
 NOISES = (0.05, 0.1, 0.2, 0.4)
-"""Standard deviations of the noise. The true values of uniformly drawn configurations have one of about 0.2."""
+"""Standard deviations of the noise. That of random configurations' true values is about 0.2."""
+
+HEADINGS = (
+    "noise   raw winner      confirmed       gain           stated too good by  winner's 90%"
+    "  all 90%  repeats"
+)
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """Loss curves that fall towards (x - 0.3)^2 + (y - 0.6)^2 and noise that belongs to the seed."""
+    """Loss curves that fall towards (x - 0.3)^2 + (y - 0.6)^2, plus noise drawn from the seed."""
 
     noise: float
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
-        """The loss at a resource: the truth, what is still to be learnt, and luck."""
+        """The loss at a resource: the true value, what is still to be learned, and noise."""
         drawn = np.random.default_rng(seed).normal()
         return {"loss": truth(params) + 0.3 * (1 - resource / EPOCHS) + self.noise * float(drawn)}
 
@@ -60,12 +70,14 @@ class Noisy:
 
 
 def truth(params: Mapping[str, Any]) -> float:
-    """What a configuration is worth on average over seeds; 0 is the best there is."""
+    """The mean final loss of a configuration over seeds; 0 is the best possible."""
     return float((params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2)
 
 
-def study(seed: int, confirm: Mapping[str, int] | None, full_trials: float = FULL_TRIALS) -> StudySpec:
-    """A study of that budget, in GPU time."""
+def study(
+    seed: int, confirm: Mapping[str, int] | None, full_trials: float = FULL_TRIALS
+) -> StudySpec:
+    """A study with a budget of that many full trials of GPU time."""
     unit = {"type": "float", "low": 0.0, "high": 1.0}
     written = {
         "study": "noisy",
@@ -84,13 +96,13 @@ def study(seed: int, confirm: Mapping[str, int] | None, full_trials: float = FUL
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one study handed out."""
+    """What one study recommended."""
 
     true: float
     stated: float
     """The confirmed mean, or the value from the search."""
     covered: bool | None
-    """Whether the winner's interval holds its true value; None without one."""
+    """Whether the winner's interval covers its true value; None without an interval."""
     intervals: int
     covering: int
     repeats: int
@@ -98,7 +110,7 @@ class Outcome:
 
 
 def outcome(history: History) -> Outcome:
-    """Look at the winner of a study, and at all its intervals."""
+    """Evaluate the winner of a study, and all intervals."""
     ranked = rank(history.trials, "minimize")
     winner, hits = ranked[0], [hit for each in ranked if (hit := covers(each)) is not None]
     return Outcome(
@@ -107,29 +119,37 @@ def outcome(history: History) -> Outcome:
         covered=covers(winner),
         intervals=len(hits),
         covering=sum(hits),
-        repeats=sum(trial.role == "confirm" for trial in history.trials),
+        repeats=sum(trial.role is Role.CONFIRM for trial in history.trials),
         gpu_seconds=sum(trial.gpu_seconds for trial in history.trials),
     )
 
 
 def covers(ranked: Ranked[Any]) -> bool | None:
-    """Whether a trial's interval holds its true value; None where it has none."""
+    """Whether a trial's interval covers its true value; None if it has no interval."""
     confirmed = ranked.confirmed
     if confirmed is None or confirmed.low is None or confirmed.high is None:
         return None
     return confirmed.low <= truth(ranked.trial.params) <= confirmed.high
 
 
-def outcomes(noise: float, confirm: Mapping[str, int] | None, studies: int, full_trials: float) -> list[Outcome]:
-    """Run that many studies, which differ in their seeds."""
+def outcomes(
+    noise: float, confirm: Mapping[str, int] | None, studies: int, full_trials: float
+) -> list[Outcome]:
+    """Run that many studies with different seeds."""
     curves = Noisy(noise)
-    return [outcome(simulate(study(seed, confirm, full_trials), curves, WORKERS)) for seed in range(studies)]
+    return [
+        outcome(simulate(study(seed, confirm, full_trials), curves, WORKERS))
+        for seed in range(studies)
+    ]
 
 
 def compare(
-    noise: float, studies: int, confirm: Mapping[str, int] = CONFIRM, full_trials: float = FULL_TRIALS
+    noise: float,
+    studies: int,
+    confirm: Mapping[str, int] = CONFIRM,
+    full_trials: float = FULL_TRIALS,
 ) -> dict[str, Any]:
-    """Both kinds of study at one noise; the fields are told at the top of this file."""
+    """Both kinds of study at one noise level; the top of this file describes the fields."""
     raw = outcomes(noise, None, studies, full_trials)
     confirmed = outcomes(noise, confirm, studies, full_trials)
     gain = np.array([r.true - c.true for r, c in zip(raw, confirmed, strict=True)]) / noise
@@ -139,9 +159,11 @@ def compare(
         "confirmed": mean_and_error(np.array([each.true for each in confirmed]) / noise),
         "gain": mean_and_error(gain),
         "raw_flatters": float(np.mean([each.true - each.stated for each in raw])) / noise,
-        "confirmed_flatters": float(np.mean([each.true - each.stated for each in confirmed])) / noise,
+        "confirmed_flatters": float(np.mean([each.true - each.stated for each in confirmed]))
+        / noise,
         "winner_covered": float(np.mean([bool(each.covered) for each in confirmed])),
-        "covered": sum(each.covering for each in confirmed) / max(1, sum(each.intervals for each in confirmed)),
+        "covered": sum(each.covering for each in confirmed)
+        / max(1, sum(each.intervals for each in confirmed)),
         "repeats": float(np.mean([each.repeats for each in confirmed])),
         "raw_gpu_seconds": float(np.mean([each.gpu_seconds for each in raw])),
         "confirmed_gpu_seconds": float(np.mean([each.gpu_seconds for each in confirmed])),
@@ -155,20 +177,30 @@ def mean_and_error(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=200, help="studies of each kind at each noise (200)")
-    parser.add_argument("--json", type=Path, help="write all numbers to this file too")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--studies",
+        type=int,
+        default=200,
+        help="studies of each kind at each noise level (default 200)",
+    )
+    parser.add_argument("--json", type=Path, help="also write all numbers to this file")
     arguments = parser.parse_args()
     rows = []
-    print(f"{arguments.studies} studies a line, each of {FULL_TRIALS} full trials on {WORKERS} workers; {CONFIRM}")
-    print("noise   raw winner      confirmed       gain           stated too good by  winner's 90%  all 90%  repeats")
+    each = f"{FULL_TRIALS} full trials on {WORKERS} workers"
+    print(f"{arguments.studies} studies per line, each of {each}; {CONFIRM}")
+    print(HEADINGS)
     for noise in NOISES:
         row = compare(noise, arguments.studies)
         rows.append(row)
-        told = "  ".join(f"{row[name][0]:6.3f} ± {row[name][1]:.3f}" for name in ("raw", "confirmed", "gain"))
+        told = "  ".join(
+            f"{row[name][0]:6.3f} ± {row[name][1]:.3f}" for name in ("raw", "confirmed", "gain")
+        )
         flatters = f"{row['raw_flatters']:5.2f} / {row['confirmed_flatters']:5.2f}"
-        print(f"{noise:5.2f}  {told}  {flatters:>17}  {row['winner_covered']:11.1%}  {row['covered']:6.1%}"
-              f"  {row['repeats']:7.1f}")  # fmt: skip
+        covered = f"{row['winner_covered']:11.1%}  {row['covered']:6.1%}"
+        print(f"{noise:5.2f}  {told}  {flatters:>17}  {covered}  {row['repeats']:7.1f}")
         sys.stdout.flush()
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(rows, indent=1))

@@ -1,13 +1,14 @@
-"""The learning curves that searches are raced on: LCBench's surrogate and TaskSet's tables, by path.
+"""The learning curves of the races: LCBench's surrogate and TaskSet's tables, read from files.
 
-LCBench (Zimmer et al. 2021, by way of YAHPO Gym): neural networks on tabular data, 7 hyperparameters, 52 epochs; what
-is minimised is the share of errors on the validation data, as YAHPO Gym's own suites do, or else the validation
-cross-entropy. Time is the running maximum of the surrogate's time output.
+LCBench (Zimmer et al. 2021, through YAHPO Gym): neural networks on tabular data, 7 hyperparameters,
+52 epochs. The share of errors on the validation data is minimised, as in YAHPO Gym's own suites, or
+optionally the validation cross-entropy. Time is the running maximum of the surrogate's time output.
 
-TaskSet (Metz et al. 2020, by way of DyHPO): 1,000 settings of Adam with 8 hyperparameters on recurrent text
-classifiers, 51 points of the validation loss, each of which costs the same. All are searched on a log scale, beta1 and
-beta2 as 1 - beta. A proposal takes the nearest row that is not taken. A run that diverges ends there and counts as ten
-times the median initial loss; finite losses above that are cut off to it.
+TaskSet (Metz et al. 2020, through DyHPO): 1,000 settings of Adam with 8 hyperparameters on
+recurrent text classifiers, with 51 points of the validation loss, each of which costs the same. All
+hyperparameters are searched on a log scale, beta1 and beta2 as 1 - beta. A proposal takes the
+nearest row that is not yet taken. A run that diverges ends there and counts as ten times the median
+initial loss; larger finite losses are cut off at that value.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ import numpy as np
 import optuna
 from pydantic import TypeAdapter
 
-from hpsearch.executors.recorded import Curve, Floats, RecordedCurves
-from hpsearch.executors.simulated import Curves
-from hpsearch.space import distribution_of
-from hpsearch.spec import Parameter
+from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
+from hpsearch.simulation.executor import Curves
+from hpsearch.study_file.models import Parameter
+from hpsearch.study_file.space import distribution_of
 
 RANDOM_CONFIGURATIONS = 2000
-"""How many of them say what is good and what is usual, where there is no table of all."""
+"""How many of them determine the best and the median value, if there is no table."""
 
 METRIC = "loss"
 DIVERGED = 10.0
-"""A diverged run counts as so many median initial losses."""
+"""A diverged run counts as this many median initial losses."""
 
 
 class Task(Protocol):
-    """Something to search: a space, curves over it, and what their final values are worth."""
+    """Something to search: a space, its curves, and a scale for their final values."""
 
     @property
     def name(self) -> str:
-        """By which the command knows it."""
+        """The name by which the command knows it."""
 
     @property
     def family(self) -> str:
@@ -50,7 +51,7 @@ class Task(Protocol):
 
     @property
     def unit(self) -> str:
-        """Of the resource, as a study file calls it."""
+        """The unit of the resource, as in a study file."""
 
     @property
     def total(self) -> int:
@@ -58,7 +59,7 @@ class Task(Protocol):
 
     @property
     def space(self) -> dict[str, dict[str, Any]]:
-        """As a study file writes it."""
+        """The space, as in a study file."""
 
     @property
     def best(self) -> float:
@@ -74,7 +75,7 @@ class Task(Protocol):
 
     @property
     def penalty(self) -> float:
-        """What a diverged run counts as."""
+        """The loss that a diverged run counts as."""
 
     def curves(self) -> Curves:
         """The curves for one race."""
@@ -82,18 +83,25 @@ class Task(Protocol):
 
 def parameters(space: Mapping[str, Mapping[str, Any]]) -> dict[str, Parameter]:
     """A space as the program reads it from a study file."""
-    return {name: TypeAdapter[Any](Parameter).validate_python(dict(text)) for name, text in space.items()}
+    return {
+        name: TypeAdapter[Any](Parameter).validate_python(dict(text))
+        for name, text in space.items()
+    }
 
 
-def random_configurations(space: dict[str, dict[str, Any]], count: int, seed: int) -> list[dict[str, Any]]:
+def random_configurations(
+    space: dict[str, dict[str, Any]], count: int, seed: int
+) -> list[dict[str, Any]]:
     """Configurations drawn uniformly from a space without conditions."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed))
-    distributions = {name: distribution_of(parameter) for name, parameter in parameters(space).items()}
+    distributions = {
+        name: distribution_of(parameter) for name, parameter in parameters(space).items()
+    }
     return [study.ask(distributions).params for _ in range(count)]
 
 
-# ------------------------------------------------------------------------------------------------------ LCBench
+# --------------------------------------------------------------------------------- LCBench
 
 LCBENCH_SPACE: dict[str, dict[str, Any]] = {
     "batch_size": {"type": "int", "low": 16, "high": 512, "log": True},
@@ -108,13 +116,13 @@ LCBENCH_SPACE: dict[str, dict[str, Any]] = {
 
 EPOCHS = 52
 TIME, ACCURACY, CROSS_ENTROPY = 0, 1, 2
-"""Places in the surrogate's output."""
+"""Columns of the surrogate's output."""
 LCBENCH_METRICS = {"accuracy": ACCURACY, "cross_entropy": CROSS_ENTROPY}
-"""What can be searched for; of the accuracy, in percent, it is the share of errors that is minimised."""
+"""Metrics to search for. For the accuracy, in percent, the share of errors is minimised."""
 
 
 class LCBenchCurves:
-    """The surrogate at one task; every configuration is computed once, as a whole curve."""
+    """The surrogate for one task. Every configuration is computed once, as a whole curve."""
 
     def __init__(self, folder: Path, encoded: int, metric: str) -> None:
         self._session = _session(folder)
@@ -125,7 +133,10 @@ class LCBenchCurves:
     def compute(self, configurations: list[dict[str, Any]]) -> list[Curve]:
         """The curves of several configurations at once."""
         levels = np.arange(1, EPOCHS + 1, dtype=float)
-        rows = np.array([[params[name] for name in LCBENCH_SPACE] for params in configurations], dtype=np.float32)
+        rows = np.array(
+            [[params[name] for name in LCBENCH_SPACE] for params in configurations],
+            dtype=np.float32,
+        )
         epochs = np.tile(levels.astype(np.float32), len(rows))[:, None]
         continuous = np.hstack([epochs, np.repeat(rows, EPOCHS, axis=0)])
         category = np.full((len(continuous), 1), self._encoded, dtype=np.int32)
@@ -134,7 +145,9 @@ class LCBenchCurves:
         seconds = np.maximum.accumulate(np.maximum(curves[:, :, TIME], 0.0), axis=1)
         measured = curves[:, :, self._metric]
         losses = 1 - measured / 100 if self._metric == ACCURACY else measured
-        return [Curve(levels, {METRIC: loss}, time) for loss, time in zip(losses, seconds, strict=True)]
+        return [
+            Curve(levels, {METRIC: loss}, time) for loss, time in zip(losses, seconds, strict=True)
+        ]
 
     def _curve(self, params: Mapping[str, Any]) -> Curve:
         key = tuple(params[name] for name in LCBENCH_SPACE)
@@ -162,7 +175,7 @@ def _session(folder: Path) -> Any:
 
 @dataclass(frozen=True)
 class LCBench:
-    """A task of LCBench, by its OpenML number."""
+    """A task of LCBench, named by its OpenML number."""
 
     folder: Path
     name: str
@@ -183,7 +196,9 @@ class LCBench:
     @cached_property
     def _random(self) -> list[Curve]:
         seed = int.from_bytes(hashlib.sha256(f"lcbench {self.name}".encode()).digest()[:4], "big")
-        return self.curves().compute(random_configurations(LCBENCH_SPACE, RANDOM_CONFIGURATIONS, seed))
+        return self.curves().compute(
+            random_configurations(LCBENCH_SPACE, RANDOM_CONFIGURATIONS, seed)
+        )
 
     @cached_property
     def _final(self) -> Floats:
@@ -206,12 +221,12 @@ class LCBench:
         return DIVERGED * float(np.median([curve.metrics[METRIC][0] for curve in self._random]))
 
 
-# ------------------------------------------------------------------------------------------------------ TaskSet
+# --------------------------------------------------------------------------------- TaskSet
 
 
 @dataclass(frozen=True)
 class TaskSet:
-    """A table of TaskSet, by the name of its file."""
+    """A table of TaskSet, named by its file."""
 
     folder: Path
     name: str
@@ -220,9 +235,13 @@ class TaskSet:
 
     @cached_property
     def _table(self) -> tuple[list[str], Floats, Floats]:
-        """Names, settings `[n, d]` and validation losses `[n, points]`, cut off above."""
+        """Names, settings `[n, d]` and validation losses `[n, points]`."""
         with np.load(self.folder / f"{self.name}.npz", allow_pickle=True) as file:
-            names, settings, losses = [str(name) for name in file["hp_names"]], file["hp"], file["valid"]
+            names, settings, losses = (
+                [str(name) for name in file["hp_names"]],
+                file["hp"],
+                file["valid"],
+            )
         for i, name in enumerate(names):
             if name in ("beta1", "beta2"):
                 names[i], settings[:, i] = f"one_minus_{name}", 1 - settings[:, i]
@@ -238,7 +257,7 @@ class TaskSet:
 
     @cached_property
     def _losses(self) -> Floats:
-        """Losses cut off at the penalty; not a number from where a run diverged on."""
+        """Losses cut off at the penalty; NaN after a run has diverged."""
         losses = np.minimum(self._table[2], self.penalty)
         ended = np.maximum.accumulate(np.isnan(losses), axis=1)
         return np.where(ended, np.nan, losses)
@@ -247,12 +266,17 @@ class TaskSet:
     def space(self) -> dict[str, dict[str, Any]]:
         names, settings, _ = self._table
         return {
-            name: {"type": "float", "low": float(column.min()), "high": float(column.max()), "log": True}
+            name: {
+                "type": "float",
+                "low": float(column.min()),
+                "high": float(column.max()),
+                "log": True,
+            }
             for name, column in zip(names, settings.T, strict=True)
         }
 
     def curves(self) -> RecordedCurves:
-        """The curves for one race, no row taken."""
+        """The curves for one race, with no row taken."""
         return RecordedCurves(parameters(self.space), *self._rows)
 
     @cached_property
@@ -284,12 +308,12 @@ def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
 
     Args:
         file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables, or both.
-        data: The folder that has `lcbench` and `taskset`, or one of these folders itself.
-        family: lcbench, taskset or both. TaskSet's tables are those that the file names, or else all there are.
-        metric: Of LCBench, what is searched for: one of `LCBENCH_METRICS`.
+        data: The folder that contains `lcbench` and `taskset`, or one of these folders itself.
+        family: lcbench, taskset or both. TaskSet's tables are those in the file, or else all.
+        metric: The metric to search for on LCBench, one of `LCBENCH_METRICS`.
 
     Raises:
-        SystemExit: A task is in neither family, or none is left.
+        SystemExit: A task is in neither family, or there are no tasks.
     """
     lcbench = data / "lcbench" if (data / "lcbench").is_dir() else data
     taskset = data / "taskset" if (data / "taskset").is_dir() else data
@@ -299,12 +323,14 @@ def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
     known = json.loads(encoding.read_text())["OpenML_task_id"] if encoding.is_file() else {}
     for name in wanted:
         if name not in known and name not in tables:
-            raise SystemExit(f"{file}: no task {name} in {lcbench} and no table of that name in {taskset}")
+            raise SystemExit(
+                f"{file}: {name} is neither a task in {lcbench} nor a table in {taskset}"
+            )
     tasks: list[Task] = []
     if family in ("lcbench", "both"):
         tasks += [LCBench(lcbench, name, metric) for name in wanted if name in known]
     if family in ("taskset", "both"):
         tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
     if not tasks:
-        raise SystemExit(f"no task of the family {family} in {file} and {data}")
+        raise SystemExit(f"{file} and {data} have no task of the family {family}")
     return tasks

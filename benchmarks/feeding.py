@@ -1,10 +1,11 @@
-"""How long a training step waits for its batch: gathered when it is needed, ahead by threads, or by a DataLoader.
+"""How long a training step waits for its batch, gathered on demand, by threads, or by a DataLoader.
 
     python benchmarks/feeding.py [--steps 300] [--repeats 3] [--step-ms 5] [--quick] [--json FILE]
 
-The step is a stand-in that keeps a device busy and the processor idle, as a GPU does: it sleeps. Texts are padded to
-the longest of 32, images are 128 of 64 by 64 pixels in colour. The DataLoader has what its documentation advises:
-processes that persist, two batches ahead each, and a data set that gathers a whole batch at once from the same arrays.
+The step is a stand-in that sleeps: like a GPU, it takes time and leaves the processor idle. Batches
+have 32 texts, padded to the longest, or 128 colour images of 64 by 64 pixels. The DataLoader is set
+up as its documentation advises: persistent processes, two batches in advance each, and a data set
+that gathers a whole batch at once from the same arrays.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from tables import show
-from trials.batching import Ints, Sequences
-from trials.distributed import Group
-from trials.feed import Feed
-from trials.order import Order
-from trials.residence import Residence
-from trials.samples import LABELS, Column, Padded, Samples
+from trials.data.batching import Ints, Sequences
+from trials.data.feed import Feed
+from trials.data.order import BatchOrder
+from trials.data.residence import Residence
+from trials.data.samples import LABELS, Column, Padded, Samples
+from trials.devices.processes import Group
 from trials.settings import Settings
 from trials.workload import Batch
 
@@ -34,18 +35,18 @@ SEED = 1
 
 
 class Stored:
-    """A workload without a model: samples in the machine's memory, to be sent."""
+    """A workload without a model: samples in host memory that are sent to the device."""
 
     def __init__(self, samples: Samples, lengths: Ints, batch_size: int) -> None:
         self.samples, self.lengths, self.batch_size = samples, lengths, batch_size
 
     def batch(self, rows: Ints) -> Batch:
-        """The samples `rows`."""
+        """The batch with these samples."""
         return self.samples.batch(rows)
 
-    def order(self) -> Order:
-        """Its batches, the same for every contender."""
-        return Order(self.lengths, Settings(batch_size=self.batch_size), SEED)
+    def order(self) -> BatchOrder:
+        """The order of its batches, the same for every contender."""
+        return BatchOrder(self.lengths, Settings(batch_size=self.batch_size), SEED)
 
 
 def texts(residence: Residence) -> Stored:
@@ -63,19 +64,26 @@ def images(residence: Residence) -> Stored:
     """8,000 images."""
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (8_000, 64, 64, 3), dtype=np.uint8)
-    parts = [Column(residence, "images", pixels), Column(residence, LABELS, np.arange(len(pixels)) % 10)]
-    return Stored(Samples(residence, parts, [np.ones(len(pixels), np.int64)]), np.ones(len(pixels), np.int64), 128)
+    parts = [
+        Column(residence, "images", pixels),
+        Column(residence, LABELS, np.arange(len(pixels)) % 10),
+    ]
+    return Stored(
+        Samples(residence, parts, [np.ones(len(pixels), np.int64)]),
+        np.ones(len(pixels), np.int64),
+        128,
+    )
 
 
 Batches = Callable[[Stored, int], Iterator[Any]]
 
 
 def fed(threads: int) -> Batches:
-    """The project's own way."""
+    """hpsearch's own way: batches gathered by this many threads."""
 
     def batches(data: Stored, steps: int) -> Iterator[Batch]:
         order, samples = data.order(), 0
-        feed = Feed(data, order, Group(), threads)  # type: ignore[arg-type]  # it has no model to train
+        feed = Feed(data, order, Group(), threads)  # type: ignore[arg-type]  # there is no model to train
         for step in range(steps):
             rows = order.rows(step, samples)
             (part,), _ = feed.parts(rows, 1.0, len(rows), step, samples)
@@ -97,21 +105,27 @@ class Gathered(Dataset[Batch]):
 
 
 def loaded(workers: int) -> Batches:
-    """A DataLoader, which is told the order of batches by a sampler."""
+    """A DataLoader with this many processes, which gets the order of batches from a sampler."""
 
     def batches(data: Stored, steps: int) -> Iterator[Any]:
         order, rows, samples = data.order(), [], 0
         for step in range(steps):
             rows.append(order.rows(step, samples))
             samples += len(rows[-1])
-        more: dict[str, Any] = {"persistent_workers": True, "prefetch_factor": 2, "multiprocessing_context": "fork"}
-        yield from DataLoader(Gathered(data.samples), batch_size=None, sampler=rows, num_workers=workers, **more)
+        more: dict[str, Any] = {
+            "persistent_workers": True,
+            "prefetch_factor": 2,
+            "multiprocessing_context": "fork",
+        }
+        yield from DataLoader(
+            Gathered(data.samples), batch_size=None, sampler=rows, num_workers=workers, **more
+        )
 
     return batches
 
 
 CONTENDERS = {
-    "when it is needed": fed(0),
+    "on demand": fed(0),
     "1 thread": fed(1),
     "2 threads": fed(2),
     "DataLoader, 1 process": loaded(1),
@@ -120,7 +134,7 @@ CONTENDERS = {
 
 
 def waits_ms(batches: Batches, data: Stored, steps: int, step_s: float) -> tuple[float, float]:
-    """How long the first step waits, and the mean of the others."""
+    """How long the first step waits, and the others on average."""
     waits, began = [], time.perf_counter()
     for _ in batches(data, steps):
         waits.append(time.perf_counter() - began)
@@ -130,11 +144,15 @@ def waits_ms(batches: Batches, data: Stored, steps: int, step_s: float) -> tuple
 
 
 def main() -> None:
-    """Measure the contenders in turns, and print medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure the contenders in turn, and print medians."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--step-ms", type=float, default=5.0, help="how long the stand-in of a step takes")
+    parser.add_argument(
+        "--step-ms", type=float, default=5.0, help="duration of the stand-in for a step"
+    )
     parser.add_argument("--quick", action="store_true", help="one repeat of 20 steps")
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
@@ -148,8 +166,12 @@ def main() -> None:
                 found[contender].append(waits_ms(batches, data, steps, arguments.step_ms / 1000))
         for contender, waits in found.items():
             first, others = (statistics.median(each) for each in zip(*waits, strict=True))
-            rows.append({"data": name, "gathered by": contender, "first_wait_ms": first, "wait_ms": others})
-    show(f"Waiting for a batch, {steps} steps of {arguments.step_ms:g} ms", rows, arguments.json)
+            rows.append(
+                {"data": name, "gathered by": contender, "first_wait_ms": first, "wait_ms": others}
+            )
+    show(
+        f"Waiting time for a batch, {steps} steps of {arguments.step_ms:g} ms", rows, arguments.json
+    )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,22 @@
-"""How fast a trial trains: our loop beside its floor, Hugging Face Trainer, Accelerate and the loop of a tutorial.
+"""How fast a trial trains: hpsearch's loop, its floor, Trainer, Accelerate and a tutorial's loop.
 
-    python benchmarks/loop.py [--data DIR] [--model PATH] [--samples 1280] [--repeats 3] [--quick] [--json FILE]
+    python benchmarks/loop.py [--data DIR] [--model PATH] [--samples 1280] [--repeats 3]
+                              [--quick] [--json FILE]
 
-All train one epoch over the same texts (DIR/train.csv with columns text and category), from the same weights, with the
-same batch size, learning rate and clipping: a pretrained model (a local folder, --model), and a small transformer from
-scratch. Without --data the texts are made up. Every measurement is a process of its own, and contenders take turns.
-What needs Accelerate is left out where that is not installed.
+All contenders train one epoch over the same texts (DIR/train.csv with columns text and category),
+from the same weights, with the same batch size, learning rate and clipping. There are two jobs: a
+pretrained model (a local folder, --model), and a small transformer from scratch. Without --data the
+texts are generated. Every measurement runs in its own process, and contenders take turns.
+Contenders that need Accelerate are left out if it is not installed.
 
-Before anything is measured, our losses are compared with the floor's over a whole epoch: they must agree.
+The floor is the least work possible: forward, backward, clipping and a fused step over batches that
+are ready on the device. Before the measurements, hpsearch's losses are compared with the floor's
+over a whole epoch: they must agree.
 
-Columns: samples and real tokens a second after the first steps, the share of padding, accuracy on DIR/test.csv, peak
-memory of the process (of the GPU where there is one), and the seconds from the start of a trial to its first step, the
-moment its model is first given a batch: cold (a new process, with its imports and tokenising) and warm (the next trial
-of that process).
+Columns: samples and real tokens per second after the first steps; the share of padding; accuracy on
+DIR/test.csv; peak memory of the process (of the GPU if there is one); and the seconds from the
+start of a trial until its model first gets a batch, cold (a new process, including imports and
+tokenising) and warm (the next trial in that process).
 """
 
 from __future__ import annotations
@@ -36,16 +40,16 @@ from tables import show
 
 BEGAN = time.perf_counter()
 WARM_UP = 2
-"""Steps that are taken before throughput is measured."""
+"""Steps before throughput is measured."""
 TEST_ROWS = 400
 
 
 class EnoughError(Exception):
-    """A trial has taken the steps it was wanted for."""
+    """A trial has taken all steps that are needed of it."""
 
 
 class FirstStep:
-    """The moment any module is first asked to compute, since this was made."""
+    """The moment when any module first computes, after this object was created."""
 
     def __init__(self) -> None:
         from torch.nn.modules.module import register_module_forward_pre_hook
@@ -59,7 +63,7 @@ class FirstStep:
 
 
 class Watch:
-    """Notes when the first steps of a trial and its last one ended."""
+    """Records when the first steps of a trial and its last one ended."""
 
     def __init__(self, device: str, steps: int, stop_after: int | None = None) -> None:
         self._device, self._steps, self._stop_after = device, steps, stop_after
@@ -67,7 +71,7 @@ class Watch:
         self.ends: dict[int, float] = {}
 
     def __call__(self) -> None:
-        """A step has been taken."""
+        """Record that a step has ended."""
         self.taken += 1
         if self.taken in (1, WARM_UP, self._steps):
             if self._device != "cpu":
@@ -80,16 +84,16 @@ class Watch:
 
 
 def measure(contender: str, folder: Path) -> dict[str, float]:
-    """One contender's numbers, in this process."""
+    """Measure one contender in this process."""
     from loop_contenders import CONTENDERS, Job
-    from trials import meters
+    from trials.devices import memory
 
     job = Job(folder, device())
     texts, _ = job.rows("train.csv")
     built = CONTENDERS[contender](job)
     watch, cold = Watch(job.device, steps=-(-len(texts) // job.batch_size)), FirstStep()
     outcome = built.train(watch)
-    peak = meters.peak_memory_bytes(_torch_device(job.device))
+    peak = memory.peak_bytes(_torch_device(job.device))
     again = Watch(job.device, steps=0, stop_after=1)
     began, warm = time.perf_counter(), FirstStep()
     with contextlib.suppress(EnoughError):
@@ -108,19 +112,21 @@ def measure(contender: str, folder: Path) -> dict[str, float]:
 
 
 def check_losses(folder: Path) -> None:
-    """Our loop and its floor train without dropout: an epoch's losses must agree."""
+    """Without dropout, the losses of hpsearch's loop and of the floor must agree over an epoch."""
     from loop_contenders import Floor, Hpsearch, Job
 
     job = Job(folder, device(), dropout=0.0)
     floor, ours = Floor(job).train(lambda: None), Hpsearch(job).train(lambda: None)
     assert floor.loss is not None
     assert ours.loss is not None
-    assert abs(ours.loss - floor.loss) < 1e-4 * floor.loss, f"our loss {ours.loss} is not the floor's {floor.loss}"
-    assert ours.cells == floor.cells, "our batches are not the floor's"
+    assert abs(ours.loss - floor.loss) < 1e-4 * floor.loss, (
+        f"hpsearch's loss {ours.loss} differs from the floor's {floor.loss}"
+    )
+    assert ours.cells == floor.cells, "hpsearch's batches differ from the floor's"
 
 
 def device() -> str:
-    """Where everything trains."""
+    """The device that everything trains on."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -133,14 +139,13 @@ def _torch_device(name: str) -> Any:
 
 
 def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) -> float:
-    """Write the job's data and its model with a classifier's head; the mean tokens of a training text."""
+    """Write the job's data and its classifier; returns the mean tokens of a training text."""
     import transformers
 
     from loop_contenders import Job
-    from trials.tasks import text_tokenizer
-    from trials.tasks.pretrained import Pretrained
-    from trials.tasks.text_classification import Scratch
-    from trials.tasks.text_model import template
+    from trials.descriptions.models import Pretrained, Scratch
+    from trials.tasks.huggingface import tokenizer as text_tokenizer
+    from trials.tasks.text.model import template
 
     rng = random.Random(0)
     rows = {name: _rows(data, name, rng) for name in ("train.csv", "test.csv")}
@@ -155,12 +160,14 @@ def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) 
     built = template(source, labels, len(tokenizer), text_tokenizer.padding_of(tokenizer)).model
     built.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
-    encoded = tokenizer([text for text, _ in train], truncation=True, max_length=Job.max_length)["input_ids"]
+    encoded = tokenizer([text for text, _ in train], truncation=True, max_length=Job.max_length)[
+        "input_ids"
+    ]
     return statistics.mean(map(len, encoded))
 
 
 def _rows(data: Path | None, name: str, rng: random.Random) -> list[tuple[str, str]]:
-    """The rows of a file in a random order; made up where there is no data."""
+    """The rows of a file in a random order; generated if there is no data."""
     if data is None:
         return _made_up(rng, 4000)
     with (data / name).open(newline="") as file:
@@ -170,8 +177,12 @@ def _rows(data: Path | None, name: str, rng: random.Random) -> list[tuple[str, s
 
 
 def _made_up(rng: random.Random, count: int) -> list[tuple[str, str]]:
-    """Sentences of 3 to 60 words, mostly short, whose category is told by one word."""
-    words = [f"{a}{b}" for a in ("ba", "ko", "mi", "tu", "re") for b in ("lan", "sor", "pit", "nek", "dum")]
+    """Sentences of 3 to 60 words, mostly short, whose category is determined by one word."""
+    words = [
+        f"{a}{b}"
+        for a in ("ba", "ko", "mi", "tu", "re")
+        for b in ("lan", "sor", "pit", "nek", "dum")
+    ]
     rows = []
     for _ in range(count):
         sentence = rng.choices(words, k=min(2 + int(rng.lognormvariate(2.3, 0.6)), 60))
@@ -187,9 +198,9 @@ def _write(path: Path, rows: list[tuple[str, str]]) -> None:
 
 
 def measured(contender: str, folder: Path) -> dict[str, float]:
-    """One measurement, in a process of its own."""
+    """Measure one contender in a new process."""
     call = [sys.executable, __file__, "--one", contender, "--folder", str(folder)]
-    with tempfile.TemporaryDirectory() as cache:  # an empty one each time: cold is cold
+    with tempfile.TemporaryDirectory() as cache:  # a new, empty one, so that cold starts are cold
         environment = {**os.environ, "HPSEARCH_CACHE": cache}
         done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -198,8 +209,10 @@ def measured(contender: str, folder: Path) -> dict[str, float]:
     return found
 
 
-def compare(name: str, folder: Path, tokens: float, repeats: int, contenders: list[str]) -> list[dict[str, Any]]:
-    """All contenders on one job, taking turns; medians."""
+def compare(
+    name: str, folder: Path, tokens: float, repeats: int, contenders: list[str]
+) -> list[dict[str, Any]]:
+    """Measure all contenders on one job in turn; returns medians."""
     found: dict[str, list[dict[str, float]]] = {contender: [] for contender in contenders}
     for _ in range(repeats):
         for contender in contenders:
@@ -216,7 +229,9 @@ def compare(name: str, folder: Path, tokens: float, repeats: int, contenders: li
                 "model": name,
                 "samples_s": middle["samples_s"],
                 "tokens_s": middle["samples_s"] * tokens,
-                "of_floor": statistics.median(one["samples_s"] / floor["samples_s"] for one, floor in pairs),
+                "of_floor": statistics.median(
+                    one["samples_s"] / floor["samples_s"] for one, floor in pairs
+                ),
                 "padding": 1 - real / middle["cells"],
                 **{key: middle[key] for key in ("accuracy", "peak_MB", "cold_s", "warm_s")},
                 "repeats": repeats,
@@ -226,14 +241,22 @@ def compare(name: str, folder: Path, tokens: float, repeats: int, contenders: li
 
 
 def main() -> None:
-    """Check that losses agree, measure everybody in turns, and print medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv")
+    """Check that losses agree, measure the contenders in turn, and print medians."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv"
+    )
     parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
-    parser.add_argument("--samples", type=int, default=1280, help="training texts")
+    parser.add_argument("--samples", type=int, default=1280, help="number of training texts")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", nargs="+", metavar="CONTENDER", help="the floor is always measured")
-    parser.add_argument("--quick", action="store_true", help="one repeat from scratch on 256 texts")
+    parser.add_argument(
+        "--only", nargs="+", metavar="CONTENDER", help="measure only these, and the floor"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="one repeat on 256 texts, from scratch only"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

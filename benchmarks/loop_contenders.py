@@ -1,7 +1,8 @@
-"""Who takes part in the benchmark of the training loop: the same job, done by the floor, our loop and its peers.
+"""The contenders in the benchmark of the training loop: the floor, hpsearch, other libraries.
 
-A contender is built once a process (it reads and tokenises the data) and asked to train as often as there are trials:
-one epoch over the job's texts, from the same weights, with AdamW, a linear schedule and gradients clipped to norm 1.
+All do the same job. A contender is built once per process (it reads and tokenises the data) and is
+then asked to train once per trial: one epoch over the job's texts, from the same weights, with
+AdamW, a linear schedule and gradients clipped to norm 1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Job:
     """What every contender does.
 
     Args:
-        folder: Holds train.csv, test.csv (text, category) and model/, with a classifier's weights and tokenizer.
+        folder: Contains train.csv and test.csv (text, category), and model/ (with tokenizer).
     """
 
     folder: Path
@@ -43,27 +44,32 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one trial came to: its accuracy on the test rows, and the tokens and padding its model was given."""
+    """A trial's accuracy on the test rows, and the tokens and padding that its model got."""
 
     accuracy: float
     cells: int
     loss: float | None = None
-    """The mean training loss, where it is known."""
+    """The mean training loss, if it is known."""
 
 
 class Hpsearch:
-    """Our loop, as a worker drives it.
+    """hpsearch's loop, as a worker drives it.
 
     Args:
-        job: What to do.
-        settings: Of the loop, beside those of the job.
+        job: The job.
+        settings: Settings of the loop, in addition to those of the job.
     """
 
     def __init__(self, job: Job, **settings: Any) -> None:
         from trials.tasks import load
 
         self._job = job
-        part = {"kind": "text_classification", "train": "train.csv", "validation": "test.csv", "text": "text"}
+        part = {
+            "kind": "text_classification",
+            "train": "train.csv",
+            "validation": "test.csv",
+            "text": "text",
+        }
         self._task = load({**part, "label": "category", "model": "model"}, job.folder)
         self._params: dict[str, Any] = {
             "learning_rate": job.learning_rate,
@@ -77,13 +83,15 @@ class Hpsearch:
         self.data = self._task.prepare(self._params)
 
     def train(self, on_step: OnStep) -> Outcome:
-        """One trial."""
-        from trials.budgets import budget_from
+        """Train one trial."""
         from trials.contract import Setup
+        from trials.report_grid import budget_from
 
         with tempfile.TemporaryDirectory() as folder:
             budget = budget_from({"epochs": 1})
-            setup = Setup(self._params, self._job.seed, budget, Path(folder), device=self._job.device)
+            setup = Setup(
+                self._params, self._job.seed, budget, Path(folder), device=self._job.device
+            )
             run = self._task.start(setup, self.data)
             for report in run:
                 if report is None:
@@ -96,22 +104,25 @@ class Hpsearch:
 
 
 class Floor:
-    """The least there is to do: forward, backward, clip and a fused step, over batches that lie on the device.
+    """The least work possible: forward, backward, clipping and a fused step over ready batches.
 
-    Its model, order, learning rates and random numbers are those of our loop, so that their losses must agree.
+    Its model, order, learning rates and random numbers are those of hpsearch's loop, so that their
+    losses must agree.
 
     Args:
-        job: What to do.
+        job: The job.
         bucketing: Whether texts of similar length share a batch.
         pad_to: The length that every text is padded to; None for the longest of its batch.
         fused: Whether the optimizer's step is one kernel.
     """
 
-    def __init__(self, job: Job, bucketing: bool = True, pad_to: int | None = None, fused: bool = True) -> None:
+    def __init__(
+        self, job: Job, bucketing: bool = True, pad_to: int | None = None, fused: bool = True
+    ) -> None:
         import numpy as np
         import torch
 
-        from trials.batching import epoch_batches
+        from trials.data.batching import epoch_batches
 
         self._job, self.data, self._fused = job, Hpsearch(job).data, fused
         train, padding = self.data.train, self.data.padding
@@ -124,17 +135,20 @@ class Floor:
             self._batches.append(tuple(torch.from_numpy(array).to(job.device) for array in arrays))
 
     def train(self, on_step: OnStep) -> Outcome:
-        """One trial."""
+        """Train one trial."""
         import torch
 
-        from trials.precision import Precision
+        from trials.optim.precision import Precision
+        from trials.optim.schedules import multiplier
         from trials.randomness import Use, derive, seed_everything
-        from trials.schedules import multiplier
 
         job, precision = self._job, Precision("auto", torch.device(self._job.device))
         model = classifier(job).train()
         groups = [
-            {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": job.weight_decay},
+            {
+                "params": [p for p in model.parameters() if p.ndim >= 2],
+                "weight_decay": job.weight_decay,
+            },
             {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
         ]
         optimizer = torch.optim.AdamW(groups, fused=self._fused, foreach=False)
@@ -158,7 +172,7 @@ class Floor:
 
 
 class Tutorial:
-    """The loop most tutorials teach: every text padded to the maximum, float32, a DataLoader, the defaults of AdamW."""
+    """The loop of most tutorials: padding to the maximum, float32, DataLoader, AdamW's defaults."""
 
     pads_to_maximum = True
 
@@ -167,7 +181,7 @@ class Tutorial:
         self.samples = _tokenised(job)
 
     def train(self, on_step: OnStep) -> Outcome:
-        """One trial."""
+        """Train one trial."""
         import torch
 
         torch.manual_seed(self._job.seed)
@@ -176,7 +190,9 @@ class Tutorial:
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, len(loader))
         model.train()
         for batch in loader:
-            loss = model(**{name: tensor.to(self._job.device) for name, tensor in batch.items()}).loss
+            loss = model(
+                **{name: tensor.to(self._job.device) for name, tensor in batch.items()}
+            ).loss
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -190,25 +206,32 @@ class Tutorial:
 
         collate = CountingCollator(self._job, self.pads_to_maximum)
         samples: Any = self.samples
-        loader = torch.utils.data.DataLoader(samples, self._job.batch_size, shuffle=True, collate_fn=collate)
+        loader = torch.utils.data.DataLoader(
+            samples, self._job.batch_size, shuffle=True, collate_fn=collate
+        )
         return classifier(self._job), loader, collate
 
 
 class Accelerate(Tutorial):
-    """Accelerate around a plain loop, each batch padded to its own longest text."""
+    """A plain loop with Accelerate, each batch padded to its own longest text."""
 
     pads_to_maximum = False
 
     def train(self, on_step: OnStep) -> Outcome:
-        """One trial."""
-        import accelerate  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an option
+        """Train one trial."""
+        import accelerate  # type: ignore[import-not-found,import-untyped,unused-ignore]  # optional
         import torch
 
-        accelerator = accelerate.Accelerator(mixed_precision=_best_precision(self._job), cpu=self._job.device == "cpu")
+        accelerator = accelerate.Accelerator(
+            mixed_precision=_best_precision(self._job), cpu=self._job.device == "cpu"
+        )
         accelerate.utils.set_seed(self._job.seed)
         model, loader, cells = self._model_and_loader()
         optimizer = torch.optim.AdamW(
-            model.parameters(), self._job.learning_rate, weight_decay=self._job.weight_decay, fused=True
+            model.parameters(),
+            self._job.learning_rate,
+            weight_decay=self._job.weight_decay,
+            fused=True,
         )
         model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, len(loader))
@@ -224,18 +247,18 @@ class Accelerate(Tutorial):
 
 
 class Trainer:
-    """The Trainer of transformers as its documentation starts it: a dynamic padding collator, all else default."""
+    """The Trainer of transformers with a dynamic padding collator and its defaults."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self.samples = _tokenised(job)
 
     def options(self) -> dict[str, Any]:
-        """What is changed of its defaults."""
+        """The options that differ from its defaults."""
         return {}
 
     def train(self, on_step: OnStep) -> Outcome:
-        """One trial."""
+        """Train one trial."""
         import transformers
 
         class Steps(transformers.TrainerCallback):  # type: ignore[misc]  # transformers is not followed
@@ -263,10 +286,10 @@ class Trainer:
 
 
 class TunedTrainer(Trainer):
-    """The Trainer with what its documentation offers for speed."""
+    """The Trainer with the options for speed from its documentation."""
 
     def options(self) -> dict[str, Any]:
-        """Similar lengths together, no look at every loss, bf16 where the device has it."""
+        """Texts of similar length together, no NaN filter, bf16 if the device has it."""
         gpu = self._job.device != "cpu"
         return {
             "train_sampling_strategy": "group_by_length",
@@ -279,12 +302,14 @@ class TunedTrainer(Trainer):
 
 
 class CountingCollator:
-    """Pads batches, and counts the tokens and padding it made."""
+    """Pads batches, and counts their tokens and padding."""
 
     def __init__(self, job: Job, pads_to_maximum: bool) -> None:
         import transformers
 
-        padding: dict[str, Any] = {"padding": "max_length", "max_length": job.max_length} if pads_to_maximum else {}
+        padding: dict[str, Any] = (
+            {"padding": "max_length", "max_length": job.max_length} if pads_to_maximum else {}
+        )
         self._collate = transformers.DataCollatorWithPadding(tokenizer(job), **padding)
         self.total = 0
 
@@ -295,15 +320,17 @@ class CountingCollator:
         return batch
 
 
-# ------------------------------------------------------------------------------------------- what they have in common
+# ---------------------------------------------------------------------------- shared parts
 
 
 def classifier(job: Job) -> Any:
-    """The job's model, read anew."""
+    """The job's model, read from its folder."""
     import transformers
 
     more = {} if job.dropout is None else dict.fromkeys(_DROPOUTS, job.dropout)
-    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(job.folder / "model", **more)
+    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+        job.folder / "model", **more
+    )
     return loaded.to(job.device)
 
 
@@ -319,7 +346,7 @@ def tokenizer(job: Job) -> Any:
 
 
 def accuracy(model: Any, job: Job) -> float:
-    """The share of the test rows that a model tells right."""
+    """The share of the test rows that a model classifies correctly."""
     import torch
 
     texts, categories = job.rows("test.csv")
@@ -332,7 +359,10 @@ def accuracy(model: Any, job: Job) -> float:
                 part, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt"
             ).to(job.device)
             found = model(**inputs).logits.argmax(dim=-1).tolist()
-            right += sum(model.config.id2label[f] == c for f, c in zip(found, categories[start:], strict=False))
+            right += sum(
+                model.config.id2label[f] == c
+                for f, c in zip(found, categories[start:], strict=False)
+            )
     return right / len(texts)
 
 
@@ -341,16 +371,20 @@ def _tokenised(job: Job) -> list[dict[str, Any]]:
 
     texts, categories = job.rows("train.csv")
     names = transformers.AutoConfig.from_pretrained(job.folder / "model").label2id
-    encoded = tokenizer(job)(texts, truncation=True, max_length=job.max_length, return_token_type_ids=False)
-    columns: Iterator[Any] = zip(encoded["input_ids"], encoded["attention_mask"], categories, strict=True)
+    encoded = tokenizer(job)(
+        texts, truncation=True, max_length=job.max_length, return_token_type_ids=False
+    )
+    columns: Iterator[Any] = zip(
+        encoded["input_ids"], encoded["attention_mask"], categories, strict=True
+    )
     return [{"input_ids": i, "attention_mask": m, "labels": names[c]} for i, m, c in columns]
 
 
 def _best_precision(job: Job) -> str:
-    """What suits the device, in Accelerate's words."""
+    """The precision that suits the device, in Accelerate's terms."""
     import torch
 
-    from trials.precision import best_for
+    from trials.optim.precision import best_for
 
     name = best_for(torch.device(job.device))
     return "no" if name == "fp32" else name

@@ -1,40 +1,48 @@
-"""Optuna in the race: its own study, samplers and pruners, asked and told, with arguments as its documentation has.
+"""Optuna in the races: its own study, samplers and pruners, through ask and tell.
 
-Pruners are at their defaults, but that Hyperband is told the full budget, as in Optuna's own example; told nothing it
-waits for a finished trial and guesses.
+Pruners have their defaults, except that Hyperband gets the full budget, as in Optuna's own example.
+Otherwise it would wait for a finished trial and guess.
 """
 
 from __future__ import annotations
 
 import optuna
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
+from optuna.pruners import (
+    BasePruner,
+    HyperbandPruner,
+    MedianPruner,
+    NopPruner,
+    SuccessiveHalvingPruner,
+)
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from curves import Task, parameters
-from hpsearch.rungs import Verdict
-from hpsearch.space import distribution_of
+from hpsearch.search.rungs import Verdict
+from hpsearch.study_file.space import distribution_of
 from race import Job
 
 
 class OptunaPeer:
-    """A sampler and a pruner of Optuna's."""
+    """A sampler and a pruner of Optuna."""
 
     def __init__(self, task: Task, sampler: BaseSampler, pruner: BasePruner) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(sampler=sampler, pruner=pruner)
         self._prunes = not isinstance(pruner, NopPruner)
-        self._space = {name: distribution_of(parameter) for name, parameter in parameters(task.space).items()}
+        self._space = {
+            name: distribution_of(parameter) for name, parameter in parameters(task.space).items()
+        }
         self._running: dict[int, optuna.Trial] = {}
 
     def ask(self) -> Job:
-        """What the sampler proposes."""
+        """The sampler's next proposal."""
         trial = self._study.ask(self._space)
         self._running[trial.number] = trial
         return Job(trial.number, trial.params)
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """What the pruner says."""
+        """The pruner's decision."""
         if not self._prunes:
             return Verdict.CONTINUE
         self._running[trial].report(value, resource)
@@ -44,7 +52,7 @@ class OptunaPeer:
         return Verdict.STOP
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """The trial is complete."""
+        """Tell the study that the trial is complete."""
         if self._prunes:
             self._running[trial].report(value, resource)
         self._study.tell(self._running.pop(trial), value)
@@ -72,7 +80,9 @@ def tpe_halving(task: Task, seed: int) -> OptunaPeer:
 
 def tpe_hyperband(task: Task, seed: int) -> OptunaPeer:
     """TPE with Hyperband."""
-    return OptunaPeer(task, TPESampler(seed=seed), HyperbandPruner(min_resource=1, max_resource=task.total))
+    return OptunaPeer(
+        task, TPESampler(seed=seed), HyperbandPruner(min_resource=1, max_resource=task.total)
+    )
 
 
 def gp(task: Task, seed: int) -> OptunaPeer:

@@ -1,4 +1,4 @@
-"""hpsearch in the race: a study as its user would write it, through the real brain, search, driver and store."""
+"""hpsearch in the races: a study as a user writes it, with the real brain, driver and store."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Any, cast
 import yaml
 
 from curves import METRIC, Task
-from hpsearch import events as ev
-from hpsearch import simulation, wiring
-from hpsearch.records import Changes, History, Trial
-from hpsearch.selection import rank
-from hpsearch.spec import StudySpec
-from hpsearch.spec_file import parse
-from hpsearch.store.store import Store
-from hpsearch.study import Study
+from hpsearch.brain.study import Study
+from hpsearch.domain import events as ev
+from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.ranking.selection import rank
+from hpsearch.simulation import running as simulation
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+from hpsearch.wiring.driving import build_study
 from race import Judge, Result, moments
 
 
 def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -> StudySpec:
-    """The study file for a task: its space, the budget as wall-clock time, and `search` where it is not the default."""
+    """The study file for a task: its space, a wall-clock budget, and `search` if given."""
     text = {
         "study": "race",
         "seed": seed,
         "task": {"kind": "benchmark:train"},
         "space": task.space,
         "objective": {"metric": METRIC, "direction": "minimize"},
-        "budget": {"wall_clock": moments(task, workers)[-1], "per_trial": {task.unit: task.total, "report_every": 1}},
+        "budget": {
+            "wall_clock": moments(task, workers)[-1],
+            "per_trial": {task.unit: task.total, "report_every": 1},
+        },
         "resources": {"workers": workers},
         **({"search": dict(search)} if search else {}),
     }
@@ -37,7 +40,7 @@ def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -
 
 
 class Stopwatch:
-    """A brain that notes how long it was asked; everything else of it is as it was."""
+    """A brain that measures the time of its decisions, and otherwise behaves as the original."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -47,14 +50,14 @@ class Stopwatch:
         return getattr(self._study, name)
 
     def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
-        """As the brain's own."""
+        """As the brain does, with the time measured."""
         began = time.process_time()
         commands = self._study.on_event(event, now)
         self.asked_s += time.process_time() - began
         return commands
 
     def on_tick(self, now: float) -> list[ev.Command]:
-        """As the brain's own."""
+        """As the brain does, with the time measured."""
         began = time.process_time()
         commands = self._study.on_tick(now)
         self.asked_s += time.process_time() - began
@@ -62,22 +65,28 @@ class Stopwatch:
 
 
 def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result: Result) -> Result:
-    """Run the study on the task and note what it would hand out at each moment.
+    """Run the study on the task and record what it would recommend at each moment.
 
-    The time of its decisions is all of the brain's: search, promotion, ledger and records, without the database.
+    The decision time is that of the whole brain: search, promotion, ledger and records, but not the
+    database.
     """
     curves = task.curves()
     judge, looks = Judge(task, curves), moments(task, workers)
     stopwatches: list[Stopwatch] = []
 
-    def build(store: Store, history: History, spec: StudySpec) -> Study:
-        stopwatches.append(Stopwatch(wiring.build_study(store, history, spec)))
+    def build(history: History, spec: StudySpec) -> Study:
+        stopwatches.append(Stopwatch(build_study(history, spec)))
         return cast(Study, stopwatches[0])
 
     def look(trials: Sequence[Trial], until: float) -> None:
         while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
             best = next(iter(rank(trials, "minimize")), None)
-            seen = [report.value for trial in trials for report in trial.reports.values() if report.value is not None]
+            seen = [
+                report.value
+                for trial in trials
+                for report in trial.reports.values()
+                if report.value is not None
+            ]
             result.regret.append(judge.of(None if best is None else best.trial.params))
             result.seen.append(judge.regret(min(seen)) if seen else 1.0)
 
@@ -89,5 +98,5 @@ def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result:
     result.deciding_s = stopwatches[0].asked_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
-    look(history.trials, looks[-1])  # a study ends before its time where too little is left for a trial that could win
+    look(history.trials, looks[-1])  # it may end early, if no trial can win any more
     return result

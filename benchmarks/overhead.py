@@ -1,11 +1,12 @@
-"""What a trial costs beyond its training: null trials with five reports, beside Ray Tune at its fastest.
+"""What a trial costs beyond its training: null trials with five reports, compared with Ray Tune.
 
     python benchmarks/overhead.py [--trials 300] [--repeats 5] [--quick] [--json FILE]
 
-Every measurement is a process of its own with a fresh local Ray; the two contenders take turns. Both use two slots, the
-same Optuna sampler and no pruner. Ours writes every trial, attempt, report and decision durably to an SQLite file. Tune
-runs a class Trainable with actors reused, loggers off and as many concurrent trials as slots. Milliseconds a trial are
-counted from the end of trial 10 to the end of the last one, so that starting up counts for neither.
+Every measurement runs in its own process with a new local Ray, and the two contenders take turns.
+Both use two slots, the same Optuna sampler and no pruner. hpsearch writes every trial, attempt,
+report and decision durably to an SQLite file. Tune has its fastest settings: a class Trainable with
+actors reused, loggers off and as many concurrent trials as slots. The time per trial is measured
+from the end of trial 10 to the end of the last one, so start-up does not count.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tables import show
 SLOTS = 2
 REPORTS = 5
 WARM_UP = 10
-"""Trials that are run before the clock starts."""
+"""Trials before the measurement starts."""
 
 NULL_TASK = f"""
 def train(params, trial):
@@ -36,13 +37,15 @@ def train(params, trial):
 
 
 def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
-    """Run a study of ours, and return when each trial ended."""
+    """Run a study of hpsearch, and return when each trial ended."""
     import yaml
 
-    from hpsearch import wiring
-    from hpsearch.lifecycle import State
-    from hpsearch.spec_file import parse
+    from hpsearch.domain.lifecycle import State
     from hpsearch.store.store import Store
+    from hpsearch.study_file.reading import parse
+    from hpsearch.wiring import driving
+    from hpsearch.wiring.creation import create_study
+    from hpsearch.wiring.homes import home_of_new
 
     (folder / "null_task.py").write_text(NULL_TASK)
     text = yaml.safe_dump(
@@ -61,16 +64,16 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
     ended: list[float] = []
 
     def watch(study: Any, changes: Any, now: float) -> None:
-        ended.extend(time.perf_counter() for trial in changes.trials if trial.state is State.COMPLETE)
+        ended.extend(
+            time.perf_counter() for trial in changes.trials if trial.state is State.COMPLETE
+        )
 
-    wiring.drive(
+    home = home_of_new(spec, str(folder))
+    driving.drive(
         store,
-        spec,
-        lambda: wiring.create_study(store, spec, folder),
-        address=None,
-        resources=spec.resources,
-        checkpoints=folder,
-        watch=watch,
+        driving.StudyRun(spec, home, spec.resources),
+        lambda: create_study(store, spec, home.folder, home.mark.uid),
+        watch,
         on_driver=lambda driver: None,
     )
     store.close()
@@ -79,7 +82,7 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
 
 
 def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
-    """Run Ray Tune at its fastest, and return when each trial ended."""
+    """Run Ray Tune with its fastest settings, and return when each trial ended."""
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1000000"
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(SLOTS)
@@ -101,15 +104,17 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
             return {"loss": self.x / step, "done": step >= REPORTS}
 
         def save_checkpoint(self, checkpoint_dir: str) -> None:
-            """Nothing to save."""
+            """There is nothing to save."""
 
         def load_checkpoint(self, checkpoint: Any) -> None:
-            """Nothing to load."""
+            """There is nothing to load."""
 
     ended: list[float] = []
 
     class Clock(tune.Callback):
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             ended.append(time.perf_counter())
 
     samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
@@ -119,7 +124,13 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
         mode="min",
         sampler=samplers[sampler](seed=0),
     )
-    ray.init(address="local", num_cpus=SLOTS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        address="local",
+        num_cpus=SLOTS,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
     tuner = tune.Tuner(
         Null,
         tune_config=tune.TuneConfig(
@@ -129,7 +140,9 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
             storage_path=str(folder),
             verbose=0,
             callbacks=[Clock()],
-            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+            checkpoint_config=tune.CheckpointConfig(
+                checkpoint_frequency=0, checkpoint_at_end=False
+            ),
         ),
     )
     tuner.fit()
@@ -142,8 +155,17 @@ CONTENDERS = {"hpsearch": with_hpsearch, "ray tune": with_tune}
 
 
 def measured(contender: str, sampler: str, trials: int) -> float:
-    """Milliseconds a trial, in a process of its own."""
-    call = [sys.executable, __file__, "--one", contender, "--sampler", sampler, "--trials", str(trials)]
+    """Milliseconds per trial, measured in a new process."""
+    call = [
+        sys.executable,
+        __file__,
+        "--one",
+        contender,
+        "--sampler",
+        sampler,
+        "--trials",
+        str(trials),
+    ]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{contender} failed:\n{done.stderr}")
@@ -151,8 +173,10 @@ def measured(contender: str, sampler: str, trials: int) -> float:
 
 
 def main() -> None:
-    """Measure both contenders with both samplers, taking turns, and print medians and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure both contenders with both samplers in turn, and print medians and ratios."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one repeat of 60 trials")

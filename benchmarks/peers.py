@@ -1,4 +1,4 @@
-"""The peers in the race, by the names that the command knows: which there are, and how one is made for a race."""
+"""The peers in the races, by the names that the command knows, and how each is created."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from itertools import accumulate
 from typing import Any
 
 from curves import Task, random_configurations
-from hpsearch.rungs import Verdict
+from hpsearch.search.rungs import Verdict
 from race import FULL_TRIALS, Contender, Job
 
 
 class OneEpochThenTop:
-    """Random configurations for one level each until half of the budget is used, then the best of them in full."""
+    """Random configurations for one level each on half the budget, then the best in full."""
 
     def __init__(self, task: Task, seed: int) -> None:
         drawn = random_configurations(task.space, FULL_TRIALS * task.total // 2, seed)
         curves, half = task.curves(), FULL_TRIALS * task.full_seconds / 2
         used = accumulate(curves.seconds(params, 1) for params in drawn)
-        self._configurations = [params for params, seconds in zip(drawn, used, strict=True) if seconds <= half]
+        self._configurations = [
+            params for params, seconds in zip(drawn, used, strict=True) if seconds <= half
+        ]
         self._started = 0
         self._first: dict[int, float] = {}
 
     def ask(self) -> Job | None:
-        """A configuration that nobody has looked at, or else the best one that has not gone on."""
+        """A new configuration, or else the best one that has not continued."""
         if self._started < len(self._configurations):
             self._started += 1
             return Job(self._started - 1, self._configurations[self._started - 1])
@@ -35,24 +37,26 @@ class OneEpochThenTop:
         return Job(best, self._configurations[best])
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """It pauses after the first level."""
+        """Pause every trial after the first level."""
         if resource > 1:
             return Verdict.CONTINUE
         self._first[trial] = value
         return Verdict.PAUSE
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """Nothing is learnt from it."""
+        """Learn nothing from it."""
 
 
 def _of(module: str, name: str) -> Callable[[Task, int], Contender]:
-    """A peer whose package is imported only when it races."""
+    """A peer whose package is imported only when it takes part in a race."""
 
     def make(task: Task, seed: int) -> Contender:
         try:
             peers: Any = importlib.import_module(module)
         except ModuleNotFoundError as error:
-            raise SystemExit(f"{name} needs the package {error.name}: pip install hpsearch[benchmarks]") from error
+            raise SystemExit(
+                f"{name} needs the package {error.name}: pip install hpsearch[benchmarks]"
+            ) from error
         contender: Contender = getattr(peers, name)(task, seed)
         return contender
 
@@ -77,4 +81,4 @@ PEERS: dict[str, Callable[[Task, int], Contender]] = {
     "syne-bore": _of("syne_tune_peers", "bore"),
     "syne-evolution": _of("syne_tune_peers", "evolution"),
 }
-"""By name: made from a task and a seed."""
+"""Peers by name, each created from a task and a seed."""

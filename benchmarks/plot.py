@@ -1,8 +1,9 @@
-"""A benchmark's rows as a picture: bars, with the range over its repeats.
+"""Draw a benchmark's rows as bars, with the range over repeats.
 
-    python benchmarks/plot.py ROWS.json --label variant --value ms_a_sample --out PICTURE.svg [--title TEXT]
+    python benchmarks/plot.py ROWS.json --label variant --value ms_a_sample --out PICTURE.svg
+                              [--title TEXT]
 
-Where rows have `fastest` and `slowest`, each bar has whiskers from the one to the other.
+If rows have `fastest` and `slowest`, each bar has whiskers between the two.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from matplotlib.figure import Figure
 
 def main() -> None:
     """Draw the rows of a file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rows", type=Path)
     parser.add_argument("--label", required=True, help="the column that names a row")
     parser.add_argument("--value", required=True, help="the column that is drawn")
@@ -26,11 +29,19 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = json.loads(arguments.rows.read_text())["rows"]
     values = [row[arguments.value] for row in rows]
-    ranges = [[row[arguments.value] - row["fastest"], row["slowest"] - row[arguments.value]] for row in rows]
+    ranges = [
+        [row[arguments.value] - row["fastest"], row["slowest"] - row[arguments.value]]
+        for row in rows
+    ]
     mpl.rcParams["svg.hashsalt"] = "hpsearch"  # the same rows give the same file
     figure = Figure(figsize=(8, 0.4 * len(rows) + 1.2), layout="constrained")
     axes = figure.add_subplot()
-    axes.barh([row[arguments.label] for row in rows], values, xerr=list(zip(*ranges, strict=True)), color="#4878a8")
+    axes.barh(
+        [row[arguments.label] for row in rows],
+        values,
+        xerr=list(zip(*ranges, strict=True)),
+        color="#4878a8",
+    )
     axes.invert_yaxis()
     axes.set_xlabel(arguments.value.replace("_", " "))
     axes.set_title(arguments.title)

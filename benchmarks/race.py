@@ -1,14 +1,17 @@
-"""One race: a contender spends a budget on a task, on a virtual clock, and every percent is looked at what it has.
+"""One race: a contender spends a budget on a task, and is judged at every percent.
 
-Peers run here, through their own ask-and-tell interfaces; hpsearch runs in its own driver and simulated executor. Both
-see the same curves, pay the same seconds, report at the same levels and may go on with a paused trial from where it
-was, at no cost.
+Races run on a virtual clock. Peers run here, through their own ask-and-tell interfaces; hpsearch
+runs in its own driver and simulated executor. Both see the same curves, pay the same seconds,
+report at the same levels, and may continue a paused trial from where it was, at no cost.
 
-What is handed out at a moment is what a method would recommend then. For hpsearch it is the first of
-`hpsearch.selection.rank`, which is what `hpsearch best` prints. For all peers it is the configuration with the best
-value reported so far, at whatever resource; this is Syne Tune's rule, and kinder to Optuna than its own, which knows no
-best trial before one is complete. It is judged by its own final value: (value - best) / (median - best), at most 1, and
-1 as long as there is none. Best-seen is the same for the best value that has been reported, at whatever resource.
+At each moment, a method recommends a configuration. For hpsearch that is the first of
+`hpsearch.ranking.selection.rank`, which is what `hpsearch best` prints. For all peers it is the
+configuration with the best value reported so far, at any resource. This is Syne Tune's rule. It
+favours Optuna, whose own rule has no best trial before one is complete.
+
+The recommendation is judged by its own final value: (value - best) / (median - best), at most 1,
+and 1 as long as there is no recommendation. "Best seen" is the same for the best value reported so
+far, at any resource.
 """
 
 from __future__ import annotations
@@ -20,41 +23,41 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from curves import METRIC, Task
-from hpsearch.executors.simulated import Curves
-from hpsearch.rungs import Verdict
+from hpsearch.search.rungs import Verdict
+from hpsearch.simulation.executor import Curves
 from trials.contract import Diverged
 
 FULL_TRIALS = 40
 """The budget, in mean full trials over all workers together."""
 
 MARKS = 100
-"""How often a race is looked at, at equal distances; the last time at its end."""
+"""How many moments of a race are judged, at equal intervals; the last is its end."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial to start, or to go on with where it was paused."""
+    """A trial to start, or to continue from where it was paused."""
 
     trial: int
     params: dict[str, Any]
 
 
 class Contender(Protocol):
-    """A method by its ask-and-tell interface. Values are minimised."""
+    """A method with an ask-and-tell interface. Values are minimised."""
 
     def ask(self) -> Job | None:
-        """What a free worker does; None if nothing until something else happens."""
+        """The next job for a free worker; None to wait until something else happens."""
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """A running trial has a value at a resource below the full budget."""
+        """Take the value of a running trial at a resource below the full budget."""
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """A trial has its last value: at the full budget, or where it diverged."""
+        """Take the last value of a trial: at the full budget, or where it diverged."""
 
 
 @dataclass
 class Result:
-    """How a contender did on a task with a seed."""
+    """The result of a contender on a task with a seed."""
 
     method: str
     task: str
@@ -62,20 +65,20 @@ class Result:
     seed: int
     workers: int
     metric: str
-    """Of LCBench."""
+    """The metric that is searched for on LCBench."""
     regret: list[float] = field(default_factory=list)
-    """Of the configuration handed out, at each mark."""
+    """The regret of the recommended configuration, at each mark."""
     seen: list[float] = field(default_factory=list)
-    """Of the best value reported, at each mark."""
+    """The regret of the best value reported, at each mark."""
     decisions: int = 0
-    """How often a free worker was given work."""
+    """How often a free worker got a job."""
     deciding_s: float = 0.0
     """Seconds of processor time spent in the method's own code."""
     trials: int = 0
 
 
 class Judge:
-    """Knows what a configuration is worth in the end."""
+    """Knows the final value of each configuration."""
 
     def __init__(self, task: Task, curves: Curves) -> None:
         self._task = task
@@ -86,11 +89,11 @@ class Judge:
         return min(1.0, (value - self._task.best) / (self._task.median - self._task.best))
 
     def of(self, params: dict[str, Any] | None) -> float:
-        """The normalised regret of a configuration by its own final value; 1 where there is none."""
+        """The normalised regret of a configuration by its own final value; 1 for None."""
         return 1.0 if params is None else self.regret(self.value(params, self._task.total)[0])
 
     def value(self, params: dict[str, Any], level: int) -> tuple[float, bool]:
-        """What a configuration measures at a level, and whether it has diverged there."""
+        """The value of a configuration at a level, and whether it has diverged there."""
         try:
             return self._curves.measure(params, 0, level)[METRIC], False
         except Diverged:
@@ -98,14 +101,14 @@ class Judge:
 
 
 def moments(task: Task, workers: int) -> list[float]:
-    """The times at which a race is looked at, the last one its end."""
+    """The moments at which a race is judged; the last one is its end."""
     end = FULL_TRIALS * task.full_seconds / workers
     return [end * (i + 1) / MARKS for i in range(MARKS)]
 
 
 @dataclass(order=True)
 class _Report:
-    """A report that will come."""
+    """A report that will happen at a later time."""
 
     time: float
     order: int
@@ -114,7 +117,7 @@ class _Report:
 
 
 class Race:
-    """A peer on the virtual clock."""
+    """Runs a peer on the virtual clock."""
 
     def __init__(self, contender: Contender, task: Task, workers: int, result: Result) -> None:
         self._contender = contender
@@ -130,7 +133,7 @@ class Race:
         self._best: tuple[float, dict[str, Any] | None] = (math.inf, None)
 
     def run(self, looks: list[float]) -> Result:
-        """Race until the last of the moments to look at."""
+        """Race until the last of these moments."""
         self._fill()
         for moment in looks:
             while self._coming and self._coming[0].time <= moment:
@@ -143,7 +146,7 @@ class Race:
         return self._result
 
     def _fill(self) -> None:
-        """Give free workers work, as long as the contender has any."""
+        """Give jobs to free workers, as long as the contender has any."""
         while self._free:
             began = time.process_time()
             job = self._contender.ask()
@@ -156,7 +159,9 @@ class Race:
 
     def _train(self, job: Job) -> None:
         before = self._reached.setdefault(job.trial, 0)
-        needed = self._curves.seconds(job.params, before + 1) - self._curves.seconds(job.params, before)
+        needed = self._curves.seconds(job.params, before + 1) - self._curves.seconds(
+            job.params, before
+        )
         self._order += 1
         heapq.heappush(self._coming, _Report(self._now + needed, self._order, job, before + 1))
 

@@ -1,4 +1,4 @@
-"""What a set of races says: mean regrets with standard errors, ranks, and what it takes to catch the best peer."""
+"""What a set of races shows: mean regrets, ranks, and when a method catches the best peer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,37 @@ OURS = "hpsearch"
 
 
 def report(results: Sequence[Result], methods: Sequence[str]) -> None:
-    """Print three tables for each family: regrets of what is handed out, their ranks, and regrets of the best seen."""
+    """Print three tables per family: regrets, ranks, and regrets of the best value seen."""
     for family in dict.fromkeys(result.family for result in results):
         runs = [result for result in results if result.family == family]
         tasks, seeds = {run.task for run in runs}, {run.seed for run in runs}
         print(f"\n{family}: {len(tasks)} tasks, {len(seeds)} seeds, {runs[0].workers} workers\n")
         by_method = {method: [run for run in runs if run.method == method] for method in methods}
-        show("Regret of what is handed out ± its standard error, by share of the budget", _regrets(by_method), None)
+        show(
+            "Regret of the recommendation ± standard error, by share of the budget",
+            _regrets(by_method),
+            None,
+        )
         print()
-        show("Mean rank of what is handed out", _ranks(runs, methods), None)
+        show("Mean rank of the recommendation", _ranks(runs, methods), None)
         print()
         show("Regret of the best value seen", _seen(by_method), None)
 
 
 def _regrets(by_method: dict[str, list[Result]]) -> list[dict[str, object]]:
     mean = {method: mean_curve(runs) for method, runs in by_method.items()}
-    target = min((curve[-1] for method, curve in mean.items() if not method.startswith(OURS)), default=math.nan)
+    target = min(
+        (curve[-1] for method, curve in mean.items() if not method.startswith(OURS)),
+        default=math.nan,
+    )
     return [
         {
             "method": method,
             **{f"{p}%": _with_error([run.regret[_place(p)] for run in runs]) for p in PERCENTS},
             "%_to_best_peer": reached(mean[method], target),
-            "ms_a_decision": 1000 * sum(run.deciding_s for run in runs) / sum(run.decisions for run in runs),
+            "ms_a_decision": 1000
+            * sum(run.deciding_s for run in runs)
+            / sum(run.decisions for run in runs),
             "trials": statistics.mean(run.trials for run in runs),
         }
         for method, runs in by_method.items()
@@ -50,13 +59,16 @@ def _ranks(runs: Sequence[Result], methods: Sequence[str]) -> list[dict[str, obj
 
 def _seen(by_method: dict[str, list[Result]]) -> list[dict[str, object]]:
     return [
-        {"method": method, **{f"{p}%": _with_error([run.seen[_place(p)] for run in runs]) for p in PERCENTS}}
+        {
+            "method": method,
+            **{f"{p}%": _with_error([run.seen[_place(p)] for run in runs]) for p in PERCENTS},
+        }
         for method, runs in by_method.items()
     ]
 
 
 def _with_error(values: Sequence[float]) -> str:
-    """The mean, and its standard error over races."""
+    """The mean and its standard error over races."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return f"{statistics.mean(values):.3f} ± {error:.3f}"
 
@@ -71,12 +83,12 @@ def mean_curve(runs: Sequence[Result]) -> list[float]:
 
 
 def reached(curve: Sequence[float], target: float) -> float | None:
-    """The percentage of the budget after which a mean regret is at a target or below; None if it never is."""
+    """The percentage of the budget at which a mean regret reaches a target; None if never."""
     return next((100.0 * (i + 1) / MARKS for i, value in enumerate(curve) if value <= target), None)
 
 
 def mean_ranks(results: Sequence[Result], methods: Sequence[str]) -> dict[str, dict[int, float]]:
-    """The mean place of each method among all, from 1, at each percentage; equal regrets share their places."""
+    """The mean rank of each method, from 1, at each percentage; equal regrets share their ranks."""
     races: defaultdict[tuple[str, int], list[Result]] = defaultdict(list)
     for result in results:
         races[result.task, result.seed].append(result)

@@ -1,8 +1,9 @@
-"""Syne Tune in the race: its own schedulers, called as its `Tuner` calls them, with their default arguments.
+"""Syne Tune in the races: its schedulers, called as its `Tuner` does, with default arguments.
 
-These are the schedulers of the current release, in which ASHA is the stopping kind. What it ships beside them is left
-out where it does not fit: population-based training changes configurations on the way, which no recorded curve can
-follow, and BoTorch's and SMAC's searchers are those packages'.
+These are the schedulers of the current release, in which ASHA is the stopping variant. Some that it
+also ships are left out because they do not fit: population-based training changes configurations
+during training, which recorded curves cannot follow, and the searchers of BoTorch and SMAC belong
+to those packages.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
 from curves import METRIC, Task
-from hpsearch.rungs import Verdict
+from hpsearch.search.rungs import Verdict
 from race import Job
 
 RESOURCE = "epoch"
 NO_TIME = datetime(2000, 1, 1)
-"""Syne Tune's trials have a time of birth, which nothing here looks at."""
+"""Syne Tune's trials have a creation time, which is not used here."""
 
 
 def domains(space: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A space of numbers and categories in Syne Tune's terms."""
+    """A space of numbers and categories, in Syne Tune's terms."""
     make = {
         ("float", False): config_space.uniform,
         ("float", True): config_space.loguniform,
@@ -44,7 +45,7 @@ def domains(space: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 class SyneTunePeer:
-    """A scheduler of Syne Tune's."""
+    """A scheduler of Syne Tune."""
 
     def __init__(self, scheduler: TrialScheduler) -> None:
         logging.getLogger("syne_tune").setLevel(logging.ERROR)
@@ -52,27 +53,31 @@ class SyneTunePeer:
         self._trials: list[Trial] = []
 
     def ask(self) -> Job:
-        """What the scheduler suggests."""
+        """The scheduler's next suggestion."""
         suggestion = self._scheduler.suggest()
-        assert suggestion is not None, "a space of numbers has no end"
-        assert suggestion.spawn_new_trial_id, "none of these schedulers pauses"
+        assert suggestion is not None, "a space of numbers is never exhausted"
+        assert suggestion.spawn_new_trial_id, "none of these schedulers pauses trials"
         trial = Trial(len(self._trials), dict(suggestion.config or {}), NO_TIME)
         self._trials.append(trial)
         self._scheduler.on_trial_add(trial)
         return Job(trial.trial_id, dict(trial.config))
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """What the scheduler decides."""
-        decision = self._scheduler.on_trial_result(self._trials[trial], {METRIC: value, RESOURCE: resource})
+        """The scheduler's decision."""
+        decision = self._scheduler.on_trial_result(
+            self._trials[trial], {METRIC: value, RESOURCE: resource}
+        )
         if decision == SchedulerDecision.CONTINUE:
             return Verdict.CONTINUE
         self._scheduler.on_trial_remove(self._trials[trial])
         return Verdict.STOP
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """The trial has ended by itself; told like any result first, as the `Tuner` does."""
+        """Tell the scheduler that the trial has ended, after its last result (as `Tuner` does)."""
         if self.report(trial, resource, value) is Verdict.CONTINUE:
-            self._scheduler.on_trial_complete(self._trials[trial], {METRIC: value, RESOURCE: resource})
+            self._scheduler.on_trial_complete(
+                self._trials[trial], {METRIC: value, RESOURCE: resource}
+            )
 
 
 def _in_full(name: str, task: Task, seed: int) -> SyneTunePeer:
@@ -102,7 +107,7 @@ def asha(task: Task, seed: int) -> SyneTunePeer:
 
 
 def asha_from_3(task: Task, seed: int) -> SyneTunePeer:
-    """The same with its first rung at 3."""
+    """ASHA with its first rung at 3."""
     return _halving("ASHA", task, seed, grace_period=3)
 
 

@@ -1,10 +1,12 @@
-"""What each technique of the training loop buys: the bare loop with all of them, and with one of them taken away.
+"""What each technique of the training loop gains: the bare loop with all, and without one.
 
-    python benchmarks/techniques.py [--data DIR] [--model PATH] [--samples 256] [--repeats 3] [--quick] [--json FILE]
+    python benchmarks/techniques.py [--data DIR] [--model PATH] [--samples 256] [--repeats 3]
+                                    [--quick] [--json FILE]
 
-One process, variants in turns, an epoch each. What counts is the processor's time, which other programs on the machine
-disturb less than the clock on the wall; on a GPU it is the clock. The loop of the project itself stands beside the bare
-one: what it adds (assembling batches, seeding, measuring itself) is the difference.
+One process trains an epoch of each variant in turn. Processor time is measured, because other
+programs on the machine affect it less than elapsed time; on a GPU it is elapsed time. hpsearch's
+own loop is measured beside the bare one: the difference is the cost of what it adds (assembling
+batches, seeding, measuring itself).
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from unittest import mock
 from loop import device, make_job
 from loop_contenders import Floor, Hpsearch, Job, Outcome
 from tables import show
-from trials import residence
+from trials.data import residence
 
 WARM_UP = 2
-"""Steps that are taken before anything is measured."""
+"""Steps before the measurement starts."""
 
 
 def variants(job: Job) -> dict[str, Any]:
-    """What is measured, by name."""
+    """The variants to measure, by name."""
     return {
         "all, bare": Floor(job),
         "all, our loop": Hpsearch(job),
@@ -39,21 +41,21 @@ def variants(job: Job) -> dict[str, Any]:
         "our loop, micro-batches of 8": Hpsearch(job, micro_batch=8),
         "our loop, gradient checkpointing": Hpsearch(job, gradient_checkpointing=True),
         "our loop, compiled": Hpsearch(job, compile="always"),
-        "our loop, data gathered in the host's memory": _Host(job),
+        "our loop, data gathered in host memory": _Host(job),
     }
 
 
 class _Host(Hpsearch):
-    """Our loop where nothing fits on the device: batches are gathered by a thread and copied there."""
+    """hpsearch's loop when no data fits on the device: a thread gathers and copies batches."""
 
     def train(self, on_step: Callable[[], None]) -> Outcome:
-        """One trial."""
+        """Train one trial."""
         with mock.patch.object(residence, "SHARE", 0.0):
             return super().train(on_step)
 
 
 def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, samples: int) -> float:
-    """Milliseconds of one epoch's steps, without the first ones."""
+    """Milliseconds per sample over the steps of one epoch, without the first ones."""
     clock = time.process_time if job.device == "cpu" else time.perf_counter
     ends: list[float] = []
     train(lambda: ends.append(clock()))
@@ -61,13 +63,19 @@ def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, sample
 
 
 def main() -> None:
-    """Measure the variants in turns, and print medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv")
+    """Measure the variants in turn, and print medians."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv"
+    )
     parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
-    parser.add_argument("--samples", type=int, default=256, help="training texts")
+    parser.add_argument("--samples", type=int, default=256, help="number of training texts")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one repeat from scratch on 256 texts")
+    parser.add_argument(
+        "--quick", action="store_true", help="one repeat on 256 texts, from scratch only"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     samples, repeats = (256, 1) if arguments.quick else (arguments.samples, arguments.repeats)

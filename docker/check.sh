@@ -1,6 +1,6 @@
 #!/bin/sh
-# Run the image's install steps in an empty folder, with the files that the Dockerfile copies and no others, and try
-# what was installed. Needs no container engine; takes some minutes and about 3 GB.
+# Run the image's install steps in an empty folder that has only the files that the Dockerfile copies,
+# and try the result. Needs no container engine. Takes some minutes and about 3 GB.
 #
 #   docker/check.sh
 set -eu
@@ -9,7 +9,7 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The sources of the COPY lines of the build stage, each to the same place.
+# Copy the sources of the build stage's COPY lines to the same places.
 sed -n 's/^COPY \([^-].*\) [^ ]*$/\1/p' "$root/docker/Dockerfile" | tr ' ' '\n' | while read -r path; do
     mkdir -p "$work/source/$(dirname "$path")"
     cp -R "$root/$path" "$work/source/$path"
@@ -27,6 +27,6 @@ for package in (hpsearch, trials):
 '
 "$work/prefix/bin/hpsearch" --help >/dev/null
 "$work/prefix/bin/ray" --version
-# The migrations are easily left out of a package: a database is made only where they came along.
+# Creating a database fails if the package lacks its migrations, which are easily left out.
 "$work/prefix/bin/python" -c 'from hpsearch.store.store import Store; Store.open("sqlite:///check.db").close()'
 echo "docker/check.sh: the install steps work from an empty folder"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Install hpsearch into PREFIX, a new virtual environment, with the versions that constraints.txt pins.
+# Install hpsearch into PREFIX, a new virtual environment, in the versions that constraints.txt pins.
 #
 #   docker/install.sh PREFIX
 #
-# VARIANT      cpu or cuda: which PyTorch is wanted (default: cpu). It is checked, not hoped for.
-# TORCH_INDEX  address of an additional package index to take PyTorch from, such as its index of CPU builds, which its
-#              installation page names (default: none). Without one, PyTorch comes from pip's usual index, where the
-#              build for Linux is the large one with CUDA.
-# PYTHON       the interpreter to make the environment with (default: python3)
+# VARIANT      the PyTorch build to install, cpu or cuda (default: cpu). The result is checked.
+# TORCH_INDEX  the address of an additional package index for PyTorch, such as its index of CPU builds,
+#              which PyTorch's installation page names (default: none). Without it, PyTorch comes from
+#              pip's default index, whose build for Linux is the large one with CUDA.
+# PYTHON       the interpreter that creates the environment (default: python3)
 set -eu
 
 if [ "$#" -ne 1 ]; then
@@ -36,7 +36,7 @@ set -- --constraint "$source/constraints.txt"
 if [ -n "${TORCH_INDEX:-}" ]; then
     set -- "$@" --extra-index-url "$TORCH_INDEX"
 fi
-# PyTorch first: the largest part and the one that the variant decides.
+# PyTorch first: it is the largest part, and the variant determines which build is needed.
 "$prefix/bin/python" -m pip install "$@" torch
 "$prefix/bin/python" -m pip install "$@" "$source[dashboard]"
 "$prefix/bin/python" -m pip check

@@ -1,8 +1,8 @@
-"""A real study in about two minutes: which library wrote this sentence?
+"""A real study in about two minutes: which library does this sentence come from?
 
-Makes a data set of the docstrings that are installed, searches the settings of a small transformer that is trained on
-it from scratch, and says what the search was worth. Everything lies in ./demo afterwards, an earlier demo under
-./demo/earlier.
+Makes a data set from the docstrings of installed libraries, searches the settings of a small
+transformer that is trained on it from scratch, and shows what the search gained. All files are in
+./demo afterwards; those of earlier demos move to ./demo/earlier.
 
     make demo
 """
@@ -22,9 +22,9 @@ from typing import Any
 import yaml
 
 import demo_data
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
 from hpsearch.errors import HpsearchError
-from hpsearch.lifecycle import State
-from hpsearch.records import Trial
 from hpsearch.store.store import Store
 from trials import tasks
 
@@ -32,7 +32,8 @@ FOLDER = Path("demo")
 EARLIER = "earlier"
 
 STUDY = """\
-# Which library wrote this sentence? Written by examples/demo.py; change it and run it again under another name.
+# Which library does this sentence come from? Written by examples/demo.py. To experiment, change
+# this file and run it under another study name.
 study: sentences
 seed: 1
 task:
@@ -64,7 +65,7 @@ resources: {workers: auto, cpu: 1}
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """Seconds that trials trained, and what they would have trained at the full budget."""
+    """Seconds of training spent, and what the full budget would have taken for every trial."""
 
     spent: float
     full: float
@@ -78,7 +79,7 @@ class TrainingTime:
 
 
 def main() -> int:
-    """Make the data, run the study, tell what came of it."""
+    """Make the data, run the study and print its results."""
     start_afresh(FOLDER)
     study, data, database = FOLDER / "study.yaml", FOLDER / "sentences.csv", FOLDER / "hpsearch.db"
     storage = f"sqlite:///{database}"
@@ -88,9 +89,19 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     study.write_text(STUDY, encoding="utf-8")
-    print(f"{sum(counts.values())} sentences of {len(counts)} libraries: {', '.join(counts)}", flush=True)
+    print(
+        f"{sum(counts.values())} sentences of {len(counts)} libraries: {', '.join(counts)}",
+        flush=True,
+    )
 
-    command = ["run", str(study), "--storage", storage, "--checkpoints", str(FOLDER / "checkpoints")]
+    command = [
+        "run",
+        str(study),
+        "--storage",
+        storage,
+        "--checkpoints",
+        str(FOLDER / "checkpoints"),
+    ]
     print(f"$ hpsearch {' '.join(command)}", flush=True)
     if code := hpsearch(*command):
         return code
@@ -108,7 +119,7 @@ def main() -> int:
 
 
 def start_afresh(folder: Path) -> None:
-    """Make an empty demo folder; what an earlier demo left moves to a numbered folder under `earlier`."""
+    """Make an empty demo folder; move an earlier demo to a numbered folder in `earlier`."""
     folder.mkdir(exist_ok=True)
     left = [path for path in folder.iterdir() if path.name != EARLIER]
     if not left:
@@ -119,45 +130,52 @@ def start_afresh(folder: Path) -> None:
     target.mkdir(parents=True)
     for path in left:
         path.rename(target / path.name)
-    print(f"the demo before this one is kept in {target}")
+    print(f"the previous demo was moved to {target}")
 
 
 def hpsearch(*arguments: str) -> int:
-    """Run the installed command as anybody would; returns its exit code."""
-    return subprocess.run([str(Path(sys.executable).with_name("hpsearch")), *arguments], check=False).returncode
+    """Run the installed command as a user would, and return its exit code."""
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("hpsearch")), *arguments], check=False
+    ).returncode
 
 
 def summary(trials: list[Trial], study: dict[str, Any], folder: Path) -> list[str]:
-    """What the search was worth: against the default settings, against guessing, and in time.
+    """What the search gained over the default settings and over guessing, and the time it saved.
 
     Args:
         trials: All trials of the study.
         study: The study file.
-        folder: Where its relative paths start.
+        folder: The folder that its relative paths start from.
     """
     total = float(study["budget"]["per_trial"]["epochs"])
     best = max(t.value for t in trials if t.state is State.COMPLETE and t.value is not None)
     default = next((t.value for t in trials if t.role == "default" and t.value is not None), None)
     times = training_time(trials, total)
-    lines = ["", f"accuracy on the same {study['task']['validation']:.0%} of the sentences, held out from training:"]
+    held_out = study["task"]["validation"]
+    lines = ["", f"accuracy on the same {held_out:.0%} of the sentences, held out from training:"]
     lines.append(f"  {best:6.1%}  the best configuration found")
     if default is not None:
         lines.append(f"  {default:6.1%}  the task's default settings (the study's first trial)")
-    lines.append(f"  {majority_share(study['task'], folder):6.1%}  always guessing the most frequent library")
+    lines.append(
+        f"  {majority_share(study['task'], folder):6.1%}  always guessing the most frequent library"
+    )
     lines += [
         "",
-        f"pruning saved {times.saved:.0f} of {times.full:.0f} seconds of training ({times.saved / times.full:.0%}):",
-        f"  {len(trials)} trials trained {times.spent:.0f} s, {times.stopped} of them less than {total:g} epochs;",
-        "  the rest is what those would have needed to get there, at the speed measured in each",
+        f"pruning saved {times.saved:.0f} of {times.full:.0f} seconds of training "
+        f"({times.saved / times.full:.0%}):",
+        f"  {len(trials)} trials trained {times.spent:.0f} s, "
+        f"{times.stopped} of them less than {total:g} epochs;",
+        "  the saved time is what those would have needed for the rest, at the speed of each",
     ]
     return lines
 
 
 def training_time(trials: Iterable[Trial], total: float) -> TrainingTime:
-    """Training time spent, and the time all trials would have taken at the full budget.
+    """Training time spent, and the time that all trials would have taken for the full budget.
 
-    A trial's speed is its own: the resource of its last report over the seconds it had trained by then, evaluation
-    and start-up not counted. Trials without a report are left out.
+    Each trial has its own speed: the resource of its last report divided by its training time until
+    then, without evaluation and start-up. Trials without a report are left out.
 
     Args:
         trials: The trials.
@@ -176,17 +194,17 @@ def training_time(trials: Iterable[Trial], total: float) -> TrainingTime:
 
 
 def majority_share(task: dict[str, Any], folder: Path) -> float:
-    """The accuracy of always answering with the validation data's most frequent label."""
+    """The accuracy of always predicting the most frequent label of the validation data."""
     labels = Counter(tasks.load(task, folder).prepare({}).validation_labels.tolist())
     return max(labels.values()) / labels.total()
 
 
 def next_commands(name: str, storage: str) -> list[str]:
-    """What to try on the study that is there now."""
+    """Commands to try on the finished study."""
     commands = {
         f"hpsearch status {name}": "how the study went",
-        f"hpsearch trials {name} --where 'batch_size = 16'": "ask your own questions",
-        f"hpsearch show {name} 0": "one trial and what was decided about it",
+        f"hpsearch trials {name} --where 'batch_size = 16'": "query the trials",
+        f"hpsearch show {name} 0": "one trial and the decisions about it",
         f"hpsearch dashboard {name}": "curves and importances in a browser",
         f"hpsearch best {name} --format yaml > {FOLDER}/best.yaml": "the best settings as a file",
         f"python -m trials {FOLDER}/best.yaml --out {FOLDER}/model": "train them again",

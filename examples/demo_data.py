@@ -1,8 +1,8 @@
-"""A text data set made of what is installed: sentences from docstrings, labelled with the library that wrote them.
+"""A text data set from installed libraries: sentences of docstrings, labelled with their library.
 
-Sources are read as text and parsed with `ast`; no library is imported. The names of all the libraries are taken out
-of every sentence, so that the label has to be told from what is said and how. The same installed versions and the
-same seed give the same file.
+Sources are read as text and parsed with `ast`; no library is imported. The names of all libraries
+are removed from every sentence, so that the label must be inferred from content and style. The same
+installed versions and the same seed give the same file.
 
     python examples/demo_data.py demo/sentences.csv
 """
@@ -49,19 +49,30 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "click": ("click",),
     "typer": ("typer",),
 }
-"""Libraries by import name, the ones preferred first, each with the names it goes by."""
+"""Libraries by import name, in order of preference, each with the names that it is known by."""
 
 MOST_LIBRARIES = 12
 FEWEST_LIBRARIES = 8
 FEWEST_ROWS = 4_000
-LARGEST_SOURCE_BYTES = 200_000  # longer files are generated or tables of data, and slow to parse
+LARGEST_SOURCE_BYTES = 200_000  # longer files are generated or contain data, and are slow to parse
 
-# Copies of other projects and test suites speak for somebody else, or for nobody.
-SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendored", "vendor", "thirdparty_files", "third_party"}
+# Copies of other projects, and tests, are not the library's own documentation.
+SKIPPED_FOLDERS = {
+    "tests",
+    "test",
+    "testing",
+    "_vendor",
+    "vendored",
+    "vendor",
+    "thirdparty_files",
+    "third_party",
+}
 SKIPPED_FOLDERS |= {"_testing", "externals", "extern", "__pycache__", "site-packages"}
 
 NAMES = re.compile(
-    r"(?<![\w-])(?:" + "|".join(re.escape(n) for names in ALIASES.values() for n in names) + r")(?:'s)?(?![\w-])",
+    r"(?<![\w-])(?:"
+    + "|".join(re.escape(n) for names in ALIASES.values() for n in names)
+    + r")(?:'s)?(?![\w-])",
     re.IGNORECASE,
 )
 ROLE = re.compile(r":[\w:.+-]+:(?=`)")
@@ -74,21 +85,21 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def build(path: Path, rows_per_library: int = 600, seed: int = 0) -> dict[str, int]:
-    """Write the data set: a CSV with the columns `text` and `label`, in an order shuffled by `seed`.
+    """Write the data set: a CSV with the columns `text` and `label`, shuffled by `seed`.
 
     Args:
         path: The file to write; its folder must exist.
-        rows_per_library: The most sentences a library gives. A library that gives less than half is left out.
-        seed: Which files and sentences are taken where there are more than wanted.
+        rows_per_library: The most sentences from one library; one with less than half is left out.
+        seed: Selects files and sentences if there are more than needed.
 
-    Returns: How many rows each label got.
+    Returns: The number of rows for each label.
 
     Raises:
-        DataError: Fewer than 8 libraries or 4,000 sentences are to be had.
+        DataError: There are fewer than 8 libraries or 4,000 sentences.
     """
     collected: dict[str, dict[str, str]] = {}
     for library in ALIASES:
-        # Some spare ones: sentences that turn up in a second library are dropped below.
+        # Some spares, because sentences that also occur in a second library are dropped below.
         found = _collect(library, wanted=rows_per_library + rows_per_library // 10, seed=seed)
         if len(found) >= rows_per_library // 2:
             collected[library] = found
@@ -98,7 +109,9 @@ def build(path: Path, rows_per_library: int = 600, seed: int = 0) -> dict[str, i
     rows = [
         (text, library)
         for library, found in collected.items()
-        for text in itertools.islice((t for key, t in found.items() if writers[key] == 1), rows_per_library)
+        for text in itertools.islice(
+            (t for key, t in found.items() if writers[key] == 1), rows_per_library
+        )
     ]
     _check_size(rows)
     random.Random(seed).shuffle(rows)
@@ -110,22 +123,32 @@ def build(path: Path, rows_per_library: int = 600, seed: int = 0) -> dict[str, i
 
 
 def sentences(docstring: str) -> Iterator[str]:
-    """The plain English sentences of a docstring: 6 to 40 words, a capital first, a full stop last, no code.
+    """The plain sentences of a docstring: 6 to 40 words, from a capital to a full stop, no code.
 
-    Lines of one indentation between blank lines make a paragraph. Roles, links and backticks lose their marks; what
-    still holds anything but words and plain punctuation is left out.
+    Lines of equal indentation between blank lines form a paragraph. The marks of roles, links and
+    backticks are removed. A sentence with anything but words and plain punctuation is left out.
     """
     lines = (line.rstrip() for line in docstring.expandtabs().splitlines())
-    for _, group in itertools.groupby(lines, key=lambda line: len(line) - len(line.lstrip()) if line else None):
-        paragraph = LINK_TARGET.sub("", ROLE.sub("", " ".join(line.strip() for line in group))).replace("`", "")
+    for _, group in itertools.groupby(
+        lines, key=lambda line: len(line) - len(line.lstrip()) if line else None
+    ):
+        paragraph = LINK_TARGET.sub(
+            "", ROLE.sub("", " ".join(line.strip() for line in group))
+        ).replace("`", "")
         for candidate in SENTENCE_END.split(paragraph):
-            sentence = " ".join(NAMES.sub(" ", candidate.strip()).replace(" .", ".").replace(" ,", ",").split())
-            if 6 <= len(sentence.split()) <= 40 and SENTENCE.fullmatch(sentence) and _reads_whole(sentence):
+            sentence = " ".join(
+                NAMES.sub(" ", candidate.strip()).replace(" .", ".").replace(" ,", ",").split()
+            )
+            if (
+                6 <= len(sentence.split()) <= 40
+                and SENTENCE.fullmatch(sentence)
+                and _reads_whole(sentence)
+            ):
                 yield sentence
 
 
 def _reads_whole(sentence: str) -> bool:
-    """Whether it ends as a sentence, closes its brackets, and hides no library's name inside a longer word."""
+    """Whether it ends as a sentence, closes its brackets, and contains no library's name."""
     if ABBREVIATION.search(sentence) or sentence.count("(") != sentence.count(")"):
         return False
     lowered = sentence.lower()
@@ -133,7 +156,7 @@ def _reads_whole(sentence: str) -> bool:
 
 
 def _collect(library: str, wanted: int, seed: int) -> dict[str, str]:
-    """Up to `wanted` different sentences of an installed library, by their key (without case and digits)."""
+    """Up to `wanted` different sentences of a library, by key (without case and digits)."""
     found: dict[str, str] = {}
     for source in _sources(library, seed):
         for docstring in _docstrings(source):
@@ -149,7 +172,7 @@ def _key(sentence: str) -> str:
 
 
 def _sources(library: str, seed: int) -> list[Path]:
-    """The library's Python files in an order shuffled by `seed`; none where it is not installed."""
+    """The library's Python files, shuffled by `seed`; none if it is not installed."""
     spec = importlib.util.find_spec(library)
     if spec is None or not spec.submodule_search_locations:
         return []
@@ -165,7 +188,7 @@ def _sources(library: str, seed: int) -> list[Path]:
 
 
 def _docstrings(source: Path) -> Iterator[str]:
-    """The docstrings of a module, its classes and functions; none where it does not parse (a template)."""
+    """The docstrings of a module, its classes and functions; none if it does not parse."""
     try:
         tree = ast.parse(source.read_bytes())
     except (SyntaxError, ValueError):
@@ -177,7 +200,7 @@ def _docstrings(source: Path) -> Iterator[str]:
 
 
 def _documented(node: Documented) -> Iterator[Documented]:
-    """The node and the classes and functions straight inside it, without a walk through every expression."""
+    """The node with its nested classes and functions, without walking through every expression."""
     yield node
     for child in node.body:
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -189,14 +212,15 @@ def _check_size(rows: Iterable[tuple[str, str]]) -> None:
     if len(counts) >= FEWEST_LIBRARIES and counts.total() >= FEWEST_ROWS:
         return
     raise DataError(
-        f"the docstrings of {len(counts)} installed libraries give {counts.total()} sentences "
-        f"({', '.join(sorted(counts)) or 'none'}); the demo needs {FEWEST_LIBRARIES} libraries and {FEWEST_ROWS}",
-        hint="install hpsearch with its dependencies into this environment, with their sources (.py files)",
+        f"the docstrings of {len(counts)} installed libraries contain {counts.total()} sentences "
+        f"({', '.join(sorted(counts)) or 'none'}); "
+        f"the demo needs {FEWEST_LIBRARIES} libraries and {FEWEST_ROWS}",
+        hint="install hpsearch and its dependencies here, with their sources (.py files)",
     )
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file named on the command line (sentences.csv by default) and print its labels."""
+    """Write the file named on the command line (default sentences.csv) and print its labels."""
     path = Path(arguments[0] if arguments else "sentences.csv")
     try:
         counts = build(path)

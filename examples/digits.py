@@ -1,4 +1,4 @@
-"""A training function of one's own: handwritten digits with a small network. Searched by digits.yaml."""
+"""Your own training function: a small network learns digits. Searched by digits.yaml."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -13,7 +13,8 @@ def train(params, trial):
     held_out = torch.arange(len(labels), device=trial.device) % 5 == 0
 
     width, dropout = params.get("width", 64), params.get("dropout", 0.1)
-    model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 10)).to(trial.device)
+    hidden = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Dropout(dropout))
+    model = nn.Sequential(hidden, nn.Linear(width, 10)).to(trial.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=params.get("learning_rate", 1e-3))
     done = 0
     if trial.checkpoint is not None:  # continue where an earlier attempt stopped
@@ -23,10 +24,11 @@ def train(params, trial):
         done = state["done"]
 
     for epoch in range(done + 1, trial.budget + 1):
-        torch.manual_seed(trial.seed + epoch)  # so that a trial that was paused goes on as if it had not been
+        torch.manual_seed(trial.seed + epoch)  # so that a resumed trial draws the same
         model.train()
         for batch in torch.randperm(int((~held_out).sum())).split(params["batch_size"]):
-            loss = nn.functional.cross_entropy(model(images[~held_out][batch]), labels[~held_out][batch])
+            wanted = labels[~held_out][batch]
+            loss = nn.functional.cross_entropy(model(images[~held_out][batch]), wanted)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -34,6 +36,7 @@ def train(params, trial):
         with torch.no_grad():
             accuracy = (model(images[held_out]).argmax(dim=1) == labels[held_out]).float().mean()
         with trial.save() as folder:
-            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "done": epoch}
+            weights, moments = model.state_dict(), optimizer.state_dict()
+            state = {"model": weights, "optimizer": moments, "done": epoch}
             torch.save(state, folder / "state.pt")
         trial.report(epoch, {"accuracy": accuracy, "loss": loss})

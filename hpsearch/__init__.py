@@ -1,4 +1,5 @@
-"""Hyperparameter search that spends a GPU budget well, survives what dies, and says how sure it is."""
+"""Hyperparameter search that spends a GPU budget well, survives failures,
+and says how sure it is."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ def open(url: str, name: str) -> StudyReader:
         StudyNotFound: There is no study of that name.
         StoreUnreachable: The database does not answer, or nothing of ours is in it.
     """
-    from hpsearch.api import open_study  # here, so that `hpsearch --help` loads neither pandas nor SQLAlchemy
+    from hpsearch.api import (
+        open_study,  # here, so that `hpsearch --help` loads neither pandas nor SQLAlchemy
+    )
 
     return open_study(url, name)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from sqlalchemy import Connection
 
-from hpsearch.store.frames import frame_of, reports_frame, trials_frame
-from hpsearch.store.queries import StudyHead, best_trials, find_study
+from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
+from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class StudyReader:
-    """A study to read: each call sees it as it is at that moment. A context manager that closes its connection."""
+    """A study to read: each call sees it as it is at that moment. A context manager that closes its
+    connection."""
 
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
@@ -27,10 +28,11 @@ class StudyReader:
             find_study(connection, name)
 
     def best(self, top: int = 1) -> pd.DataFrame:
-        """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs` and `tied`.
+        """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs` and
+        `tied`.
 
-        `confirmed` is the mean of the trial's repeats with other seeds and `low` to `high` its 90% interval; they are
-        absent where it was not repeated.
+        `confirmed` is the mean of the trial's repeats with other seeds and `low` to `high` its 90%
+        interval; they are absent where it was not repeated.
 
         Raises:
             UserError: The study has no single direction.
@@ -38,23 +40,32 @@ class StudyReader:
         with self._reading() as connection:
             ranked = best_trials(connection, self._study(connection), top)
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
-        more = {name: [getattr(each.confirmed, field, None) for each in ranked] for name, field in fields.items()}
+        more = {
+            name: [getattr(each.confirmed, field, None) for each in ranked]
+            for name, field in fields.items()
+        }
         more["tied"] = [each.tied for each in ranked]
         return frame_of([each.trial for each in ranked], more)
 
-    def trials(self, where: str | None = None, sort: str | None = None, limit: int | None = None) -> pd.DataFrame:
-        """A row for each trial, with a column for each parameter and for each metric of its latest report.
+    def trials(
+        self, where: str | None = None, sort: str | None = None, limit: int | None = None
+    ) -> pd.DataFrame:
+        """A row for each trial, with a column for each parameter and for each metric of its latest
+        report.
 
         Args:
             where: Which, such as ``learning_rate < 1e-4 and state = 'complete'``; None for all.
-            sort: In which order, such as ``value desc, learning_rate``; None for that of their numbers.
+            sort: In which order, such as ``value desc, learning_rate``; None for that of their
+                numbers.
             limit: At most so many.
 
         Raises:
             FilterError: An expression does not parse or names something unknown.
         """
         with self._reading() as connection:
-            return trials_frame(connection, self._study(connection), where=where, sort=sort, limit=limit)
+            return trials_frame(
+                connection, self._study(connection), where=where, sort=sort, limit=limit
+            )
 
     def reports(self) -> pd.DataFrame:
         """A row for each report, by trial and resource, with a column for each metric."""
@@ -65,7 +76,7 @@ class StudyReader:
         """The study as Optuna's, for its plots, importances and samplers."""
         import optuna
 
-        from hpsearch.optuna_storage import StudyStorage
+        from hpsearch.optuna_storage.storage import StudyStorage
 
         return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
 
@@ -77,7 +88,10 @@ class StudyReader:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -1,6 +1,6 @@
 """What can go wrong in a way its reader can mend. Imports nothing.
 
-The tree of errors:
+The tree of errors::
 
     HpsearchError
     ├── UserError                a mistake in a study file, data or arguments      exit 2
@@ -11,6 +11,7 @@ The tree of errors:
     │   └── StudyNotFound        no study of that name in this database
     ├── Unreachable              the database or the cluster cannot be reached     exit 3
     │   ├── StoreUnreachable
+    │   ├── Damaged              the database holds what this program never writes
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   └── ClusterUnreachable
     │       └── ClusterLost      it was there, and went away
@@ -87,6 +88,27 @@ class Unreachable(HpsearchError):
 
 class StoreUnreachable(Unreachable):
     """The database cannot be opened, read or written."""
+
+
+class Damaged(Unreachable):
+    """The database holds what this program never writes. Waiting does not mend that, as it may
+    where it is unreachable.
+
+    Args:
+        what: It, as the rest of "it has ...".
+        where: The study, trial and column, where they are known.
+        hint: What to do.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        where: str | None = None,
+        hint: str = "restore a backup; this lists all that is damaged: hpsearch db check",
+    ) -> None:
+        found = f"it has {what}" if where is None else where
+        super().__init__(f"the database is damaged: {found}", hint)
+        self.what = what
 
 
 class SchemaMismatch(Unreachable):

@@ -1,4 +1,5 @@
-"""A real browser for tests: Chromium without a window, which tells what a page has become once its scripts ran."""
+"""A real browser for tests: Chromium without a window, which tells what a page has become once its
+scripts ran."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pathlib import Path
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 WAIT_MS = 15_000
-"""How long a page may go on changing, on its own clock, which stands still while it waits for answers."""
+"""How long a page may go on changing, on its own clock, which stands still while it waits for
+answers."""
 
 
 class _Reader(HTMLParser):
@@ -49,7 +51,11 @@ class Page:
         reader = _Reader()
         reader.feed(self.html)
         titles = [text for tag, text in reader.texts if tag == "title"]
-        shown = (text for tag, text in reader.texts if tag not in ("title", "script", "style", "noscript"))
+        shown = (
+            text
+            for tag, text in reader.texts
+            if tag not in ("title", "script", "style", "noscript")
+        )
         object.__setattr__(self, "title", titles[0] if titles else "")
         object.__setattr__(self, "text", "\n".join(shown))
 
@@ -63,10 +69,22 @@ def find_chromium() -> str | None:
 
 
 def visit(chromium: str, profile: Path, address: str) -> Page:
-    """Open an address in a browser that knows what its profile does, where every name means this machine."""
+    """Open an address in a browser that knows what its profile does, where every name means this
+    machine."""
     options = [
-        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1200"),
-        *("--no-first-run", "--no-proxy-server", "--disable-background-networking", "--disable-component-update"),
+        *(
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1600,1200",
+        ),
+        *(
+            "--no-first-run",
+            "--no-proxy-server",
+            "--disable-background-networking",
+            "--disable-component-update",
+        ),
         *(f"--user-data-dir={profile}", "--host-resolver-rules=MAP * 127.0.0.1"),
         *("--enable-logging=stderr", f"--virtual-time-budget={WAIT_MS}", "--dump-dom"),
     ]

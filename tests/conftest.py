@@ -1,4 +1,4 @@
-"""What tests share: databases of both kinds, each empty and private to its test."""
+"""What tests share: layers, a quick round, and databases of both kinds, private to each test."""
 
 from __future__ import annotations
 
@@ -12,8 +12,44 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
+
+import thoroughness
+
+TESTS = Path(__file__).parent
+
+# Several tests run side by side, and so do the processes that they start. Set before torch is
+# imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="without what is marked thorough, and with fewer examples",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    thoroughness.quick = config.getoption("quick")
+    if thoroughness.quick:
+        hypothesis.settings.register_profile("quick", max_examples=thoroughness.examples(100))
+        hypothesis.settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test with its layer, its folder's name; leave out thorough ones if asked."""
+    for item in items:
+        layer = item.path.relative_to(TESTS).parts[0]
+        item.add_marker(layer)
+    if not config.getoption("quick"):
+        return
+    thorough = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=thorough)
+    items[:] = [item for item in items if item not in thorough]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,27 +64,48 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def postgresql_server() -> Iterator[str]:
     """The URL of a PostgreSQL server of the tests' own, without durability.
 
-    Skips where PostgreSQL is not installed, unless HPSEARCH_TESTS_REQUIRE_POSTGRESQL=1 asks for a failure.
+    Skips where PostgreSQL is not installed, unless HPSEARCH_TESTS_REQUIRE_POSTGRESQL=1 asks for a
+    failure.
     """
     binaries = _postgresql_binaries()
     if binaries is None:
         if os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") == "1":
             pytest.fail("PostgreSQL's server is not installed, and these tests must not be skipped")
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
-    # Not pytest's own folder: that one is closed to the unprivileged user that PostgreSQL insists on.
+    # Not pytest's own folder: that one is closed to the unprivileged user that PostgreSQL insists
+    # on.
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     as_user = _unprivileged(folder)
     data, port = folder / "data", _free_port()
 
     def call(program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [*as_user, str(binaries / program), *arguments], cwd=folder, capture_output=True, text=True, check=False
+            [*as_user, str(binaries / program), *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{program} failed: {done.stdout}{done.stderr}"
 
     try:
-        call("initdb", "-D", str(data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-        settings = f"-k {folder} -h 127.0.0.1 -p {port} -F -c full_page_writes=off -c synchronous_commit=off"
+        call(
+            "initdb",
+            "-D",
+            str(data),
+            "-U",
+            "tester",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+            "--no-sync",
+        )
+        settings = (
+            f"-k {folder} -h 127.0.0.1 -p {port} "
+            "-F -c full_page_writes=off -c synchronous_commit=off"
+        )
         # Its output goes to a file: the server would keep a pipe open for as long as it lives.
         call("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", settings, "-w", "start")
         try:
@@ -61,7 +118,8 @@ def postgresql_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def new_postgresql_url(postgresql_server: str) -> Iterator[Callable[[], str]]:
-    """Makes the URL of an empty database; a schema of its own in the one server, which is made in a millisecond."""
+    """Makes the URL of an empty database; a schema of its own in the one server, which is made in a
+    millisecond."""
     names = (f"test_{n}" for n in itertools.count())
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
 
@@ -95,14 +153,19 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 def _postgresql_binaries() -> Path | None:
     """The folder of PostgreSQL's own programs, the newest where there are several."""
-    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: each.parent.name, reverse=True)
+    candidates = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: each.parent.name, reverse=True
+    )
     if pg_config := shutil.which("pg_config"):
-        candidates.insert(0, Path(subprocess.check_output([pg_config, "--bindir"], text=True).strip()))
+        candidates.insert(
+            0, Path(subprocess.check_output([pg_config, "--bindir"], text=True).strip())
+        )
     return next((folder for folder in candidates if (folder / "initdb").exists()), None)
 
 
 def _unprivileged(folder: Path) -> list[str]:
-    """Words to put before a command so that it does not run as root, which PostgreSQL refuses; owns the folder."""
+    """Words to put before a command so that it does not run as root, which PostgreSQL refuses; owns
+    the folder."""
     if os.geteuid() != 0:
         return []
     names = {entry.pw_name for entry in pwd.getpwall()}

@@ -20,10 +20,14 @@ class Served:
     process: subprocess.Popen[str]
     link: str
 
-    def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> HTTPResponse:
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, **headers: str
+    ) -> HTTPResponse:
         """Its answer to a request to 127.0.0.1, whatever its link names."""
         connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=120)
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
         return connection.getresponse()
 
     def interrupt(self) -> str:
@@ -40,11 +44,13 @@ def served(url: str, *arguments: str) -> Iterator[Served]:
     """A dashboard on a free port, until the block ends."""
     program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "dashboard"]
     options = ["--port", "0", "--storage", url]
-    with subprocess.Popen([*program, *arguments, *options], stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*program, *arguments, *options], stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         try:
             told = next((line for line in process.stderr if "http://" in line), "it ended")
-            link = re.match(r"(http://\S+) \(Ctrl-C ends it\)$", told)
+            link = re.match(r"(http://\S+) \(stop with Ctrl-C\)$", told)
             assert link is not None, told
             yield Served(process, link[1])
         finally:

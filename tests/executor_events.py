@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from hpsearch import events as ev
-from hpsearch.driver import Executor
+from hpsearch.domain import events as ev
+from hpsearch.driver.executor import Executor
 
 
-def wait_for(executor: Executor, done: Callable[[list[ev.Event]], Any], timeout_s: float = 60.0) -> list[ev.Event]:
+def wait_for(
+    executor: Executor, done: Callable[[list[ev.Event]], Any], timeout_s: float = 60.0
+) -> list[ev.Event]:
     """Poll until `done` says so of all events since; fail after a timeout in real time."""
     events: list[ev.Event] = []
     give_up = time.monotonic() + timeout_s

@@ -1,4 +1,5 @@
-"""Models that bring code of their own, made on the spot. Every file of it writes down that it was run."""
+"""Models that bring code of their own, made on the spot. Every file of it writes down that it was
+run."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 
-from trials.tasks import text_tokenizer
+from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 RAN = "ran.txt"
 """Beside the model: the files of its code that were run, a line each."""
@@ -60,7 +61,9 @@ class BagTokenizer(PreTrainedTokenizerFast):
 """
 
 
-def write_model(folder: Path, texts: list[str], own_tokenizer: bool = False, modeling: str = MODELING) -> Path:
+def write_model(
+    folder: Path, texts: list[str], own_tokenizer: bool = False, modeling: str = MODELING
+) -> Path:
     """Write a bag of words for three classes: configuration, weights, tokenizer and their code.
 
     Args:

@@ -6,21 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
-from hpsearch.driver import due_of
-from hpsearch.executors.simulated import SimulatedExecutor
-from hpsearch.frozen import STEP_SCALE
-from hpsearch.levels import step_scale, trial_budget
-from hpsearch.optuna_storage import StudyStorage
-from hpsearch.records import Changes, History, StudyRecord
-from hpsearch.search import Search
-from hpsearch.spec import StudySpec
-from hpsearch.spec_file import parse
-from hpsearch.store.store import Store
-from hpsearch.study import Study
+from hpsearch.brain.study import Study
+from hpsearch.domain.records import Changes, History, StudyRecord
+from hpsearch.driver.loop import due_of
+from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.search.searcher import Searcher
+from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.study_file.levels import step_scale, trial_budget
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
 from trials.contract import Diverged
 
 PLAIN: dict[str, Any] = {
@@ -45,22 +43,24 @@ def history_for(spec: StudySpec) -> History:
         name=spec.study,
         spec=spec.text,
         directions=tuple(objective.direction for objective in spec.objectives),
-        system_attrs={STEP_SCALE: step_scale(spec)},
+        step_scale=step_scale(spec),
     )
     return History(record)
 
 
-def brain(spec: StudySpec, history: History | None = None, defaults: Mapping[str, Any] | None = None) -> Study:
-    """A brain with its searcher; the storage is never given a database, so touching one would fail."""
+def brain(
+    spec: StudySpec, history: History | None = None, defaults: Mapping[str, Any] | None = None
+) -> Study:
+    """A brain with its searcher."""
     history = history or history_for(spec)
-    storage = StudyStorage(cast(Store, None))
-    storage.attach(history)
-    return Study(spec, history, Search(spec, history, storage), defaults)
+    storage = HistoryStorage(history, lambda: 0.0)
+    return Study(spec, history, Searcher(spec, history, storage), defaults)
 
 
 @dataclass
 class Bowl:
-    """Loss curves that fall towards (x - 0.3)^2, at a speed of `seconds_per_unit`; x above `diverges` diverges."""
+    """Loss curves that fall towards (x - 0.3)^2, at a speed of `seconds_per_unit`; x above
+    `diverges` diverges."""
 
     seconds_per_unit: float = 10.0
     diverges: float = math.inf
@@ -75,7 +75,8 @@ class Bowl:
 
 
 class Simulation:
-    """A brain and a simulated executor, driven like the driver does, with what would be written kept in a list."""
+    """A brain and a simulated executor, driven like the driver does, with what would be written
+    kept in a list."""
 
     def __init__(
         self,
@@ -87,10 +88,13 @@ class Simulation:
         defaults: Mapping[str, Any] | None = None,
         losses: tuple[float, ...] = (),
         start: float = 0.0,
+        gpus: float = 1.0,
     ) -> None:
         self.study = brain(spec, history, defaults)
         self.history = self.study.history
-        self.executor = SimulatedExecutor(curves or Bowl(), trial_budget(spec), workers, losses=losses)
+        self.executor = SimulatedExecutor(
+            curves or Bowl(), trial_budget(spec), workers, gpus, losses
+        )
         self.executor.now = start
         self.written: list[Changes] = []
         self.study.begin(start)
@@ -102,6 +106,8 @@ class Simulation:
             commands += self.study.on_event(event, self.executor.now)
         commands += self.study.on_tick(self.executor.now)
         self.written.append(self.history.drain())
+        for report in self.written[-1].reports:
+            self.executor.recorded(report.trial, report.attempt or 0, report.resource)
         for command in commands:
             getattr(self.executor, type(command).__name__.lower())(command)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.errors import SpecError
-from hpsearch.spec_file import parse
+from hpsearch.study_file.reading import parse
 
 GOOD = """\
 study: banking-intents

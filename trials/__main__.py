@@ -1,10 +1,13 @@
 """Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
 
-The file is a study file; of it `task`, `settings`, `budget.per_trial` and `seed` are used. Reports go to stdout as JSON
-lines, everything else to stderr. `DIR/best` and `DIR/last` are checkpoints. On several GPUs it starts with
-``torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR``.
+The file is a study file; of it `task`, `settings`, `budget.per_trial`, `seed` and `objective` are
+used, and `arithmetic`, which says how a trial of a study computed: this training computes in the
+same way. Reports go to stdout as JSON lines, everything else to stderr. `DIR/best` and `DIR/last`
+are checkpoints. On several GPUs it starts with ``torchrun --nproc-per-node 2 -m trials
+SETTINGS.yaml --out DIR``.
 
-Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted with all saved.
+Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted
+with all saved.
 """
 
 from __future__ import annotations
@@ -13,24 +16,31 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from trials import tasks
-from trials.budgets import budget_from
-from trials.contract import Problem, Report, Setup, Task, TaskError
+from trials import arithmetic, tasks
+from trials.arithmetic import Arithmetic
+from trials.contract import Goal, Problem, Report, Setup, Task, TaskError
+from trials.descriptions.builtin import BUILT_IN, describe
 from trials.interruption import Interruption
+from trials.report_grid import budget_from
 from trials.runner import Runner, failure_of
 from trials.settings import nearest
 
 if TYPE_CHECKING:
-    from trials.distributed import Group
+    from trials.devices.processes import Group
 
-USED = ("task", "settings", "budget", "seed")
-IGNORED = ("study", "space", "objective", "constraints", "search", "resources")
+ARITHMETIC = "arithmetic.json"
+"""In the folder of a run: how it computes."""
+USED = ("task", "settings", "budget", "seed", "objective", "arithmetic")
+IGNORED = ("study", "space", "constraints", "search", "resources")
+DIRECTIONS = ("minimize", "maximize")
 BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
 
 
@@ -41,24 +51,35 @@ def main(arguments: list[str] | None = None) -> int:
         study = _read(options.file)
         task = tasks.load(study["task"], options.file.parent)
         _refuse_to_share(study["task"]["kind"])
-        setup = _setup(study, options)
+        setup, computed = _in_its_arithmetic(
+            task, _setup(study, options), study.get("arithmetic"), options.out
+        )
         data = task.prepare(setup.params)
     except TaskError as mistake:
         return _say_mistakes(options.file, mistake)
-    from trials import distributed
+    from trials.devices import processes
 
-    with distributed.joined(setup.device) as group:
+    with processes.joined(setup.device) as group:
+        if group.first:
+            options.out.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(computed.as_plain(), indent=1) + "\n"
+            file = options.out / ARITHMETIC
+            file.write_text(text)
         return _train(task, data, setup, options.file, group)
 
 
 def _refuse_to_share(kind: str) -> None:
-    """Training code of one's own knows nothing of other processes: each would train the whole into the same folder.
+    """Training code of one's own knows nothing of other processes: each would train the whole into
+    the same folder.
 
     Raises:
         TaskError: It was started as one of several.
     """
-    if kind not in tasks.BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        what = "is training code of one's own, which is not shared out among processes; start it without torchrun"
+    if kind not in BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        what = (
+            "is training code of one's own, which is not shared out among processes; "
+            "start it without torchrun"
+        )
         raise TaskError([Problem("task.kind", what)])
 
 
@@ -67,12 +88,13 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int
         runner = Runner(task, data, setup)
         try:
             with Interruption() as interruption:
-                return _follow(runner, setup.budget.total, interruption, group)
+                group.listen(lambda: interruption.asked)
+                return _follow(runner, setup.budget.total, group)
         finally:
             runner.close()
     except TaskError as mistake:
         return _say_mistakes(file, mistake)
-    except Exception as error:  # noqa: BLE001 - a failed training is a result: it is told, not raised
+    except Exception as error:  # noqa: BLE001 - a failed training is a result, not a bug
         failure = failure_of(error)
         if failure.kind == "error":
             _say(failure.details.rstrip())
@@ -80,16 +102,17 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int
         return 1
 
 
-def _follow(runner: Runner, total: float, interruption: Interruption, group: Group) -> int:
-    """Print the reports of a run until its end, or until it is interrupted on any rank; the exit code."""
-    for report in runner.advance(total, lambda: group.any(interruption.asked)):
+def _follow(runner: Runner, total: float, group: Group) -> int:
+    """Print the reports of a run until its end, or until it is interrupted on any rank; the exit
+    code."""
+    for report in runner.advance(total, lambda: group.stopping):
         if group.first:
             print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
         runner.recorded(report.resource)
-    if group.any(interruption.asked) and runner.finished is None:
+    if group.stopping and runner.finished is None:
         saved = runner.save()
         if group.first:
-            _say("interrupted; --resume continues" + (f" from {saved}" if saved else " from the last checkpoint"))
+            _say(f"interrupted; --resume continues from {saved or 'the last checkpoint'}")
         return 130
     if group.first:
         _say(f"done: {runner.finished}")
@@ -97,23 +120,100 @@ def _follow(runner: Runner, total: float, interruption: Interruption, group: Gro
 
 
 def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
-    last = options.out / "last"
-    if last.is_symlink() and not options.resume:
-        what = f"{options.out} holds a run already; add --resume to continue it, or name another folder"
-        raise TaskError([Problem("--out", what)])
-    if options.resume and not last.is_symlink():
-        _say(f"nothing to resume in {options.out}; starting afresh")
+    last = _to_resume(options)
     budget = budget_from(study["budget"]["per_trial"])
-    if problems := tasks.describe(study["task"].get("kind")).problems_with_budget(budget.unit):
+    description = describe(study["task"].get("kind"))
+    problems = description.problems_with_budget(budget.unit)
+    if problems:
         raise TaskError(problems)
+    goal = _goal(study.get("objective"))
+    params = dict(study.get("settings") or {})
+    known = description.settings or {}
+    if goal is not None and "monitor" in known:
+        params.setdefault("monitor", goal.metric)
     return Setup(
-        params=study.get("settings") or {},
+        params=params,
         seed=study.get("seed", 0),
         budget=budget,
         folder=options.out,
-        resume_from=last if last.is_symlink() else None,
+        resume_from=last,
         device=options.device or _best_device(),
+        goal=goal,
     )
+
+
+def _to_resume(options: argparse.Namespace) -> Path | None:
+    """The checkpoint that is to be continued; None where the folder has no run.
+
+    Raises:
+        TaskError: It has one, and the command does not ask to continue it.
+    """
+    last: Path = options.out / "last"
+    if not last.is_symlink():
+        if options.resume:
+            _say(f"nothing to resume in {options.out}; starting afresh")
+        return None
+    if not options.resume:
+        what = "holds a run already; add --resume to continue it, or name another folder"
+        raise TaskError([Problem("--out", f"{options.out} {what}")])
+    return last
+
+
+def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple[Setup, Arithmetic]:
+    """Compute as the run in the folder has so far, or else as the file says.
+
+    Returns:
+        The setup with the precision that is computed in, and what to record of the run.
+
+    Raises:
+        TaskError: The file says it in a wrong way.
+    """
+    recorded = None
+    if given is not None:
+        recorded = Arithmetic.from_plain(given)
+    if setup.resume_from is not None:
+        recorded = _remembered(out / ARITHMETIC) or recorded
+    params, now = arithmetic.adopt(
+        recorded, setup.params, setup.device, threads=None, known=task.settings
+    )
+    changes = []
+    if recorded is not None:
+        changes = arithmetic.differences(recorded, now)
+    if changes:
+        phrases = ", ".join(changes)
+        _say(f"note: not computed as before, so metrics may differ: {phrases}")
+    return replace(setup, params=params), now
+
+
+def _remembered(file: Path) -> Arithmetic | None:
+    """How a run computed when it began; None where its folder does not say."""
+    try:
+        plain = json.loads(file.read_text())
+        return Arithmetic.from_plain(plain)
+    except (OSError, ValueError, TaskError):
+        return None
+
+
+def _goal(objective: Any) -> Goal | None:
+    """What the study optimises: its objective, or the first of several; None where the file has
+    none.
+
+    Raises:
+        TaskError: It names no metric, or no direction.
+    """
+    if not objective:
+        return None
+    if isinstance(objective, list):
+        where, first = "objective[0]", objective[0]
+    else:
+        where, first = "objective", objective
+    stated = first if isinstance(first, dict) else {}
+    metric, direction = stated.get("metric"), stated.get("direction")
+    if not isinstance(metric, str) or direction not in DIRECTIONS:
+        example = "{metric: accuracy, direction: maximize}"
+        what = f"must have a metric and a direction (minimize or maximize), such as {example}"
+        raise TaskError([Problem(where, what)])
+    return Goal(metric, maximize=direction == "maximize")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -125,61 +225,74 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         study = yaml.safe_load(file.read_text())
     except OSError as error:
-        raise TaskError([Problem("file", f"cannot be read: {error.strerror}; check the path")]) from None
+        what = f"cannot be read: {error.strerror}; check the path"
+        raise TaskError([Problem("file", what)]) from None
     except yaml.YAMLError as error:
-        raise TaskError([Problem("file", f"is no YAML: {error}; mend it there")]) from None
+        raise TaskError([Problem("file", f"is not YAML: {error}; correct it there")]) from None
     if not isinstance(study, dict):
         raise TaskError([Problem("file", "must be a mapping with task, settings, budget and seed")])
-    if problems := _problems_with(study):
+    problems = _problems_with(study)
+    if problems:
         raise TaskError(problems)
-    if ignored := [key for key in IGNORED if key in study]:
+    ignored = [key for key in IGNORED if key in study]
+    if ignored:
         _say(f"note: a single training does without {', '.join(ignored)}")
     return study
 
 
 def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
-    known = (*USED, *IGNORED)
-    problems = [Problem(str(k), f"is no part of a study file; {nearest(k, known)}") for k in study if k not in known]
-    budget = study.get("budget")
+    problems = _unknown(study, (*USED, *IGNORED), "", "is not a part of a study file")
     if not isinstance(study.get("task"), dict):
         problems.append(Problem("task", "must be a mapping; say what to train"))
-    if not isinstance(study.get("settings") or {}, dict):
+    settings = study.get("settings") or {}
+    if not isinstance(settings, dict):
         problems.append(Problem("settings", "must be a mapping of settings to values"))
-    if not isinstance(budget, dict) or not isinstance(budget.get("per_trial"), dict):
-        problems.append(Problem("budget.per_trial", "must say how far to train, such as {epochs: 3}"))
+    budget = study.get("budget")
+    if isinstance(budget, dict) and isinstance(budget.get("per_trial"), dict):
+        problems += _unknown(budget, BUDGET_KEYS, "budget.", "is not a part of a budget")
     else:
-        problems += [
-            Problem(f"budget.{k}", f"is no part of a budget; {nearest(k, BUDGET_KEYS)}")
-            for k in budget
-            if k not in BUDGET_KEYS
-        ]
+        what = "must say how far to train, such as {epochs: 3}"
+        problems.append(Problem("budget.per_trial", what))
     seed = study.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         problems.append(Problem("seed", f"must be a whole number of at least 0, not {seed!r}"))
     return problems
 
 
+def _unknown(part: Mapping[Any, Any], known: Sequence[str], where: str, what: str) -> list[Problem]:
+    """The keys of a part of a study file that are not known, each with the nearest known one."""
+    problems = []
+    for key in part:
+        if key not in known:
+            problems.append(Problem(f"{where}{key}", f"{what}; {nearest(key, known)}"))
+    return problems
+
+
 def _as_json(report: Report) -> str:
-    checkpoint = None if report.checkpoint is None else str(report.checkpoint)
-    return json.dumps(
-        {
-            "resource": report.resource,
-            "step": report.step,
-            "elapsed": report.elapsed,
-            "metrics": dict(report.metrics),
-            "checkpoint": checkpoint,
-        }
-    )
+    checkpoint = None
+    if report.checkpoint is not None:
+        checkpoint = str(report.checkpoint)
+    plain = {
+        "resource": report.resource,
+        "step": report.step,
+        "elapsed": report.elapsed,
+        "metrics": dict(report.metrics),
+        "checkpoint": checkpoint,
+    }
+    return json.dumps(plain)
 
 
 def _best_device() -> str:
-    from trials import distributed
+    from trials.devices import processes
 
-    return distributed.device()
+    return processes.device()
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
+    """Write a message; one that nobody reads any more, or that a full disk does not take, is lost
+    and nothing else."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
 
 
 def _say_mistakes(file: Path, mistake: TaskError) -> int:
@@ -189,19 +302,27 @@ def _say_mistakes(file: Path, mistake: TaskError) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m trials", description="Train one configuration.")
-    parser.add_argument("file", type=Path, metavar="SETTINGS.yaml", help="a study file; its search is ignored")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for checkpoints")
+    parser = argparse.ArgumentParser(
+        prog="python -m trials", description="Train one configuration."
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="SETTINGS.yaml", help="a study file; its search is ignored"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="the folder for checkpoints"
+    )
     parser.add_argument("--resume", action="store_true", help="continue from DIR/last")
-    parser.add_argument("--device", help="a torch device name (default: cuda where there is a GPU, else cpu)")
+    parser.add_argument(
+        "--device", help="a torch device name (default: cuda where there is a GPU, else cpu)"
+    )
     return parser
 
 
 if __name__ == "__main__":
     code = main()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        # Threads of Gloo outlive the process group. One that is caught in the interpreter's own ending aborts a process
-        # that has done its work, and the launcher would tell of a failure.
+        # Threads of Gloo outlive the process group. One that is caught in the interpreter's own
+        # ending aborts a process that has done its work, and the launcher would tell of a failure.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,9 +1,10 @@
 """What a task is, and what a trial may do. Standard library only.
 
-A *task* is built once from the `task` part of a study file. It prepares data (once a node), and starts *runs*: one
-run is one attempt to train one configuration. A run is an iterator: it trains, and hands control back after every
-optimizer step with None, and whenever it has measured itself with a `Report`. Whoever iterates decides how far it
-goes; `save` may be called between any two steps.
+A *task* is built once from the `task` part of a study file. It prepares data (once a node), and
+starts *runs*: one run is one attempt to train one configuration. A run is an iterator: it trains,
+and hands control back after every optimizer step with None, and whenever it has measured itself
+with a `Report`. The caller decides how far it goes; `save` may be called between any two
+steps.
 
 Resources (how far a trial has trained) are floats in the unit of the trial's `Budget`.
 """
@@ -34,8 +35,10 @@ class Budget:
 
     Args:
         unit: What is counted.
-        total: The full trial budget: the horizon of every schedule, whatever rung the trial reaches.
-        report_at: Ascending resource levels at which the trial evaluates and reports; the last one is `total`.
+        total: The full trial budget: the horizon of every schedule, whatever rung the trial
+            reaches.
+        report_at: Ascending resource levels at which the trial evaluates and reports; the last one
+            is `total`.
     """
 
     unit: Unit
@@ -46,13 +49,10 @@ class Budget:
         if not self.total > 0:
             raise ValueError(f"a trial budget of {self.total} {self.unit.value} trains nothing")
         levels = self.report_at
-        if (
-            not levels
-            or levels[-1] != self.total
-            or levels[0] <= 0
-            or any(a >= b for a, b in itertools.pairwise(levels))
-        ):
-            raise ValueError(f"report_at must ascend from above 0 to the total ({self.total}): {levels}")
+        ascends = all(low < high for low, high in itertools.pairwise(levels))
+        if not levels or levels[0] <= 0 or levels[-1] != self.total or not ascends:
+            what = f"report_at must ascend from above 0 to the total ({self.total}): {levels}"
+            raise ValueError(what)
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,13 @@ class Setup:
         params: Every setting of the run: the fixed ones and the searched ones, merged.
         seed: The trial's own seed; everything random in the run derives from it.
         budget: How far it may train.
-        folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the URL of a store.
+        folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the
+            URL of a store.
         resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
-        goal: Which report's checkpoint is the best, for training code of one's own; None where nobody says.
-            Built-in tasks have the setting `monitor`.
+        goal: Which report's checkpoint is the best; None where nobody says. Built-in tasks may
+            follow another metric, by the setting `monitor`, and have its direction from here where
+            it is this one.
     """
 
     params: Mapping[str, Any]
@@ -91,8 +93,8 @@ class Setup:
 class Report:
     """What a run measured at one resource level.
 
-    `resource` equals an entry of `Budget.report_at` exactly where the task follows the budget's grid, so that
-    trials can be compared at equal resource.
+    `resource` equals an entry of `Budget.report_at` exactly where the task follows the budget's
+    grid, so that trials can be compared at equal resource.
     """
 
     resource: float
@@ -102,30 +104,54 @@ class Report:
     elapsed: float | None = None
     """Seconds trained, over all attempts of the trial."""
     checkpoint: Path | str | None = None
-    """The newest whole checkpoint: the state at exactly this point, or where that is still being written, the one
-    before."""
+    """The newest whole checkpoint, which is the state at exactly this point, or where that is still
+    being written, the one before."""
+    best: Path | str | None = None
+    """Of the whole checkpoints, the one of the best report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a trial's checkpoints take on the disk, in bytes."""
+
+    now: int
+    """All that is there."""
+    waiting: int
+    """What a paused trial keeps, which is its newest checkpoint and the weights of its best."""
+    ended: int
+    """What an ended trial keeps, which is the weights of its best checkpoint."""
 
 
 class Run(Protocol):
     """One attempt to train one configuration."""
 
-    finished: str | None
-    """Why the iteration ended by itself ("budget used", "no improvement for 3 reports"); None until then."""
+    @property
+    def finished(self) -> str | None:
+        """Why the iteration ended by itself ("budget used", "no improvement for 3 reports"); None
+        until then."""
+
+    @property
+    def best(self) -> Path | str | None:
+        """Of the checkpoints that are whole by now, the one of the best report; None where it keeps
+        none."""
 
     def __iter__(self) -> Iterator[Report | None]:
         """Train: None after every optimizer step, a Report at every level of the budget's grid."""
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment and return its folder once it is whole; None where the task cannot."""
+        """Write a checkpoint of this moment and return its folder once it is whole; None where the
+        task cannot."""
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: checkpoints that only older ones named may go.
+        """The reports up to `resource` are on record: what only older ones named may go.
 
-        Without this word a run keeps every checkpoint: whoever continues it may only know of an old one.
+        Without this word a run keeps every checkpoint: whoever continues it may only know of an old
+        one.
         """
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still goes on: call it again."""
+        """Release memory, files and threads. False while code of the run still goes on: call it
+        again."""
 
 
 class Task(Protocol):
@@ -143,7 +169,8 @@ class Task(Protocol):
     def prepare(self, params: Mapping[str, Any]) -> Any:
         """Read and tokenise the data these settings need.
 
-        The result pickles cheaply (flat numpy arrays), is shared between processes and must not be written to.
+        The result pickles cheaply (flat numpy arrays), is shared between processes and must not be
+        written to.
         """
 
     def start(self, setup: Setup, data: Any) -> Run:
@@ -152,7 +179,9 @@ class Task(Protocol):
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Run one training step and one evaluation step on the longest batch.
 
-        Returns: `step_seconds`, `evaluation_seconds`, `parameters` and `peak_memory_bytes`, as far as known.
+        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`, and what a
+            checkpoint takes, `checkpoint_bytes`, of which `weights_bytes` are the model's; as far
+            as known.
         """
 
 
@@ -190,7 +219,8 @@ class Diagnosed(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a task: its type, default and limits; fixed under `settings` or searched under `space`."""
+    """One setting of a task: its type, default and limits; fixed under `settings` or searched under
+    `space`."""
 
     name: str
     type: type
@@ -206,28 +236,38 @@ class Setting:
     nullable: bool = False
     word: str | None = None
     """One text allowed beside values of the type, such as auto."""
+    largest_of: str | None = None
+    """Another setting. Its largest value in a study is also this one's where the study does not
+    state it, so that trials of different values are measured alike."""
 
     def problem_with(self, value: Any) -> str | None:
         """What is wrong with `value` for this setting, as half a sentence; None if nothing is."""
         if value is None:
             return None if self.nullable else "must have a value"
         if self.word is not None and isinstance(value, str):
-            return None if value == self.word else f"must be {self.word} or a number, not {value!r}"
+            if value == self.word:
+                return None
+            return f"must be {self.word} or a number, not {value!r}"
+        return self._problem_with_type(value) or self._problem_with_limits(value)
+
+    def _problem_with_type(self, value: Any) -> str | None:
+        if self.type is float:
+            return _problem_with_number(value)
+        is_bool = isinstance(value, bool)
         if self.type is bool:
-            if not isinstance(value, bool):
-                return f"must be true or false, not {value!r}"
-        elif self.type is int:
-            if isinstance(value, bool) or not isinstance(value, int):
-                return f"must be a whole number, not {value!r}"
-        elif self.type is float:
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                return f"must be a number, not {value!r}" + _written_as_text(value)
-            if value != value or value in (float("inf"), float("-inf")):
-                return f"must be a finite number, not {value!r}"
-        elif not isinstance(value, self.type):
+            return None if is_bool else f"must be true or false, not {value!r}"
+        is_kind = isinstance(value, self.type)
+        if self.type is int:
+            is_int = is_kind and not is_bool
+            return None if is_int else f"must be a whole number, not {value!r}"
+        if not is_kind:
             return f"must be {self.type.__name__}, not {value!r}"
+        return None
+
+    def _problem_with_limits(self, value: Any) -> str | None:
         if self.choices is not None and value not in self.choices:
-            return f"must be one of {', '.join(map(str, self.choices))}, not {value!r}"
+            choices = ", ".join(map(str, self.choices))
+            return f"must be one of {choices}, not {value!r}"
         if self.low is not None and value < self.low:
             return f"must be at least {self.low}, not {value!r}"
         if self.above is not None and value <= self.above:
@@ -237,7 +277,18 @@ class Setting:
         return None
 
 
+def _problem_with_number(value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number:
+        return f"must be a number, not {value!r}" + _written_as_text(value)
+    is_finite = value == value and abs(value) != float("inf")
+    if not is_finite:
+        return f"must be a finite number, not {value!r}"
+    return None
+
+
 def _written_as_text(value: Any) -> str:
+    """A hint where a number was written in a way that YAML reads as text."""
     try:
         float(value)
     except (TypeError, ValueError):
@@ -276,7 +327,8 @@ class Diverged(Exception):
 class TrialStopped(BaseException):
     """Raised inside a user's training function when its trial is stopped.
 
-    Not an `Exception`, so that `except Exception` in training code does not catch it; `finally` blocks run.
+    Not an `Exception`, so that `except Exception` in training code does not catch it; `finally`
+    blocks run.
     """
 
 

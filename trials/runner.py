@@ -1,4 +1,5 @@
-"""What a worker uses to drive a run: advance it to a level, save it, close it, and say how it failed."""
+"""What a worker uses to drive a run: advance it to a level, save it, close it, and say how it
+failed."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trials.checkpoint import is_disk_full
 from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task, TaskError
-from trials.memory import is_out_of_memory
+from trials.devices.memory import is_out_of_memory
+from trials.disk.whole_folders import is_disk_full
 
 
 class Runner:
@@ -30,11 +31,13 @@ class Runner:
         """Why the run ended by itself; None while it could go on."""
         return self._run.finished
 
-    def advance(self, until: float, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Report]:
+    def advance(
+        self, until: float, should_stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Report]:
         """Train on, and yield the reports.
 
-        Ends after a report at or past `until`, when `should_stop` answers true (asked after every step), or when the
-        run has finished. Whatever the run raises comes through.
+        Ends after a report at or past `until`, when `should_stop` answers true (asked after every
+        step), or when the run has finished. Whatever the run raises comes through.
         """
         for item in self._iterator:
             if item is not None:
@@ -48,6 +51,12 @@ class Runner:
         """Write a checkpoint of this moment; None where the task cannot."""
         return self._run.save()
 
+    @property
+    def best(self) -> Path | str | None:
+        """Of the checkpoints that are whole by now, the one of the best report; None where the task
+        keeps none."""
+        return self._run.best
+
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
         self._run.recorded(resource)
@@ -57,7 +66,8 @@ class Runner:
         return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still goes on: call it again."""
+        """Release memory, files and threads. False while code of the run still goes on: call it
+        again."""
         return self._run.close()
 
 
@@ -67,10 +77,12 @@ def failure_of(error: BaseException) -> Failure:
     text = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
-    if isinstance(error, TaskError):  # a mistake in the study file or the data, told in words already
+    if isinstance(error, TaskError):
+        # A mistake in the study file or the data: its words say what is wrong.
         return Failure("error", str(error), details)
+    first_line = text.splitlines()[0]
     if is_out_of_memory(error):
-        return Failure("out_of_memory", text.splitlines()[0], details)
+        return Failure("out_of_memory", first_line, details)
     if is_disk_full(error):
-        return Failure("disk_full", text.splitlines()[0], details)
+        return Failure("disk_full", first_line, details)
     return Failure("error", text, details)

@@ -1,7 +1,8 @@
 """The settings of the built-in training loop: one table, and the frozen object parsed from it.
 
-Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning stand together, and nowhere
-else. A setting may be fixed under `settings` or searched under `space` of a study file.
+Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning stand
+together, and nowhere else. A setting may be fixed under `settings` or searched under `space` of a
+study file.
 """
 
 from __future__ import annotations
@@ -13,15 +14,40 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from trials.contract import Problem, Setting, TaskError
+from trials.contract import Goal, Problem, Setting, TaskError
 
 OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lamb", "lion", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
-"""The batch size that `learning_rate` is meant for where `scale_learning_rate` scales it."""
+"""The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 COMPILE = ("never", "auto", "always")
+SMALLER_IS_BETTER = frozenset(
+    {
+        "loss",
+        "train_loss",
+        "perplexity",
+        "rmse",
+        "mae",
+        "padding_ratio",
+        "peak_memory_bytes",
+        "skipped_steps",
+    }
+)
+LARGER_IS_BETTER = frozenset(
+    {
+        "accuracy",
+        "macro_f1",
+        "mcc",
+        "f1",
+        "precision",
+        "recall",
+        "r2",
+        "samples_per_second",
+        "tokens_per_second",
+    }
+)
 
 
 def _setting(kind: type, default: Any, about: str, **limits: Any) -> Any:
@@ -35,59 +61,94 @@ setting = _setting
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and limits.
+    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and
+    limits.
 
-    A task with settings of its own adds them in a subclass, and names in `LEFT_OUT` those that mean nothing to it.
+    A task with settings of its own adds them in a subclass, and names in `LEFT_OUT` those that mean
+    nothing to it.
     """
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
 
-    learning_rate: float = _setting(float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10)
+    learning_rate: float = _setting(
+        float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+    )
     scale_learning_rate: str = _setting(
-        str, "none", "Multiplies the learning rate by batch_size / 32, or by its square root.", choices=SCALINGS
+        str,
+        "none",
+        "Multiplies the learning rate by the samples in a batch / 32, or by the square root "
+        "of that.",
+        choices=SCALINGS,
     )
     layer_decay: float = _setting(
-        float, 1.0, "The learning rate of each layer as a share of that of the layer above it.", above=0, high=1
+        float,
+        1.0,
+        "The learning rate of each layer as a share of that of the layer above it.",
+        above=0,
+        high=1,
     )
-    weight_decay: float = _setting(float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10)
-    batch_size: int = _setting(int, 32, "Samples in one optimizer step (the effective batch).", low=1)
+    weight_decay: float = _setting(
+        float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10
+    )
+    batch_size: int = _setting(
+        int, 32, "Samples in one optimizer step (the effective batch).", low=1
+    )
     batch_tokens: int | None = _setting(
         int,
         None,
-        "Most tokens and padding in one optimizer step, in place of batch_size; null counts samples.",
+        "Most tokens and padding in one optimizer step, in place of batch_size; null counts "
+        "samples.",
         low=1,
         nullable=True,
     )
     micro_batch: int | str | None = _setting(
         int,
         None,
-        "Samples in one forward pass; null is the whole batch, auto the most that fits. Changes memory, not results.",
+        "Samples in one forward pass; null is the whole batch, auto the most that fits. "
+        "Changes memory, not results.",
         low=1,
         nullable=True,
         word="auto",
     )
     optimizer: str = _setting(str, "adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = _setting(
-        float, 0.9, "Decay of the gradient's running mean (adam, adamw, lamb, lion, muon).", low=0, high=0.9999
+        float,
+        0.9,
+        "Decay of the gradient's running mean (adam, adamw, lamb, lion, muon).",
+        low=0,
+        high=0.9999,
     )
     beta2: float = _setting(
         float,
         0.999,
-        "Decay of the squared gradient's running mean (adam, adamw, lamb, muon); of lion's momentum (0.99 is usual).",
+        "Decay of the squared gradient's running mean (adam, adamw, lamb, muon); of lion's "
+        "momentum (0.99 is usual).",
         low=0,
         high=0.999999,
     )
-    epsilon: float = _setting(float, 1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1)
+    epsilon: float = _setting(
+        float, 1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1
+    )
     momentum: float = _setting(float, 0.9, "Momentum (sgd, nesterov, muon).", low=0, high=0.9999)
-    schedule: str = _setting(str, "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES)
+    schedule: str = _setting(
+        str, "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES
+    )
     warmup: float = _setting(
         float, 0.1, "Fraction of the full budget in which the learning rate rises.", low=0, high=0.9
     )
     decay_fraction: float = _setting(
-        float, 0.2, "Fraction of the full budget in which the learning rate falls at the end (wsd).", above=0, high=1
+        float,
+        0.2,
+        "Fraction of the full budget in which the learning rate falls at the end (wsd).",
+        above=0,
+        high=1,
     )
     max_grad_norm: float | None = _setting(
-        float, 1.0, "Gradients are scaled down to this norm; null leaves them.", above=0, nullable=True
+        float,
+        1.0,
+        "Gradients are scaled down to this norm; null leaves them.",
+        above=0,
+        nullable=True,
     )
     max_grad_value: float | None = _setting(
         float,
@@ -99,12 +160,15 @@ class Settings:
     ema: float | None = _setting(
         float,
         None,
-        "Decay of a running mean of the weights, evaluated and saved in their place; null keeps none.",
+        "Decay of a running mean of the weights, evaluated and saved in their place; null "
+        "keeps none.",
         above=0,
         high=0.999999,
         nullable=True,
     )
-    label_smoothing: float = _setting(float, 0.0, "Share of each label spread over all classes.", low=0, high=0.9)
+    label_smoothing: float = _setting(
+        float, 0.0, "Share of each label spread over all classes.", low=0, high=0.9
+    )
     dropout: float | None = _setting(
         float,
         None,
@@ -114,48 +178,93 @@ class Settings:
         nullable=True,
     )
     freeze_layers: int = _setting(
-        int, 0, "Train neither the embeddings nor this many of the lowest layers; 0 trains everything.", low=0
+        int,
+        0,
+        "Train neither the embeddings nor this many of the lowest layers; 0 trains everything.",
+        low=0,
     )
-    lora: bool = _setting(bool, False, "Train low-rank adapters of the layers and the head alone.")
+    lora: bool = _setting(
+        bool,
+        False,
+        "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
+    )
     lora_rank: int = _setting(int, 8, "Rank of the adapters (lora).", low=1, high=1024)
     lora_alpha: float = _setting(
-        float, 16.0, "An adapter's output is multiplied by this over its rank (lora).", above=0, high=65536
+        float,
+        16.0,
+        "An adapter's output is multiplied by this over its rank (lora).",
+        above=0,
+        high=65536,
     )
     lora_targets: str = _setting(
-        str, "auto", "Modules to adapt, by name, separated by commas; auto is every matrix of the layers (lora)."
+        str,
+        "auto",
+        "Modules to adapt, by name, separated by commas; auto is every matrix of the layers "
+        "(lora).",
+    )
+    lora_4bit: bool = _setting(
+        bool,
+        False,
+        "Hold the frozen base in four bits (NF4); needs a GPU and the package bitsandbytes (lora).",
     )
     gradient_checkpointing: bool = _setting(
-        bool, False, "Compute activations again in the backward pass: less memory, more time, same results."
+        bool,
+        False,
+        "Compute activations again in the backward pass: less memory, more time, same results.",
     )
     precision: str = _setting(
         str,
         "auto",
-        "Arithmetic of the forward pass; auto is bf16 where the device has it, else fp16 on a GPU and fp32 on a CPU.",
+        "Arithmetic of the forward pass; auto is bf16 where the device has it, else fp16 on "
+        "a GPU and fp32 on a CPU.",
         choices=PRECISIONS,
     )
     compile: str = _setting(
         str,
         "never",
-        "Train the model through torch.compile; auto does where what is left of the budget pays for it.",
+        "Train the model through torch.compile; auto does where what is left of the budget "
+        "pays for it.",
         choices=COMPILE,
     )
     patience: int | None = _setting(
-        int, None, "Stop after this many reports without improvement; null never stops early.", low=1, nullable=True
+        int,
+        None,
+        "Stop after this many reports without improvement, those of one step counted once; "
+        "null never stops early.",
+        low=1,
+        nullable=True,
     )
-    min_delta: float = _setting(float, 0.0, "What counts as an improvement must be larger than this.", low=0)
-    monitor: str = _setting(str, "loss", "The metric that decides on the best checkpoint and on stopping early.")
-    max_length: int = _setting(int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536)
-    bucketing: bool = _setting(bool, True, "Batch texts of similar length together: less padding, same samples.")
-    eval_batch_size: int = _setting(int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1)
+    min_delta: float = _setting(
+        float, 0.0, "What counts as an improvement must be larger than this.", low=0
+    )
+    monitor: str = _setting(
+        str, "loss", "The metric that decides on the best checkpoint and on stopping early."
+    )
+    max_length: int = _setting(
+        int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536
+    )
+    bucketing: bool = _setting(
+        bool, True, "Batch texts of similar length together: less padding, same samples."
+    )
+    eval_batch_size: int = _setting(
+        int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1
+    )
     data_workers: int | str = _setting(
         int,
         "auto",
-        "Threads that gather batches ahead where data does not fit on the GPU; auto is 1. Changes time, not results.",
+        "Threads that gather batches ahead where data does not fit on the GPU; auto is 1. "
+        "Changes time, not results.",
         low=0,
         high=64,
         word="auto",
     )
-    keep_checkpoints: int = _setting(int, 2, "Newest checkpoints that are kept, beside the best one.", low=1)
+    keep_checkpoints: int = _setting(
+        int,
+        2,
+        "Newest checkpoints that a trial keeps whole while it trains, beside the weights of "
+        "its best one.",
+        low=1,
+    )
     save_every_steps: int | None = _setting(
         int, None, "Also save between reports, every so many steps.", low=1, nullable=True
     )
@@ -163,26 +272,48 @@ class Settings:
         float, None, "Also save between reports, after so many minutes.", above=0, nullable=True
     )
     model: str | None = _setting(
-        str, None, "Train this model (hub id or local folder) instead of the task's own.", nullable=True
+        str,
+        None,
+        "Train this model (hub id or local folder) instead of the task's own.",
+        nullable=True,
     )
 
-    @property
-    def peak_learning_rate(self) -> float:
-        """The learning rate at the peak of its schedule, scaled to the batch size where that is asked for: linearly
-        (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root (Malladi et al. 2022, arXiv 2205.10287,
-        for adaptive optimizers)."""
-        power = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}[self.scale_learning_rate]
-        return self.learning_rate * math.pow(self.batch_size / REFERENCE_BATCH, power)
+    def peak_learning_rate(self, samples: float) -> float:
+        """The learning rate at the peak of its schedule, scaled to the batch size where that is
+        asked for: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root
+        (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers).
 
-    @property
-    def monitor_mode(self) -> str:
-        """`min` if a smaller `monitor` is better, else `max`."""
-        return "min" if self.monitor.endswith(("loss", "perplexity", "rmse", "mae")) else "max"
+        Args:
+            samples: In a batch: `order.usual_samples`.
+        """
+        powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
+        power = powers[self.scale_learning_rate]
+        ratio = samples / REFERENCE_BATCH
+        return self.learning_rate * math.pow(ratio, power)
+
+    def monitor_mode(self, goal: Goal | None) -> str:
+        """`min` if a smaller `monitor` is better, `max` if a larger one is.
+
+        Args:
+            goal: The objective, whose direction counts where it is the metric that is monitored.
+
+        Raises:
+            TaskError: Neither the objective nor the metric's name says which is better.
+        """
+        if goal is not None and goal.metric == self.monitor:
+            return "max" if goal.maximize else "min"
+        if self.monitor in SMALLER_IS_BETTER:
+            return "min"
+        if self.monitor in LARGER_IS_BETTER:
+            return "max"
+        what = "may be better large or small; make it the objective, with its direction"
+        raise TaskError([Problem("settings.monitor", f"{self.monitor!r} {what}")])
 
     @classmethod
     def table(cls) -> dict[str, Setting]:
         """The settings that a study file may name, by name."""
-        return {spec.name: _row(spec) for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT}
+        specs = [spec for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT]
+        return {spec.name: _row(spec) for spec in specs}
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
@@ -195,17 +326,23 @@ class Settings:
         problems = problems_with(params, table)
         if problems:
             raise TaskError(problems)
-        numbers = {n: float(v) for n, v in params.items() if table[n].type is float and v is not None}
-        settings = cls(**{**params, **numbers})
-        if problems := list(_clashes(settings)):
-            raise TaskError(problems)
+        values = dict(params)
+        for name, value in params.items():
+            if table[name].type is float and value is not None:
+                values[name] = float(value)
+        settings = cls(**values)
+        clashes = list(_clashes(settings))
+        if clashes:
+            raise TaskError(clashes)
         return settings
 
 
 def _clashes(settings: Settings) -> Iterator[Problem]:
-    """Settings that fit each by itself, and not together."""
-    if settings.max_grad_norm is not None and settings.max_grad_value is not None:
-        what = f"clips the gradients that max_grad_norm ({settings.max_grad_norm:g}) clips too; set one of them to null"
+    """Settings of which each fits by itself, but which do not fit together."""
+    norm, value = settings.max_grad_norm, settings.max_grad_value
+    if norm is not None and value is not None:
+        other = f"max_grad_norm ({norm:g})"
+        what = f"clips the gradients that {other} clips too; set one of them to null"
         yield Problem("settings.max_grad_value", what)
     if settings.optimizer == "nesterov" and settings.momentum == 0:
         yield Problem("settings.momentum", "must be above 0 for nesterov; raise it, or choose sgd")
@@ -223,16 +360,23 @@ def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABL
     """Every unknown name and every unfit value in `params`; `where` is ``settings.NAME``."""
     problems = []
     for name, value in params.items():
+        where = f"settings.{name}"
         if name not in table:
-            problems.append(Problem(f"settings.{name}", f"is no setting of this task; {nearest(name, table)}"))
-        elif what := table[name].problem_with(value):
-            problems.append(Problem(f"settings.{name}", what))
+            what = f"is not a setting of this task; {nearest(name, table)}"
+            problems.append(Problem(where, what))
+            continue
+        unfit = table[name].problem_with(value)
+        if unfit is not None:
+            problems.append(Problem(where, unfit))
     return problems
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown `name`: the nearest known one, or the list of them all."""
-    names = [str(k) for k in known]
-    if match := difflib.get_close_matches(str(name), names, n=1):
-        return f"did you mean {match[0]}?"
-    return f"known are {', '.join(sorted(names))}" if names else "none is known here"
+    """What to write instead of an unknown `name`: the nearest known one, or a list of them all."""
+    names = [str(each) for each in known]
+    matches = difflib.get_close_matches(str(name), names, n=1)
+    if matches:
+        return f"did you mean {matches[0]}?"
+    if not names:
+        return "none is known here"
+    return f"known are {', '.join(sorted(names))}"

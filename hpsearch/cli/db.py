@@ -1,4 +1,4 @@
-"""`hpsearch db upgrade` and `hpsearch db check`: the database itself."""
+"""`hpsearch db upgrade` and `hpsearch db check`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from contextlib import closing
 from hpsearch.cli.output import note
 from hpsearch.errors import UserError
 from hpsearch.store import schema
-from hpsearch.store.invariants import violations
-from hpsearch.store.queries import id_of_study
-from hpsearch.store.saved import unusable
-from hpsearch.store.store import Store
-from hpsearch.store.store import upgrade as upgrade_schema
+from hpsearch.store.audit.checkpoints import unusable
+from hpsearch.store.audit.invariants import violations
+from hpsearch.store.reading.queries import id_of_study
+from hpsearch.store.store import Store, upgrade
 from hpsearch.views.numbers import count
 
 
-def upgrade(storage: str) -> None:
-    """Bring the database to this program's schema version; make its tables where it is empty."""
-    before = upgrade_schema(storage)
-    if before == schema.VERSION:
-        note(f"the database is at schema {schema.VERSION} already")
+def upgrade_database(storage: str) -> None:
+    """Bring the database to this program's schema version; create the tables if it is empty."""
+    before = upgrade(storage)
+    if before is None:
+        note(f"created the tables of schema {schema.VERSION}")
+    elif before == schema.VERSION:
+        note(f"the database is already at schema {schema.VERSION}")
     else:
-        note(f"upgraded the database from {'nothing' if before is None else before} to {schema.VERSION}")
+        note(f"upgraded the database from schema {before} to {schema.VERSION}")
 
 
-def check(name: str | None, storage: str) -> None:
-    """Look for anything that must not be, in one study or in all: in the tables, and in the checkpoints they name.
+def check_database(name: str | None, storage: str) -> None:
+    """Check the tables, and the checkpoints that they name.
+
+    Args:
+        name: The study to check; None for all.
+        storage: The database's URL.
 
     Raises:
-        UserError: Something was found; it lists everything.
+        UserError: Problems were found; it lists all of them.
     """
     with closing(Store.open(storage, create=False)) as store:
         with store.reading() as connection:
@@ -36,7 +41,6 @@ def check(name: str | None, storage: str) -> None:
             found = violations(connection, study_id)
         found += unusable(store, study_id)
     if found:
-        raise UserError(
-            "\n".join([f"{count(len(found), 'thing')} found that must not be:", *(f"  {v}" for v in found)])
-        )
-    note("all is as it must be")
+        lines = [f"{count(len(found), 'problem')} found:", *(f"  {each}" for each in found)]
+        raise UserError("\n".join(lines))
+    note("no problems found")

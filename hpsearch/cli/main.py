@@ -1,4 +1,4 @@
-"""The program `hpsearch`: its commands and options, and the one place where errors become messages and exit codes.
+"""The program `hpsearch`: its commands, and the one place where errors become exit codes.
 
 Each command imports what it needs when it is called, so that `hpsearch --help` answers at once.
 """
@@ -8,12 +8,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import hpsearch
+from hpsearch.cli import streams
+from hpsearch.cli.options import (
+    DEFAULT_STORAGE,
+    LARGEST_COUNT,
+    Address,
+    Checkpoints,
+    Enqueue,
+    Force,
+    FormatOption,
+    OptionalStudyName,
+    Quiet,
+    Storage,
+    StudyFile,
+    StudyName,
+    TreeFormatOption,
+    Where,
+    Workers,
+    worker_count,
+)
 from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 
@@ -24,77 +44,98 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-db = typer.Typer(help="Look after the database itself.", no_args_is_help=True)
+db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
 
-_RUN, _READ, _CHANGE = "Search", "Look", "Look after"
-
-Storage = Annotated[
-    str,
-    typer.Option("--storage", envvar="HPSEARCH_STORAGE", help="The database: sqlite:///FILE or postgresql://…"),
-]
-Address = Annotated[
-    str | None, typer.Option("--address", envvar="RAY_ADDRESS", help="The Ray cluster; without it, this machine.")
-]
-Workers = Annotated[str | None, typer.Option("--workers", metavar="N|auto", help="Trials side by side.")]
-Checkpoints = Annotated[str | None, typer.Option("--checkpoints", help="The folder for checkpoints.")]
-Enqueue = Annotated[
-    list[str] | None, typer.Option("--enqueue", help='Try this first: "learning_rate=1e-4, batch_size=32". Repeatable.')
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no live progress.")]
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="The study; may be left out where there is only one.")]
-TheName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")]
-Where = Annotated[str | None, typer.Option("--where", help="Such as: \"learning_rate < 1e-4 and state = 'complete'\".")]
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print it.")]
-TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="How to print it.")]
-
-DEFAULT_STORAGE = "sqlite:///hpsearch.db"
-
-_MOST = 2**31 - 1
-"""The largest number of a trial, or of rows, that both databases count to."""
-
-MOST_WORKERS = 100_000
+_SEARCH, _RESULTS, _MAINTENANCE = "Search", "Results", "Maintenance"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 done, 1 a bug, 2 the user's mistake, 3 unreachable, 4 held, 130 interrupted."""
+    """Run a command and exit with its code.
+
+    0 is done, 1 a bug, 2 the user's mistake, 3 a database or cluster that cannot be reached, 4 a
+    study that another driver owns, 130 an interruption, 141 results that nobody reads any more.
+    """
+    with streams.guarded():
+        sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
     try:
-        app(arguments, prog_name="hpsearch")
+        return _run(arguments)
+    except streams.ReaderGone:
+        return streams.READER_GONE
+    except ClusterLost as error:
+        note(f"hpsearch: {error}")
+        with suppress(streams.ReaderGone, UserError):
+            sys.stdout.flush()
+        # An orderly exit would wait for threads of Ray, or crash on them.
+        os._exit(error.exit_code)
     except HpsearchError as error:
         note(f"hpsearch: {error}")
-        if isinstance(error, ClusterLost):  # an orderly exit would wait for threads of Ray, or crash on them
-            sys.stdout.flush()
-            os._exit(error.exit_code)
-        sys.exit(error.exit_code)
+        return error.exit_code
 
 
-# ------------------------------------------------------------------------------------------------------- search
+def _run(arguments: Sequence[str] | None) -> int | str | None:
+    try:
+        app(arguments, prog_name="hpsearch")
+    except SystemExit as ended:
+        sys.stdout.flush()
+        return ended.code
+    return 0
 
 
-@app.command(rich_help_panel=_RUN)
+# ------------------------------------------------------------------------------------------- search
+
+
+@app.command(rich_help_panel=_SEARCH)
 def init(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file, or its folder.")] = Path("study.yaml"),
-    kind: Annotated[str, typer.Option("--kind", help="The kind of its task, or function.")] = "text_classification",
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The file to write, or its folder.")
+    ] = Path("study.yaml"),
+    kind: Annotated[
+        str, typer.Option("--kind", help="The kind of the task, or function.")
+    ] = "text_classification",
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Its column with the texts; else guessed.")] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Its column with the classes; else guessed.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="The column with the texts. Default: guessed from the data."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", help="The column with the classes. Default: guessed from the data."
+        ),
+    ] = None,
+    force: Force = False,
 ) -> None:
-    """Write a commented study file to start from."""
-    from hpsearch.cli import init as command
+    """Write a study file with comments, to start from."""
+    from hpsearch.cli.studies.init import DataOptions, write_starter
 
-    command.init(path, kind, train, text, label, force=force)
+    write_starter(path, kind, DataOptions(train, text, label), force=force)
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_SEARCH)
 def check(study: StudyFile, storage: Storage = DEFAULT_STORAGE, address: Address = None) -> None:
-    """Find every mistake before anything is paid for, and say what a study would do."""
-    from hpsearch.cli import check as command
+    """Check a study file and its data, try one training step, and print the plan."""
+    from hpsearch.cli.studies.check import check_study
 
-    command.check(study, storage, address)
+    check_study(study, storage, address)
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_SEARCH)
+def schema(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write, or its folder. Default: printed."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of the study file, which editors use to complete and check it."""
+    from hpsearch.cli.studies.schema import print_schema
+
+    print_schema(out)
+
+
+@app.command(rich_help_panel=_SEARCH)
 def run(
     study: StudyFile,
     storage: Storage = DEFAULT_STORAGE,
@@ -105,214 +146,278 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Start a study from its file."""
-    from hpsearch.cli import run as command
+    from hpsearch.cli.studies.run import RunOptions, run_study
 
-    command.run(study, storage, address, _count(workers), checkpoints, enqueue or [], quiet)
+    count = worker_count(workers)
+    run_study(study, RunOptions(storage, address, count, checkpoints, enqueue or [], quiet))
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_SEARCH)
 def resume(
-    name: TheName,
+    name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
     address: Address = None,
     workers: Workers = None,
     checkpoints: Checkpoints = None,
     enqueue: Enqueue = None,
-    trials: Annotated[int | None, typer.Option("--trials", help="From now on its budget, in all.")] = None,
-    gpu_hours: Annotated[float | None, typer.Option("--gpu-hours", help="The same of GPU time.")] = None,
-    wall_clock: Annotated[str | None, typer.Option("--wall-clock", help="The same of time, such as 4h.")] = None,
-    cost: Annotated[float | None, typer.Option("--cost", help="The same of money.")] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", help="The new limit on trials, including those already run."),
+    ] = None,
+    gpu_hours: Annotated[
+        float | None,
+        typer.Option("--gpu-hours", help="The new limit on GPU hours, including those used."),
+    ] = None,
+    wall_clock: Annotated[
+        str | None,
+        typer.Option(
+            "--wall-clock", help="The new limit on running time, such as 4h, including time used."
+        ),
+    ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option("--cost", help="The new limit on cost, including what is already spent."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a study that was interrupted, or with more budget with one that has ended."""
-    from hpsearch.cli import run as command
+    """Continue a study that was interrupted, or give a finished one more budget."""
+    from hpsearch.cli.studies.run import RunOptions, resume_study
 
     limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
     budget = {key: value for key, value in limits.items() if value is not None}
-    command.resume(name, storage, address, _count(workers), checkpoints, enqueue or [], budget, quiet)
+    count = worker_count(workers)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet)
+    resume_study(name, options, budget)
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_SEARCH)
 def simulate(
     study: StudyFile,
-    curves: Annotated[Path, typer.Option("--curves", metavar="TABLE", help="A .csv or .parquet file of curves.")],
+    curves: Annotated[
+        Path,
+        typer.Option(
+            "--curves", metavar="TABLE", help="A .csv or .parquet file of learning curves."
+        ),
+    ],
     workers: Workers = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=2**63 - 1, help="Instead of the study file's.")
+        int | None,
+        typer.Option(
+            "--seed", min=0, max=2**63 - 1, help="The seed. Default: that of the study file."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, max=_MOST, help="How many of the best.")] = 5,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top", min=1, max=LARGEST_COUNT, help="The number of best configurations to show."
+        ),
+    ] = 5,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
-    """Search on recorded learning curves, to see what a study would have found."""
-    from hpsearch.cli import simulate as command
+    """Run a search on recorded learning curves, without training, to see what it would find."""
+    from hpsearch.cli.simulate import simulate_study
 
-    command.simulate(study, curves, _count(workers), seed, top, format)
+    simulate_study(study, curves, worker_count(workers), seed, top, format)
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_SEARCH)
 def train(
-    name: TheName,
+    name: StudyName,
     trial: Annotated[
-        int | None, typer.Option("--trial", min=0, max=_MOST, help="Its number; the best without it.")
+        int | None,
+        typer.Option(
+            "--trial", min=0, max=LARGEST_COUNT, help="The number of the trial. Default: the best."
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder of models: NAME/v1 goes into it.")] = Path("models"),
-    data: Annotated[TrainOn, typer.Option("--data", help="What to learn from.")] = TrainOn.TRAIN,
-    export: Annotated[ExportTo | None, typer.Option("--export", help="Write the model in this format too.")] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The folder for models. The first model goes into NAME/v1."),
+    ] = Path("models"),
+    data: Annotated[TrainOn, typer.Option("--data", help="The data to train on.")] = TrainOn.TRAIN,
+    export: Annotated[
+        ExportTo | None, typer.Option("--export", help="Also write the model in this format.")
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Train the chosen configuration for good, and keep the model."""
-    from hpsearch.cli import train as command
+    """Train the best or a chosen configuration with the full budget, and keep the model."""
+    from hpsearch.cli.studies.train import train_model
 
-    command.train(name, trial, out, data, export, storage)
-
-
-# --------------------------------------------------------------------------------------------------------- look
+    train_model(name, trial, out, data, export, storage)
 
 
-@app.command(rich_help_panel=_READ)
+# ------------------------------------------------------------------------------------------ results
+
+
+@app.command(rich_help_panel=_RESULTS)
 def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
     """List the studies."""
-    from hpsearch.cli import ls as command
+    from hpsearch.cli.results.ls import print_studies
 
-    command.ls(storage, format)
-
-
-@app.command(rich_help_panel=_READ)
-def status(name: Name = None, storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
-    """Tell where a study stands."""
-    from hpsearch.cli import status as command
-
-    command.status(name, storage, format)
+    print_studies(storage, format)
 
 
-@app.command(rich_help_panel=_READ)
+@app.command(rich_help_panel=_RESULTS)
+def status(
+    name: OptionalStudyName = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+) -> None:
+    """Show the progress of a study: trials, budget, running work and failures."""
+    from hpsearch.cli.results.status import print_status
+
+    print_status(name, storage, format)
+
+
+@app.command(rich_help_panel=_RESULTS)
 def best(
-    name: Name = None,
+    name: OptionalStudyName = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, max=_MOST, help="How many; one, or the whole Pareto front.")
+        int | None,
+        typer.Option(
+            "--top",
+            min=1,
+            max=LARGEST_COUNT,
+            help="The number of trials to show. Default: 1, or the whole Pareto front.",
+        ),
     ] = None,
     where: Where = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the best configurations; as YAML, for `python -m trials` to train."""
-    from hpsearch.cli import best as command
+    """Show the best configurations. As YAML, they can be trained with `python -m trials`."""
+    from hpsearch.cli.results.best import print_best
 
-    command.best(name, top, where, format, storage)
+    print_best(name, top, where, format, storage)
 
 
-@app.command(rich_help_panel=_READ)
+@app.command(rich_help_panel=_RESULTS)
 def trials(
-    name: Name = None,
+    name: OptionalStudyName = None,
     where: Where = None,
-    sort: Annotated[str | None, typer.Option("--sort", help='Such as: "value desc, learning_rate".')] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, max=_MOST, help="At most so many.")] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", help='The order, such as: "value desc, learning_rate".'),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", min=1, max=LARGEST_COUNT, help="The largest number of trials to show."
+        ),
+    ] = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, max=_MOST, help="The so many with the best values.")
+        int | None,
+        typer.Option(
+            "--top", min=1, max=LARGEST_COUNT, help="Show this many trials, the best values first."
+        ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
 ) -> None:
-    """Show a study's trials, chosen and ordered at will."""
-    from hpsearch.cli import trials as command
+    """Show the trials of a study, filtered and sorted."""
+    from hpsearch.cli.results.trials import Selection, print_trials
 
-    command.trials(name, where, sort, limit, top, format, storage)
+    print_trials(name, Selection(where, sort, limit, top), format, storage)
 
 
-@app.command(rich_help_panel=_READ)
+@app.command(rich_help_panel=_RESULTS)
 def show(
-    trial: Annotated[list[str], typer.Argument(metavar="[NAME] NUMBER", help="The study, and the trial's number.")],
+    trial: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+    ],
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
-    """Show one trial's whole story."""
-    from hpsearch.cli import show as command
+    """Show everything that is recorded about one trial."""
+    from hpsearch.cli.results.show import print_trial
 
-    command.show_trial(trial, format, storage)
+    print_trial(trial, format, storage)
 
 
-@app.command(rich_help_panel=_READ)
+@app.command(rich_help_panel=_RESULTS)
 def export(
-    to: Annotated[Path, typer.Option("--to", help="A .csv or .parquet file.")],
-    name: Name = None,
-    what: Annotated[What, typer.Option("--what", help="A row for each.")] = What.TRIALS,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    to: Annotated[Path, typer.Option("--to", help="The .csv or .parquet file to write.")],
+    name: OptionalStudyName = None,
+    what: Annotated[
+        What, typer.Option("--what", help="What to write, one row each.")
+    ] = What.TRIALS,
+    force: Force = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Write a study to a CSV or Parquet file."""
-    from hpsearch.cli import export as command
+    from hpsearch.cli.results.export import export_study
 
-    command.export(name, to, what, storage, force=force)
+    export_study(name, to, what, storage, force=force)
 
 
-@app.command(rich_help_panel=_READ)
+@app.command(rich_help_panel=_RESULTS)
 def dashboard(
-    name: Name = None,
+    name: OptionalStudyName = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; others than this machine need a token.")
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on. If other machines can reach it, a token is needed.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Its port; 0 takes a free one.")] = 8080,
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
+    ] = 8080,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Serve Optuna's dashboard, to this machine or, with a token, to others."""
-    from hpsearch.cli import dashboard as command
+    """Serve Optuna's dashboard to this machine or, with a token, to others."""
+    from hpsearch.cli.dashboard.command import serve_dashboard
 
-    command.dashboard(name, host, port, storage)
-
-
-# --------------------------------------------------------------------------------------------------- look after
+    serve_dashboard(name, host, port, storage)
 
 
-@app.command(rich_help_panel=_CHANGE)
-def stop(name: TheName, storage: Storage = DEFAULT_STORAGE) -> None:
-    """Ask a study's driver to save everything and end."""
-    from hpsearch.cli import control
-
-    control.stop(name, storage)
+# -------------------------------------------------------------------------------------- maintenance
 
 
-@app.command(rich_help_panel=_CHANGE)
+@app.command(rich_help_panel=_MAINTENANCE)
+def stop(name: StudyName, storage: Storage = DEFAULT_STORAGE) -> None:
+    """Ask the driver of a study to save everything and end."""
+    from hpsearch.cli.studies.control import stop_study
+
+    stop_study(name, storage)
+
+
+@app.command(rich_help_panel=_MAINTENANCE)
 def rm(
-    name: TheName,
+    name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    yes: Annotated[bool, typer.Option("--yes", help="Really remove it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Do not remove the study's checkpoints.")
+    ] = False,
 ) -> None:
-    """Remove a study from the database."""
-    from hpsearch.cli import control
+    """Remove a study from the database, and its checkpoints."""
+    from hpsearch.cli.studies.control import remove_study
 
-    control.rm(name, storage, yes=yes)
-
-
-app.add_typer(db, name="db", rich_help_panel=_CHANGE)
+    remove_study(name, storage, yes=yes, keep_checkpoints=keep_checkpoints)
 
 
-@db.command()
-def upgrade(storage: Storage = DEFAULT_STORAGE) -> None:
-    """Bring the database to this program's schema version."""
-    from hpsearch.cli import db as command
+app.add_typer(db, name="db", rich_help_panel=_MAINTENANCE)
 
-    command.upgrade(storage)
+
+@db.command("upgrade")
+def db_upgrade(storage: Storage = DEFAULT_STORAGE) -> None:
+    """Bring the database to the schema version of this program."""
+    from hpsearch.cli.db import upgrade_database
+
+    upgrade_database(storage)
 
 
 @db.command("check")
-def check_database(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One study; all without it.")] = None,
+def db_check(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The study to check. Default: all studies."),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Look for anything in the database that must not be."""
-    from hpsearch.cli import db as command
+    """Check the database and its checkpoints for damage."""
+    from hpsearch.cli.db import check_database
 
-    command.check(name, storage)
-
-
-def _count(workers: str | None) -> int | str | None:
-    """How many workers, or ``auto``.
-
-    Raises:
-        UserError: It is neither.
-    """
-    if workers is None or workers == "auto":
-        return workers
-    if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:
-        return int(workers)
-    raise UserError(f"--workers {workers[:40]}: must be a whole number from 1 to {MOST_WORKERS}, or auto")
+    check_database(name, storage)

@@ -8,28 +8,28 @@ from contextlib import closing, contextmanager
 from sqlalchemy import Connection
 
 from hpsearch.cli.output import note
-from hpsearch.store.queries import StudyHead, find_study, only_study
+from hpsearch.store.reading.queries import StudyHead, find_study, only_study
 from hpsearch.store.store import Store
 
 
 @contextmanager
 def reading(storage: str) -> Iterator[Connection]:
-    """A connection to the database at a URL; everything read within sees the same moment.
+    """A connection to the database at a URL; all reads within it see the same state.
 
     Raises:
-        StoreUnreachable: It does not answer, or nothing of ours is in it.
+        StoreUnreachable: It does not answer, or is not a database of this program.
         SchemaMismatch: It is older or newer than this program.
-        UserError: `storage` is no URL of a supported database.
+        UserError: `storage` is not a URL of a supported database.
     """
     with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
         yield connection
 
 
 def chosen_study(connection: Connection, name: str | None) -> StudyHead:
-    """The study of that name; without a name, the only one there is, which is then told on stderr.
+    """The study of that name; without a name, the only one, whose name is printed to stderr.
 
     Raises:
-        StudyNotFound: There is none of that name, or none at all.
+        StudyNotFound: There is no such study, or no study at all.
         UserError: No name was given and there are several.
     """
     if name is not None:

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout alone, in the format asked for; everything else to stderr."""
+"""Output: results go to stdout in the chosen format, everything else goes to stderr."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import logging
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from rich.console import Console, RenderableType
 
+from hpsearch.cli.streams import showable
 from hpsearch.views.terminal import escaped, plain
 
 PLAIN_WIDTH = 100_000
-"""Columns of a table that is not for a terminal: wide enough that nothing wraps."""
-
-
+"""Columns of a table that is not for a terminal: so many that nothing wraps."""
 _STEERING = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""What may steer a terminal and JSON would let stand as it is, with its escapes."""
+"""Characters that can control a terminal and that JSON does not escape, with their escapes."""
 
 
 class Format(enum.StrEnum):
@@ -33,7 +33,7 @@ class Format(enum.StrEnum):
 
 
 class TreeFormat(enum.StrEnum):
-    """How something that is more than rows is printed."""
+    """How nested results are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -41,7 +41,7 @@ class TreeFormat(enum.StrEnum):
 
 
 class What(enum.StrEnum):
-    """What is exported: a row for each."""
+    """What an export has a row for."""
 
     TRIALS = "trials"
     REPORTS = "reports"
@@ -49,40 +49,40 @@ class What(enum.StrEnum):
 
 
 class TrainOn(enum.StrEnum):
-    """The data that a final model learns from."""
+    """The data that a final model is trained on."""
 
     TRAIN = "train"
     ALL = "train+validation"
 
 
 class ExportTo(enum.StrEnum):
-    """A format to write a final model in, too."""
+    """A further format that a final model is written in."""
 
     TORCHSCRIPT = "torchscript"
     TORCH_EXPORT = "torch.export"
 
 
 def note(text: str) -> None:
-    """Tell the reader something that is not the result; what would steer a terminal is written as an escape."""
+    """Print a message, which is not a result, to stderr; control characters are escaped."""
     print(escaped(text), file=sys.stderr)  # noqa: T201  # this is the command line
 
 
 class _Formatter(logging.Formatter):
-    """Log records as notes are: what workers and servers say steers no terminal."""
+    """Escapes control characters in log records, as notes do: workers and servers wrote them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return escaped(super().format(record))
 
 
 def log_as_notes() -> None:
-    """Have warnings of the program printed beside its notes."""
+    """Print warnings of the program beside its notes."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("hpsearch: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def show(*parts: RenderableType) -> None:
-    """Print tables and lines: with rules and colours on a terminal, as plain columns anywhere else."""
+    """Print tables and lines: with rules and colours on a terminal, else as plain columns."""
     shown = [plain(part) if isinstance(part, str) else part for part in parts]
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
@@ -94,15 +94,17 @@ def show(*parts: RenderableType) -> None:
     sys.stdout.writelines(line.rstrip() + "\n" for line in capture.get().splitlines())
 
 
-def room() -> int | None:
-    """The width of the terminal; None where stdout is none."""
+def terminal_width() -> int | None:
+    """Columns of the terminal; None where stdout is not a terminal."""
     console = Console(file=sys.stdout)
     return console.width if console.is_terminal else None
 
 
 def emit_json(value: Any) -> None:
-    """Print a value as JSON that any reader takes: numbers that are not finite become null."""
+    """Print a value as strict JSON: numbers that are not finite become null."""
     text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    if not showable(text, sys.stdout):
+        text = json.dumps(_finite(value), indent=2, allow_nan=False)
     sys.stdout.write(text.translate(_STEERING) + "\n")
 
 
@@ -110,16 +112,19 @@ def emit_yaml(*documents: Any) -> None:
     """Print one YAML document, or a stream of several."""
     import yaml
 
-    text = yaml.safe_dump_all(
-        [_finite(d) for d in documents], sort_keys=False, allow_unicode=True, width=120, default_flow_style=False
-    )
+    finite = [_finite(document) for document in documents]
+    layout: dict[str, Any] = {"sort_keys": False, "width": 120, "default_flow_style": False}
+    text = yaml.safe_dump_all(finite, allow_unicode=True, **layout)
+    if not showable(text, sys.stdout):
+        text = yaml.safe_dump_all(finite, allow_unicode=False, **layout)
     sys.stdout.write(text)
 
 
 def emit_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows with a header; what is nested becomes columns such as ``params.learning_rate``."""
+    """Print rows with a header; nested values become columns such as ``params.learning_rate``."""
     flat = [dict(_flat(row)) for row in rows]
-    writer = csv.DictWriter(sys.stdout, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n")
+    names = dict.fromkeys(chain.from_iterable(flat))
+    writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
 
@@ -135,14 +140,20 @@ def emit(rows: Sequence[Mapping[str, Any]], format_: Format) -> None:
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """The values of a row with their names, mappings taken apart."""
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", json.dumps(value) if isinstance(value, bool | list) else value
+            yield f"{prefix}{name}", _csv_cell(value)
+
+
+def _csv_cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool | list) else value
 
 
 def _finite(value: Any) -> Any:
+    """The value as plain data, with null for numbers that are not finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, enum.Enum):

@@ -1,4 +1,4 @@
-"""`hpsearch simulate`: what a study would have found on recorded curves, without training anything."""
+"""`hpsearch simulate`: what a study would find on recorded curves, without training."""
 
 from __future__ import annotations
 
@@ -7,85 +7,104 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hpsearch import simulation, spec_file
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, room, show
+from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, show, terminal_width
+from hpsearch.domain.records import History, StudyState, Trial
 from hpsearch.errors import UserError
-from hpsearch.executors.curve_file import Recorded, load_curves
-from hpsearch.executors.recorded import RecordedCurves
-from hpsearch.pareto import pareto_front
-from hpsearch.records import History, StudyState, Trial
-from hpsearch.selection import Ranked, rank
-from hpsearch.spec import StudySpec
+from hpsearch.ranking.pareto import pareto_front
+from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.simulation.curve_file import CurveFile, load_curves
+from hpsearch.simulation.curves import RecordedCurves
+from hpsearch.simulation.running import simulate
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import load
 from hpsearch.views import tables
 from hpsearch.views.numbers import count, duration
 
 
-def simulate(
-    study: Path, curves: Path, workers: int | str | None, seed: int | None, top: int, format_: TreeFormat
+def simulate_study(
+    study: Path,
+    curves: Path,
+    workers: int | str | None,
+    seed: int | None,
+    top: int,
+    format_: TreeFormat,
 ) -> None:
-    """Run a study file's search on a table of curves, and print the best configurations and what they cost.
+    """Run a study file's search on a table of curves; print the best configurations and their cost.
 
     Raises:
-        UserError: Mistakes in the study file, the table or the arguments, or a study that finds nothing.
+        UserError: Mistakes in the study file, the table or the arguments, or a study that gave up.
     """
-    spec = spec_file.load(study, inspect_data=False)
-    spec = spec if seed is None else spec.model_copy(update={"seed": seed})
+    spec = load(study)
+    if seed is not None:
+        spec = spec.model_copy(update={"seed": seed})
     recorded = load_curves(curves, spec)
-    side_by_side = _workers(spec, workers)
+    worker_count = _workers(spec, workers)
     for line in _remarks(recorded, spec):
         note(f"{curves}: {line}")
     gpus = 1.0 if spec.resources.gpu == "auto" else float(spec.resources.gpu)
-    history = simulation.simulate(spec, recorded.curves, side_by_side, gpus=gpus)
+    history = simulate(spec, recorded.curves, worker_count, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
-    if len(spec.objectives) > 1:
-        ranked = pareto_front(history.trials, [objective.direction for objective in spec.objectives])
-    else:
-        ranked = rank(history.trials, spec.objective.direction)[:top]
-    found = summary(spec, history, recorded.curves, side_by_side)
+    ranked = _ranked(spec, history, top)
+    found = summary(spec, history, recorded.curves, worker_count)
     if format_ is TreeFormat.TABLE:
-        names = [objective.metric for objective in spec.objectives] if len(spec.objectives) > 1 else ["value"]
-        show(tables.best(_as_recorded(ranked, recorded.curves), room(), names), *_lines(found, recorded))
+        several = len(spec.objectives) > 1
+        names = [each.metric for each in spec.objectives] if several else ["value"]
+        best = tables.best(_as_recorded(ranked, recorded.curves), terminal_width(), names)
+        show(best, *_lines(found, recorded))
         return
     plain = {**found, "best": [as_plain(each, recorded.curves) for each in ranked]}
-    emit_yaml(plain) if format_ is TreeFormat.YAML else emit_json(plain)
+    emit = emit_yaml if format_ is TreeFormat.YAML else emit_json
+    emit(plain)
 
 
-def _workers(spec: StudySpec, asked_for: int | str | None) -> int:
-    """How many slots there are: as asked for, or as the study file says; one where it leaves that open."""
-    wanted = spec.resources.workers if asked_for is None else asked_for
+def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
+    """The best trials, best first; with several objectives, the whole Pareto front."""
+    if len(spec.objectives) > 1:
+        directions = [objective.direction for objective in spec.objectives]
+        return pareto_front(history.trials, directions)
+    return rank(history.trials, spec.objective.direction)[:top]
+
+
+def _workers(spec: StudySpec, option: int | str | None) -> int:
+    """The number of workers: as the option or else the study file says; one if that is auto."""
+    wanted = spec.resources.workers if option is None else option
     if isinstance(wanted, int):
         return wanted
-    note("one worker, because the study file does not say how many: choose with --workers")
+    note("one worker, because the study file does not give a number: choose with --workers")
     return 1
 
 
-def _remarks(recorded: Recorded, spec: StudySpec) -> list[str]:
+def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
+    per_trial = spec.budget.per_trial
+    unit = per_trial.unit.value
     remarks = []
     if recorded.too_short:
-        total, unit = spec.budget.per_trial.total, spec.budget.per_trial.unit.value
-        remarks.append(
-            f"{count(recorded.too_short, 'configuration')} left out, recorded for less than {total:g} {unit}"
-        )
+        short = count(recorded.too_short, "configuration")
+        remarks.append(f"{short} left out, recorded for less than {per_trial.total:g} {unit}")
     if not recorded.timed:
-        remarks.append(f"has no column seconds: each of the {spec.budget.per_trial.unit.value} takes one second")
+        remarks.append(f"has no column seconds: each of the {unit} takes one second")
     return remarks
 
 
-def summary(spec: StudySpec, history: History, curves: RecordedCurves, workers: int) -> dict[str, Any]:
+def summary(
+    spec: StudySpec, history: History, curves: RecordedCurves, workers: int
+) -> dict[str, Any]:
     """What the study did and what it cost.
 
-    `saved_by_pruning` is the share of the time that all its trials would have taken in full and did not take.
+    `saved_by_pruning` is the share that pruning saved of the time that all trials take in full.
     """
+    total = spec.budget.per_trial.total
     spent = sum(trial.gpu_seconds for trial in history.trials)
-    in_full = sum(curves.seconds(trial.params, spec.budget.per_trial.total) for trial in history.trials)
-    trained = sum(_trained_s(trial) for trial in history.trials)
+    in_full = sum(curves.seconds(trial.params, total) for trial in history.trials)
+    trained = sum(map(_trained_s, history.trials))
+    states = Counter(trial.state for trial in history.trials)
     return {
         "study": spec.study,
         "seed": spec.seed,
         "workers": workers,
         "ended": history.study.reason,
-        "trials": {state.value: n for state, n in sorted(Counter(t.state for t in history.trials).items())},
+        "trials": {state.value: n for state, n in sorted(states.items())},
         "configurations_used": curves.taken,
         "wall_clock_s": history.study.active_seconds,
         "gpu_hours": spent / 3600,
@@ -95,11 +114,13 @@ def summary(spec: StudySpec, history: History, curves: RecordedCurves, workers: 
 
 def _trained_s(trial: Trial) -> float:
     """Seconds that a trial held a worker."""
-    return sum(attempt.ended - attempt.started for attempt in trial.attempts if attempt.ended is not None)
+    return sum(
+        attempt.ended - attempt.started for attempt in trial.attempts if attempt.ended is not None
+    )
 
 
 def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
-    """A trial in its place, as plain values; `recorded` is the configuration that stood for what was proposed."""
+    """A ranked trial as plain values; `recorded` is the recorded configuration it used."""
     trial = ranked.trial
     return {
         "number": trial.number,
@@ -107,7 +128,7 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
         "value": ranked.value,
         "values": trial.values,
         "violation": trial.violation,
-        "recorded": dict(curves.recorded(trial.params)),
+        "recorded": dict(curves.stand_in(trial.params)),
         "params": dict(trial.params),
         "resource": trial.resource,
         "gpu_seconds": trial.gpu_seconds,
@@ -117,21 +138,24 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
 
 
 def _as_recorded(ranked: list[Ranked[Trial]], curves: RecordedCurves) -> list[Ranked[Trial]]:
-    """The trials under the configurations that were measured, for people to read."""
+    """The trials with the recorded configurations in place of the proposed ones."""
     for each in ranked:
-        each.trial.params = dict(curves.recorded(each.trial.params))
+        each.trial.params = dict(curves.stand_in(each.trial.params))
     return ranked
 
 
-def _lines(found: dict[str, Any], recorded: Recorded) -> list[str]:
+def _lines(found: dict[str, Any], recorded: CurveFile) -> list[str]:
+    """What is printed under the table of the best."""
     states = ", ".join(f"{n} {state}" for state, n in found["trials"].items())
-    more = sum(found["trials"].values()) > recorded.configurations
-    used = f"{found['configurations_used']} of {recorded.configurations} recorded configurations tried"
-    used += "; the table has run out, so that trials share them" if more else ""
+    trials, known = sum(found["trials"].values()), recorded.configurations
+    used = f"{found['configurations_used']} of {known} recorded configurations tried"
+    if trials > known:
+        used += "; the table has run out, so that trials share them"
     time = f"{duration(found['wall_clock_s'])} on {count(found['workers'], 'worker')}"
+    saved = f"pruning saved {found['saved_by_pruning']:.0%} of full training"
     return [
         "",
-        f"{count(sum(found['trials'].values()), 'trial')} ({states}); {used}",
-        f"{time}, {found['gpu_hours']:.3g} GPU-hours; pruning saved {found['saved_by_pruning']:.0%} of full training",
+        f"{count(trials, 'trial')} ({states}); {used}",
+        f"{time}, {found['gpu_hours']:.3g} GPU-hours; {saved}",
         f"ended because: {found['ended']}",
     ]

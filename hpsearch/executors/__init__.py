@@ -1,1 +1,9 @@
-"""Executors: what runs attempts on slots. Each one passes the same contract suite."""
+"""Executors: what runs attempts on slots. Each one passes the same contract suite.
+
+- `ray`: slots on a Ray cluster
+- `ray_cluster`: being part of a Ray cluster, and what its head says about the nodes
+- `address`: whether anything answers at a cluster's address
+- `worker`: trains one attempt after another in a process; knows no cluster
+- `execution`: one attempt on a worker
+- `worker_config`: what is the same for all attempts of a study
+"""

@@ -1,4 +1,4 @@
-"""Whether anything answers where a Ray cluster is said to be. Ray itself would wait for minutes."""
+"""Whether anything answers at the address of a Ray cluster. Ray itself would wait for minutes."""
 
 from __future__ import annotations
 
@@ -14,29 +14,17 @@ ANSWER_S = 5.0
 
 
 def refuse_unreachable(address: str) -> None:
-    """See that something listens at a Ray address, ``host:port``.
+    """Check that something listens at a Ray address, ``host:port``.
 
     Raises:
-        UserError: It names no host and port, or is for another protocol than that of a cluster's own processes.
+        UserError: It has no host and port, or is for another protocol than that of a cluster's own
+            processes.
         ClusterUnreachable: Nothing accepts a connection there.
     """
     if address in ("auto", "local"):
         return
-    if "://" in address:
-        what = f"the address {address!r} is for another protocol: a driver is a process of the cluster itself"
-        raise UserError(what, f"run it on a machine of the cluster, or one that its nodes can reach, and {HINT}")
-    try:
-        parts = urlsplit(f"//{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or not port:
-        raise UserError(f"the address {address!r} names no host and port", HINT)
-    try:
-        possible = host.isprintable() and bool(host.encode("idna"))
-    except UnicodeError:
-        possible = False
-    if not possible:
+    host, port = _host_and_port(address)
+    if not _may_be_a_host(host):
         raise UserError(f"the address {address!r} names no host", HINT)
     try:
         socket.create_connection((host, port), timeout=ANSWER_S).close()
@@ -45,3 +33,35 @@ def refuse_unreachable(address: str) -> None:
         raise ClusterUnreachable(
             f"no cluster answers at {address}: {reason}", "check the address, or start it"
         ) from None
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """The parts of an address.
+
+    Raises:
+        UserError: It does not have both, and nothing else.
+    """
+    if "://" in address:
+        raise UserError(
+            f"the address {address!r} is for another protocol: a driver is a process of the cluster"
+            " itself",
+            f"run it on a machine of the cluster, or one that its nodes can reach, and {HINT}",
+        )
+    try:
+        parts = urlsplit(f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or not port:
+        raise UserError(f"the address {address!r} names no host and port", HINT)
+    return host, port
+
+
+def _may_be_a_host(host: str) -> bool:
+    """Whether a name can be looked up at all."""
+    if not host.isprintable():
+        return False
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False

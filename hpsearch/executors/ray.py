@@ -1,39 +1,39 @@
-"""Slots on a Ray cluster: one long-lived actor a slot.
+"""Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`).
 
-Each actor holds a `Worker` and answers one long `poll` at a time, so that a message costs one call however many events
-it carries. A poll is sent once the driver is done with what the one before brought: it takes along what the driver
-ordered, and tells the worker that those events are on record. Prepared data are made once by a Ray task and shared
-through the object store: one copy a node, mapped and not copied into its workers. Actors are not detached: a driver
-that dies takes its workers with it.
-
-A poll comes back after a while even if nothing has happened: that is a worker's sign of life.
+Each actor is polled again once the driver is done with the events of the poll before. A poll
+returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
+a Ray task and shared through the object store (`shared_data`): each node has one copy, which its
+workers map into their memory. Actors are not detached: when a driver dies, its workers end too.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from hpsearch import events as ev
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import worker_process
 from hpsearch.executors.ray_cluster import Head, Node
-from hpsearch.executors.worker import Unfit, Worker, WorkerConfig
-from hpsearch.spec import Resources
+from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
+from hpsearch.executors.shared_data import SharedData
+from hpsearch.executors.worker import Unfit
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
 
 FOLLOW_S = 1.0
-"""How often the cluster is looked at for nodes that came or went."""
+"""How often the cluster is checked for nodes that came or went."""
 
 STOP_GRACE_S = 30.0
-"""How long a worker may take to obey a stop before it is killed and replaced."""
+"""How long a worker may take to stop an attempt before it is killed and replaced."""
 
 STARTS = 5
 """How many times the `worker_timeout` a worker may take until it is ready."""
@@ -41,89 +41,25 @@ STARTS = 5
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
 
+AWAY_S = 1.0
+"""An executor that was not polled for this much longer than it waited was away."""
+
+SUSPECT = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY, ErrorKind.DISK_FULL)
+"""Failures that the prepared data may have caused: it is prepared anew for the next attempt."""
+
+FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
+"""Failures after which a worker is replaced: the state of its process may be broken."""
+
 POLL_S = 30.0
-"""The longest a worker holds a poll open."""
+"""The longest a worker keeps a poll waiting."""
+
+IDLE_S = 0.2
+"""The longest wait while there are no workers: new nodes are looked for."""
+
+MOST_LETTERS = 300
+"""Of Ray's text about an actor that died."""
 
 log = logging.getLogger("hpsearch")
-
-
-_Order = tuple[ev.Command, Any]
-"""A command, with its prepared data if it is a launch."""
-
-
-class _Actor:
-    """The shell of a worker inside a Ray actor: polls and commands on a thread each."""
-
-    def __init__(self, config: WorkerConfig, gpus: float) -> None:
-        self._device = "cuda:0" if gpus > 0 else "cpu"
-        worker_process.let_children_die_with_us()
-        self._worker = Worker(config, fetch=lambda box: ray.get(box[0]), device=self._device)
-        worker_process.on_notice(self._worker.retire)
-
-    @ray.method(concurrency_group="command")
-    def hello(self) -> tuple[str, str, int, str]:
-        """Node address, device name, process id and the node's id: the worker is ready."""
-        device = self._device
-        if device != "cpu":
-            import torch
-
-            device = torch.cuda.get_device_name(0)
-        return ray.util.get_node_ip_address(), device, os.getpid(), ray.get_runtime_context().get_node_id()
-
-    @ray.method(concurrency_group="poll")
-    def poll(self, timeout_s: float, orders: list[_Order]) -> list[ev.Event | Unfit]:
-        self.carry_out(orders)
-        return self._worker.poll(timeout_s)
-
-    @ray.method(concurrency_group="command")
-    def retire(self) -> None:
-        self._worker.retire()
-
-    @ray.method(concurrency_group="command")
-    def carry_out(self, orders: list[_Order]) -> None:
-        for order, data in orders:
-            match order:
-                case ev.Launch():
-                    self._worker.launch(order, data)
-                case ev.Advance():
-                    self._worker.advance(order)
-                case ev.Stop():
-                    self._worker.stop(order)
-
-
-def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
-    return config.load_task().prepare(params)
-
-
-@dataclass
-class _Slot:
-    """An actor as the executor knows it."""
-
-    actor: Any
-    pending: Any
-    """The call that is out: hello first, then one poll after another; None between two of them."""
-    asked: float
-    """When that call was sent, by the monotonic clock."""
-    ready: bool = False
-    process: int = 0
-    node: str = ""
-    on: dict[tuple[int, int], float | None] = field(default_factory=dict)
-    """Attempts it was given, with the time by which one that was told to stop must have obeyed."""
-    outbox: list[_Order] = field(default_factory=list)
-    """Orders that go out with the next poll."""
-
-    def order(self, command: ev.Command, data: Any = None) -> None:
-        """Send a command: with the next poll, or at once where one is out."""
-        if self.pending is None:
-            self.outbox.append((command, data))
-        else:
-            self.actor.carry_out.remote([(command, data)])
-
-    def listen(self, hold_s: float) -> None:
-        """See that a poll is out, which comes back after `hold_s` at the latest."""
-        if self.pending is None:
-            self.pending, self.outbox = self.actor.poll.remote(hold_s, self.outbox), []
-            self.asked = time.monotonic()
 
 
 class RayExecutor:
@@ -131,7 +67,10 @@ class RayExecutor:
 
     Args:
         config: What every worker needs to know.
-        resources: What a slot takes, and how many there are to be.
+        resources: What a slot takes, and how many slots there are to be.
+
+    Raises:
+        UserError: No node of the cluster has what a slot takes.
     """
 
     def __init__(self, config: WorkerConfig, resources: Resources) -> None:
@@ -139,197 +78,291 @@ class RayExecutor:
         self._resources = resources
         self._head = Head(resources.worker_timeout_s)
         self.gpus = self._gpus_a_slot()
-        self._slots: dict[str, _Slot] = {}
+        self._slots: dict[str, RaySlot] = {}
+        self._slot_names: dict[AttemptKey, str] = {}
+        """The slot of each attempt that runs."""
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
         self._looked = time.monotonic()
         self._hold_s = min(POLL_S, resources.worker_timeout_s / 3)
         self._task = config.load_task() if config.prepares else None
-        self._data: dict[str, Any] = {}
-        self._attempts: dict[tuple[int, int], str] = {}
-        self._actor_class = ray.remote(concurrency_groups={"poll": 1, "command": 1})(_Actor).options(
-            num_cpus=resources.cpu, num_gpus=self.gpus, max_restarts=0
-        )
-        self._prepare = ray.remote(_prepare).options(num_cpus=0)
+        prepare = ray.remote(_prepare).options(num_cpus=0)
+        self._data = SharedData(partial(prepare.remote, config))
+        actor = ray.remote(concurrency_groups={"poll": 1, "command": 1})(WorkerActor)
+        self._actor = actor.options(num_cpus=resources.cpu, num_gpus=self.gpus, max_restarts=0)
         self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
         if self._wanted() == 0:
+            takes = f"the {resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes"
             raise UserError(
-                f"no node of the cluster has the {resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes",
+                f"no node of the cluster has {takes}",
                 "lower resources.cpu or resources.gpu in the study file",
             )
         self._follow_cluster()
 
-    # -------------------------------------------------------------------------------------------------- commands
+    # ---------------------------------------------------------------------------------- commands
 
     def launch(self, order: ev.Launch) -> None:
         """Start an attempt on its slot."""
         slot = self._slots.get(order.slot)
-        if slot is None:  # gone meanwhile: SlotDown has been told, and the brain drops what it ordered
-            return
+        if slot is None:
+            return  # it is gone: the driver has been sent a SlotDown, and ends the attempt
         key = (order.trial, order.attempt)
-        slot.on[key] = None
-        self._attempts[key] = order.slot
+        slot.attempts[key] = None
+        self._slot_names[key] = order.slot
         slot.order(order, self._data_for(order))
 
     def advance(self, order: ev.Advance) -> None:
         """Let a waiting attempt train on."""
-        slot = self._slot_of(order.trial, order.attempt)
+        slot = self._slot_of((order.trial, order.attempt))
         if slot is not None:
             slot.order(order)
 
     def stop(self, order: ev.Stop) -> None:
-        """End an attempt; a worker that does not obey in time is killed and replaced."""
-        slot = self._slot_of(order.trial, order.attempt)
-        if slot is not None:
-            grace_s = 2 * self._resources.stop_grace_s if order.save else STOP_GRACE_S
-            slot.on[(order.trial, order.attempt)] = time.monotonic() + grace_s
-            slot.order(order)
+        """End an attempt. A worker that does not end it in time is killed and replaced."""
+        key = (order.trial, order.attempt)
+        slot = self._slot_of(key)
+        if slot is None:
+            return
+        grace_s = 2 * self._resources.stop_grace_s if order.save else STOP_GRACE_S
+        slot.attempts[key] = time.monotonic() + grace_s
+        slot.order(order)
 
-    def _slot_of(self, trial: int, attempt: int) -> _Slot | None:
-        return self._slots.get(self._attempts.get((trial, attempt), ""))
+    def recorded(self, trial: int, attempt: int, resource: float) -> None:
+        """Say that reports are in the database. It goes out with the next poll: no call more."""
+        slot = self._slot_of((trial, attempt))
+        if slot is not None:
+            slot.note_recorded((trial, attempt), resource)
+
+    def _slot_of(self, attempt: AttemptKey) -> RaySlot | None:
+        name = self._slot_names.get(attempt)
+        return None if name is None else self._slots.get(name)
 
     def _data_for(self, order: ev.Launch) -> Any:
-        """A box with the reference to the prepared data (boxed, so that the call does not wait for it)."""
+        """A box with the reference to the prepared data; None where the task prepares none."""
         if self._task is None:
             return None
         params = self._config.params(order)
         key = self._task.data_key(params)
-        if key not in self._data:
-            self._data[key] = [self._prepare.remote(self._config, params)]
-        return self._data[key]
+        return self._data.box_for((order.trial, order.attempt), key, params)
 
-    # ---------------------------------------------------------------------------------------------------- events
+    # ------------------------------------------------------------------------------------ events
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
         self._head.check()
-        events: list[ev.Event] = []
         for slot in self._slots.values():
             slot.listen(self._hold_s)
         if time.monotonic() - self._followed > FOLLOW_S:
-            events += self._kill_the_disobedient()
             self._follow_cluster()
-        pending = {slot.pending: name for name, slot in self._slots.items()}
-        if not pending:
-            time.sleep(min(timeout_s, 0.2))
-            return events
-        ready, rest = ray.wait(list(pending), num_returns=1, timeout=0 if events else timeout_s)
-        if ready and rest:
-            ready += ray.wait(rest, num_returns=len(rest), timeout=0)[0]
-        for call in ready:
-            events += self._answer(pending[call], call)
-        return events + self._kill_the_silent()
+        if not self._slots:
+            time.sleep(min(timeout_s, IDLE_S))
+            return []
+        events: list[ev.Event] = []
+        for name, answer in self._answers(timeout_s):
+            events += self._take_in(name, answer)
+        self._excuse_own_absence(timeout_s)
+        return [*events, *self._replace_disobedient(), *self._replace_silent()]
 
-    def _answer(self, name: str, call: Any) -> list[ev.Event]:
+    def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
+        """The calls that were answered, with the names of their slots; waits for the first one."""
+        names = {slot.pending: name for name, slot in self._slots.items()}
+        ready, rest = ray.wait(list(names), num_returns=1, timeout=timeout_s)
+        if ready and rest:
+            more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
+            ready += more
+        return [(names[call], call) for call in ready]
+
+    def _take_in(self, name: str, call: Any) -> list[ev.Event]:
+        """The events in an answered call."""
         slot = self._slots[name]
         try:
             answer = ray.get(call)
         except RayActorError as error:
-            return self._gone(name, _died(error))
+            return self._gone(name, _shortened(error))
         except RayError as error:
-            return self._gone(name, str(error).strip().splitlines()[-1])
+            last_line = str(error).strip().splitlines()[-1]
+            return self._gone(name, last_line)
         slot.pending = None
-        if not slot.ready:
-            slot.ready, self._false_starts = True, 0
-            node, device, slot.process, slot.node = answer
-            log.info("worker %s is ready on %s (%s, process %d)", name, node, device, slot.process)
-            return [ev.SlotUp(name, node, device, self.gpus)]
-        return self._sorted_out(name, slot, answer)
+        if slot.ready:
+            return self._after(name, answer)
+        return [self._up(name, slot, answer)]
 
-    def _sorted_out(self, name: str, slot: _Slot, events: list[ev.Event | Unfit]) -> list[ev.Event]:
-        """Forget attempts that ended, and replace a worker after a fault."""
-        faulty: str | None = None
-        for event in events:
-            if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-                slot.on.pop((event.trial, event.attempt), None)
-                self._attempts.pop((event.trial, event.attempt), None)
-            if isinstance(event, ev.Failed) and event.kind in ("error", "out_of_memory"):
-                faulty = f"replaced after a fault of trial {event.trial}"
+    def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
+        """A worker is ready."""
+        self._false_starts = 0
+        slot.ready = True
+        slot.process = hello.process
+        slot.node = hello.node
+        where = f"{hello.address} ({hello.device}, process {hello.process})"
+        log.info("worker %s is ready on %s", name, where)
+        return ev.SlotUp(name, hello.address, hello.device, self.gpus)
+
+    def _after(self, name: str, answer: list[ev.Event | Unfit]) -> list[ev.Event]:
+        """A worker's events. Attempts that ended are forgotten, and a faulty worker is replaced."""
+        fault: str | None = None
+        events: list[ev.Event] = []
+        for event in answer:
             if isinstance(event, Unfit):
-                faulty = event.why
-        told: list[ev.Event] = [event for event in events if not isinstance(event, Unfit)]
-        return told if faulty is None else [*told, *self._replace(name, faulty)]
+                fault = event.why
+                continue
+            events.append(event)
+            if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
+                self._ended(name, event)
+            if isinstance(event, ev.Failed) and event.kind in FAULTY:
+                fault = f"replaced after a fault of trial {event.trial}"
+        if fault is not None:
+            events += self._replace(name, fault)
+        return events
+
+    def _ended(self, name: str, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
+        key = (event.trial, event.attempt)
+        self._slots[name].attempts.pop(key, None)
+        suspect = isinstance(event, ev.Failed) and event.kind in SUSPECT
+        self._forget(key, suspect=suspect)
+
+    def _forget(self, attempt: AttemptKey, *, suspect: bool = False) -> None:
+        """An attempt has ended, or is lost.
+
+        Args:
+            attempt: Which one.
+            suspect: Whether its prepared data may be the cause.
+        """
+        self._slot_names.pop(attempt, None)
+        self._data.ended(attempt, suspect=suspect)
+
+    # --------------------------------------------------------------------------- workers that end
 
     def _gone(self, name: str, why: str) -> list[ev.Event]:
+        """A worker has ended, or is given up."""
         slot = self._slots.pop(name)
-        for key in slot.on:
-            self._attempts.pop(key, None)
+        for attempt in slot.attempts:
+            self._forget(attempt)
         self._followed = 0.0  # look for a replacement at once
-        if slot.ready:
-            # A node that was told to end takes its attempts along, which could not be saved: no failure of theirs.
-            told = bool(slot.on) and self._head.was_told_to_end(slot.node)
-            return [
-                *(ev.Stopped(*key, why="its node was told to end") for key in slot.on if told),
-                ev.SlotDown(name, why),
-            ]
+        if not slot.ready:
+            self._count_false_start(name, why)
+            return []
+        events: list[ev.Event] = []
+        # Where a node was told to end, its attempts could not be saved, but have not failed.
+        if slot.attempts and self._head.was_told_to_end(slot.node):
+            events += [ev.Stopped(*key, why="its node was told to end") for key in slot.attempts]
+        return [*events, ev.SlotDown(name, why)]
+
+    def _count_false_start(self, name: str, why: str) -> None:
+        """A worker died before it was ready.
+
+        Raises:
+            ClusterUnreachable: So did all the last ones: the cluster cannot be used.
+        """
         self._false_starts += 1
         log.warning("worker %s did not start: %s", name, why)
-        if self._false_starts >= MOST_FALSE_STARTS:
-            what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
-            hint = "see that every node has the driver's packages, and the cluster the driver's RAY_AUTH_MODE"
-            raise ClusterUnreachable(what, f"{hint} (docs/cluster.md)")
-        return []
+        if self._false_starts < MOST_FALSE_STARTS:
+            return
+        what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
+        packages = "see that every node has the driver's packages"
+        hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
+        raise ClusterUnreachable(what, hint)
 
     def _replace(self, name: str, why: str) -> list[ev.Event]:
         ray.kill(self._slots[name].actor)
         return self._gone(name, why)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
-        """Replace a worker that does not answer: Ray asks a process to end, and one that is stopped does not."""
-        there = NodeAffinitySchedulingStrategy(self._slots[name].node, soft=False)
-        self._kill.options(scheduling_strategy=there).remote(self._slots[name].process)
+        """Replace a worker that does not answer.
+
+        Ray only asks a process to end, which has no effect on one that is stopped.
+        """
+        slot = self._slots[name]
+        on_its_node = NodeAffinitySchedulingStrategy(slot.node, soft=False)
+        self._kill.options(scheduling_strategy=on_its_node).remote(slot.process)
         return self._replace(name, why)
 
-    def _kill_the_silent(self) -> list[ev.Event]:
-        """Replace workers whose poll is overdue: stopped, swapped out, or on a node that has vanished."""
-        now, events, limit = time.monotonic(), list[ev.Event](), self._resources.worker_timeout_s
-        away, self._looked = now - self._looked > limit / 2, now
-        for name, slot in list(self._slots.items()):
-            if away:  # we were stopped or waited for the database: nobody was listening
-                slot.asked = now
-            elif slot.ready and slot.pending is not None and now - slot.asked > limit:
-                events += self._replace_by_force(name, f"no sign of life for {limit:g} s (worker_timeout)")
-            elif not slot.ready and now - slot.asked > STARTS * limit:
-                log.warning("worker %s is not ready yet: it hangs, or the cluster has no room; trying another", name)
-                ray.kill(self._slots.pop(name).actor)  # another one is started, and no false start is counted
+    def _replace_disobedient(self) -> list[ev.Event]:
+        """Replace workers that have not stopped an attempt in time."""
+        now = time.monotonic()
+        late = [name for name, slot in self._slots.items() if slot.is_late(now)]
+        events: list[ev.Event] = []
+        for name in late:
+            events += self._replace_by_force(name, "it did not stop when told to")
         return events
 
-    def _kill_the_disobedient(self) -> list[ev.Event]:
-        now, events = time.monotonic(), list[ev.Event]()
+    def _replace_silent(self) -> list[ev.Event]:
+        """Replace workers whose answer is overdue.
+
+        They are stopped, swapped out, or on a node that has vanished.
+        """
+        now = time.monotonic()
+        limit_s = self._resources.worker_timeout_s
+        events: list[ev.Event] = []
         for name, slot in list(self._slots.items()):
-            if any(obey_by is not None and now > obey_by for obey_by in slot.on.values()):
-                events += self._replace_by_force(name, "it did not stop when told to")
+            silent_s = now - slot.asked
+            if not slot.ready:
+                if silent_s > STARTS * limit_s:
+                    self._give_up_start(name)
+            elif slot.pending is not None and silent_s > limit_s:
+                why = f"no sign of life for {limit_s:g} s (worker_timeout)"
+                events += self._replace_by_force(name, why)
         return events
 
-    # ----------------------------------------------------------------------------------------------------- slots
+    def _give_up_start(self, name: str) -> None:
+        """Stop waiting for a worker that is not ready. This does not count as a false start."""
+        log.warning(
+            "worker %s is not ready yet: it hangs, or the cluster has no room; trying another", name
+        )
+        ray.kill(self._slots.pop(name).actor)
+
+    def _excuse_own_absence(self, timeout_s: float) -> None:
+        """Give workers the time in which nobody listened to them.
+
+        This process was stopped then, or waited for the database.
+        """
+        now = time.monotonic()
+        away_s = now - self._looked - timeout_s
+        self._looked = now
+        if away_s < AWAY_S:
+            return
+        for slot in self._slots.values():
+            slot.excuse(away_s, now)
+
+    # ------------------------------------------------------------------------------------- slots
 
     def _follow_cluster(self) -> None:
-        """Start workers up to the number the cluster can hold now, and let those go whose node is about to."""
+        """Start as many workers as the cluster has room for, and retire those whose node leaves."""
         self._followed = time.monotonic()
         leaving = self._head.leaving
         for slot in self._slots.values():
-            if slot.node in leaving:  # it ends like one that is sent SIGTERM; telling it twice does no harm
-                slot.actor.retire.remote()
-        for _ in range(self._wanted() - len(self._slots)):
-            name = f"w{self._made}"
-            self._made += 1
-            actor = self._actor_class.remote(self._config, self.gpus)
-            self._slots[name] = _Slot(actor, actor.hello.remote(), time.monotonic())
+            if slot.node in leaving:
+                slot.actor.retire.remote()  # repeating this has no effect
+        missing = self._wanted() - len(self._slots)
+        for _ in range(missing):
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        name = f"w{self._made}"
+        self._made += 1
+        actor = self._actor.remote(self._config, self.gpus)
+        self._slots[name] = RaySlot(actor, actor.hello.remote(), time.monotonic())
 
     def _wanted(self) -> int:
+        """How many workers there are to be."""
         if isinstance(self._resources.workers, int):
             return self._resources.workers
-        return sum(map(self._fits, self._head.staying))
+        return sum(self._fitting(node) for node in self._head.staying)
 
-    def _fits(self, node: Node) -> int:
-        slots = node.resources.get("CPU", 0.0) / self._resources.cpu
-        return int(min(slots, node.resources.get("GPU", 0.0) / self.gpus) if self.gpus else slots)
+    def _fitting(self, node: Node) -> int:
+        """How many workers fit on a node."""
+        has = node.resources
+        by_cpu = has.get("CPU", 0.0) / self._resources.cpu
+        if not self.gpus:
+            return int(by_cpu)
+        by_gpu = has.get("GPU", 0.0) / self.gpus
+        return int(min(by_cpu, by_gpu))
 
     def _gpus_a_slot(self) -> float:
-        if self._resources.gpu == "auto":
-            return 1.0 if any(node.resources.get("GPU") for node in self._head.staying) else 0.0
-        return float(self._resources.gpu)
+        if self._resources.gpu != "auto":
+            return float(self._resources.gpu)
+        any_gpu = any(node.resources.get("GPU") for node in self._head.staying)
+        return 1.0 if any_gpu else 0.0
 
     def close(self) -> None:
         """End all workers."""
@@ -339,6 +372,12 @@ class RayExecutor:
         self._slots.clear()
 
 
-def _died(error: RayActorError) -> str:
-    text = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
-    return text if len(text) <= 300 else text[:297] + "..."
+def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
+    return config.load_task().prepare(params)
+
+
+def _shortened(error: RayActorError) -> str:
+    """Ray's text about an actor that died, in one line."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    text = " ".join(line for line in lines if line)
+    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 3] + "..."

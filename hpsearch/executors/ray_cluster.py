@@ -1,8 +1,9 @@
-"""The Ray cluster that this process is part of, and what its head says of the nodes.
+"""The Ray cluster that this process is part of, and what its head says about the nodes.
 
-A head that is gone is waited for by Ray itself: calls hang, and after a while the process is ended without a word. So
-the head is asked in a thread of its own, its silence is measured, and a driver that has heard nothing for too long
-ends in order, resumable. Trials train on meanwhile: workers and the driver need no head to talk to each other.
+Ray itself waits for a head that is gone: calls hang, and after a while the process is ended without
+a message. So the head is asked in a thread of its own, and its silence is measured. A driver that
+has heard nothing for too long ends in order, and its study can be resumed. Trials train on
+meanwhile: workers and the driver do not need the head to talk to each other.
 """
 
 from __future__ import annotations
@@ -14,78 +15,107 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what newer Rays do; silences a warning
+# What newer versions of Ray do; silences a warning.
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
-from ray._private.state import state  # the one place that knows which nodes are being drained
 from ray.exceptions import RayError
 
 from hpsearch.errors import ClusterLost, ClusterUnreachable
 from hpsearch.executors.address import refuse_unreachable
-from hpsearch.spec import Resources
+from hpsearch.study_file.models import Resources
 
 ASK_S = 1.0
 """How often the head is asked which nodes there are."""
 
 WARN_S = 10.0
-"""A silence of the head that is told."""
+"""After the head has been silent for this long, a warning is logged."""
 
 GOODBYE_S = 10.0
 """How long leaving the cluster may take."""
 
 TOLD_TO_END = (1, 3, 4)
-"""Ray's reasons for a node's death that are no accident: ended by SIGTERM, drained before a preemption or when idle."""
+"""Ray's reasons for a node's death that are not accidents: it was sent SIGTERM, or drained before a
+preemption or because it was idle."""
+
+SAVED = "all is saved as of the last reports"
 
 _SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN")
-"""Environment variables that may open the database, or pages of it."""
+"""Environment variables that may give access to the database or the dashboard."""
 
 log = logging.getLogger("hpsearch")
 
 
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Be part of the cluster at an address, or of a local one made for the while. Never the one for the other.
+    """Be part of the cluster at an address, or of a local one that is made for the purpose.
+
+    A cluster at an address is never replaced by a local one.
 
     Raises:
         ClusterUnreachable: Nothing answers at the address.
     """
     on_sigterm = signal.getsignal(signal.SIGTERM)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
-    # Ray would end a process that has missed the head for a minute; how long is too long is for `Head` to say.
-    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(60 + math.ceil(2 * resources.worker_timeout_s)))
+    # Ray would end a process that has not reached the head for a minute. `Head` decides how long is
+    # too long.
+    reconnect_s = 60 + math.ceil(2 * resources.worker_timeout_s)
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(reconnect_s))
     if address is None:
-        cpus = os.cpu_count() or 1
-        if isinstance(resources.workers, int):  # an explicit number of workers is honoured on one's own machine
-            cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
-        with _without_secrets():
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+        _make_local(resources)
     else:
         refuse_unreachable(address)
-        try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-            text = str(error).strip().splitlines()[0]
-            hint = "check --address or RAY_ADDRESS; where the cluster asks for a token, set RAY_AUTH_MODE=token"
-            raise ClusterUnreachable(f"no Ray cluster answers at {address}: {text}", hint) from error
-    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":  # Ray sets it where it asks for one by itself
-        log.warning("this Ray asks for no token: whoever reaches its ports may run code as you (docs/security.md)")
+        _join(address)
+    # Ray sets this itself where it asks for a token.
+    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+        log.warning(
+            "this Ray asks for no token: anyone who reaches its ports can run code as you"
+            " (docs/security.md)"
+        )
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_sigterm)  # Ray puts one of its own there, which saves nothing
+        # Ray has put a handler there that saves nothing.
+        signal.signal(signal.SIGTERM, on_sigterm)
     try:
         yield
     finally:
         _leave()
 
 
+def _make_local(resources: Resources) -> None:
+    """Start a cluster of this machine."""
+    cpus = os.cpu_count() or 1
+    if isinstance(resources.workers, int):
+        # An explicit number of workers is followed even where there are not as many cores.
+        cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
+    with _without_secrets():
+        ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
+
+
+def _join(address: str) -> None:
+    try:
+        ray.init(address=address, **_quietly())
+    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise ClusterUnreachable(
+            f"no Ray cluster answers at {address}: {first_line}",
+            "check --address or RAY_ADDRESS; where the cluster asks for a token, set"
+            " RAY_AUTH_MODE=token",
+        ) from error
+
+
+def _quietly() -> dict[str, Any]:
+    """Arguments of `ray.init` that both kinds of cluster share."""
+    return {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
+
+
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Processes that are started meanwhile, and all that those start, inherit no way into the database."""
+    """Processes that are started meanwhile inherit no access to the database."""
     kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
     try:
         yield
@@ -94,7 +124,7 @@ def _without_secrets() -> Iterator[None]:
 
 
 def _leave() -> None:
-    """Leave the cluster; not without an end where its head does not answer."""
+    """Leave the cluster; give that up where its head does not answer."""
     leaving = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
     leaving.start()
     leaving.join(GOODBYE_S)
@@ -111,14 +141,14 @@ class Node:
     leaving: bool
     """Whether it is being drained."""
     told_to_end: bool
-    """Whether its end was no accident."""
+    """Whether its end was not an accident."""
 
 
 class Head:
-    """What the cluster's head says of its nodes.
+    """What the cluster's head says about its nodes.
 
     Args:
-        patience_s: The longest silence of the head that is borne.
+        patience_s: The longest silence of the head that is accepted.
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -126,7 +156,7 @@ class Head:
         self._own = ray.get_runtime_context().get_node_id()
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
-        self._told = False
+        self._has_warned = False
         self._closed = False
         self._due = threading.Event()
         self._news = threading.Condition()
@@ -141,39 +171,67 @@ class Head:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
                 with self._news:
-                    self.nodes, self._answered = nodes, time.monotonic()
+                    self.nodes = nodes
+                    self._answered = time.monotonic()
                     self._news.notify_all()
             self._due.wait(ASK_S)
             self._due.clear()
 
     def check(self) -> None:
-        """See that there still is a cluster.
+        """Check that there still is a cluster.
 
         Raises:
-            ClusterLost: The head has been silent for too long, or this process's own node has died.
+            ClusterLost: The head was silent for too long, or this process's own node has died.
         """
         now = time.monotonic()
-        away, self._checked = now - self._checked > self._patience_s / 2, now
-        if away:  # we were stopped, or waited for the database
+        silent_s = self._silent_s(now)
+        if silent_s > self._patience_s:
+            raise ClusterLost(
+                f"the head of the Ray cluster has not answered for {silent_s:.0f} s"
+                " (resources.worker_timeout)",
+                f"{SAVED}; start the cluster, and resume",
+            )
+        own = self.nodes.get(self._own)
+        if own is None or not own.alive:
+            raise ClusterLost(
+                "the cluster has given up the Ray node on this machine, through which the driver"
+                " takes part in it",
+                f"{SAVED}; see `ray status`, and resume",
+            )
+        self._warn(is_silent=silent_s > WARN_S)
+
+    def _silent_s(self, now: float) -> float:
+        """For how long the head has been silent.
+
+        Where this process was stopped, or waited for the database, the head gets half of its time
+        to answer from now on.
+        """
+        away_s = now - self._checked
+        self._checked = now
+        if away_s > self._patience_s / 2:
             self._answered = max(self._answered, now - self._patience_s / 2)
-        silent = now - self._answered
-        if silent > self._patience_s:
-            what = f"the head of the Ray cluster has not answered for {silent:.0f} s (resources.worker_timeout)"
-            raise ClusterLost(what, "all is saved as of the last reports; start the cluster, and resume")
-        if not (own := self.nodes.get(self._own)) or not own.alive:
-            what = "the cluster has given up the Ray node on this machine, through which the driver takes part in it"
-            raise ClusterLost(what, "all is saved as of the last reports; see `ray status`, and resume")
-        if self._told != (silent > WARN_S):
-            self._told = silent > WARN_S
-            told = "does not answer; trials train on meanwhile" if self._told else "answers again"
-            log.warning("the head of the Ray cluster %s", told)
+        return now - self._answered
+
+    def _warn(self, *, is_silent: bool) -> None:
+        """Say once that the head is silent, and once that it is not any more."""
+        if is_silent == self._has_warned:
+            return
+        self._has_warned = is_silent
+        state = "does not answer; trials train on meanwhile" if is_silent else "answers again"
+        log.warning("the head of the Ray cluster %s", state)
 
     def was_told_to_end(self, node: str) -> bool:
-        """Whether a node that has just ended was told to; asked anew, for as long as that takes."""
+        """Whether a node that has just ended was told to; waits until the head knows of its end."""
+
+        def is_known() -> bool:
+            found = self.nodes.get(node)
+            return found is None or not found.alive
+
         with self._news:
             self._due.set()
-            self._news.wait_for(lambda: node not in self.nodes or not self.nodes[node].alive, 2 * ASK_S)
-        return node in self.nodes and self.nodes[node].told_to_end
+            self._news.wait_for(is_known, 2 * ASK_S)
+        found = self.nodes.get(node)
+        return found is not None and found.told_to_end
 
     @property
     def leaving(self) -> set[str]:
@@ -193,11 +251,26 @@ class Head:
 
 
 def _ask() -> dict[str, Node]:
-    """All nodes that the cluster has had, by their ids; blocks for as long as the head is silent."""
-    draining = state.get_draining_nodes()
-    return {
-        node["NodeID"]: Node(
-            node["Resources"], node["Alive"], node["NodeID"] in draining, node["DeathReason"] in TOLD_TO_END
-        )
-        for node in state.node_table()
-    }
+    """All nodes that the cluster has had, by their ids. Waits as long as the head is silent."""
+    draining = _draining()
+    nodes = {}
+    for row in ray.nodes():
+        name = row["NodeID"]
+        told_to_end = row["DeathReason"] in TOLD_TO_END
+        nodes[name] = Node(row["Resources"], row["Alive"], name in draining, told_to_end)
+    return nodes
+
+
+def _draining() -> Collection[str]:
+    """The ids of the nodes that are being drained.
+
+    Ray has no public call that says this without its dashboard; its own libraries ask here too. In
+    a version of Ray that has moved it, no node is known to be draining: its workers then learn by
+    SIGTERM that it ends.
+    """
+    try:
+        from ray._private.state import state
+    except ImportError:
+        return ()
+    ids: Collection[str] = state.get_draining_nodes()
+    return ids

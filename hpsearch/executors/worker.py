@@ -1,109 +1,42 @@
 """A worker: one process that trains one attempt at a time and stays warm between them.
 
-It knows no cluster. Orders come in by `launch`, `advance` and `stop`, events go out by `poll`; all four return at once
-(or, for `poll`, after its timeout), while a thread of its own trains. What is expensive stays in the process: imported
+It knows no cluster. Orders come in by `launch`, `advance` and `stop`, and `recorded` says what is
+in the database. Events go out by `poll`. All of these return at once (`poll` after its timeout),
+while a thread of the worker's own trains. What is expensive stays in the process: imported
 libraries, the task, its prepared data, and the pretrained weights that the task itself keeps.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 import os
-import sys
 import threading
-import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from hpsearch import events as ev
-from trials import memory, places, tasks
-from trials.checkpoint import CheckpointError, Checkpoints
-from trials.contract import Budget, Goal, Report, Setup, Task
-from trials.memory import allocated_bytes, release_memory
-from trials.runner import Runner, failure_of
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors.execution import RETIRED, Control, Ending, Execution, Workshop
+from hpsearch.executors.worker_config import WorkerConfig
+from trials.devices.memory import allocated_bytes, release_memory
+from trials.loop import memory_facts
 
 GATHER_S = 0.004
-"""How long a first event waits for company, unless its attempt waits for an answer: one message, not six."""
-
-Ending = ev.Finished | ev.Stopped | ev.Failed
+"""How long `poll` waits for more events after the first one, so that they go out in one message. It
+does not wait where an attempt waits for an answer."""
 
 LEAK_BYTES = 128 << 20
-"""GPU memory that may stay behind after an attempt: the workspaces of cuBLAS take some tens of MiB once and for all."""
-
-KEPT_DATA = 2
-"""Prepared data sets a worker keeps references to."""
-
-RETIRED = "told to end (SIGTERM)"
-
-log = logging.getLogger("hpsearch")
-
-
-@dataclass(frozen=True)
-class WorkerConfig:
-    """What is the same for all attempts of a study.
-
-    Args:
-        task: The `task` part of the study file.
-        base: The folder its relative paths start from.
-        settings: Fixed settings, to be merged under each trial's parameters.
-        budget: The trial budget with its report grid.
-        checkpoints: The study's folder for checkpoints, a path or a URL.
-        prepares: Whether the task has data to prepare.
-        threads: Threads torch may use.
-        goal: The study's objective.
-    """
-
-    task: Mapping[str, Any]
-    base: str
-    settings: Mapping[str, Any]
-    budget: Budget
-    checkpoints: str
-    prepares: bool
-    threads: int = 1
-    goal: Goal | None = None
-
-    def load_task(self) -> Task:
-        """Build the task; the user's own modules are looked for beside the study file too."""
-        if self.base not in sys.path:
-            sys.path.insert(0, self.base)
-        return tasks.load(self.task, Path(self.base))
-
-    def params(self, order: ev.Launch) -> dict[str, Any]:
-        """Every setting of an attempt."""
-        return {**self.settings, **order.params}
-
-    def folder(self, trial: int) -> Path | str:
-        """Where a trial's checkpoints live: a path, or a URL."""
-        return places.inside(self.checkpoints, places.trial_folder(trial))
+"""GPU memory that may be left after an attempt: cuBLAS takes some tens of MiB for its workspaces,
+and keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """Word to the executor: replace this worker. It comes together with the event that ends the attempt before."""
+    """Asks the executor to replace this worker. It comes together with the end of an attempt."""
 
     why: str
-
-
-@dataclass
-class _Control:
-    """What the command thread tells the training thread about one attempt."""
-
-    until: float
-    deadline: float | None = None
-    stop: bool = False
-    save: bool = False
-    recorded: float = 0.0
-    """Up to which resource its reports are in the database."""
-    changed: threading.Event = field(default_factory=threading.Event)
-
-    def interrupts(self) -> bool:
-        """Whether training should come back now; asked after every step."""
-        return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
 
 
 class Worker:
@@ -112,32 +45,38 @@ class Worker:
     Args:
         config: What is the same for all of them.
         fetch: Turns what `launch` was given as data into the data.
-        device: The torch device attempts train on.
+        device: The torch device that attempts train on.
+        share: The share of that device's memory that is this worker's; 1 and more for all of it.
     """
 
-    def __init__(self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str = "cpu") -> None:
-        self._config = config
-        self._fetch = fetch
+    def __init__(
+        self,
+        config: WorkerConfig,
+        fetch: Callable[[Any], Any],
+        device: str = "cpu",
+        share: float = 1.0,
+    ) -> None:
+        self._workshop = Workshop(config, fetch, device, share)
         self._device = device
-        self._task: Task | None = None
-        self._data: dict[Any, Any] = {}
-        self._orders: SimpleQueue[tuple[ev.Launch, Any, _Control]] = SimpleQueue()
-        self._controls: dict[tuple[int, int], _Control] = {}
+        self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
+        self._controls: dict[tuple[int, int], Control] = {}
         self._events: list[ev.Event | Unfit] = []
+        self._held_back: list[ev.Event] = []
+        """Sent together with the next event, not as a message of its own."""
         self._news = threading.Condition()
-        self._delivered: list[ev.Reported] = []
-        self._retiring = False
         self._urgent = False
+        self._retiring = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
-    # ------------------------------------------------------------------------------- orders, from another thread
+    # --------------------------------------------------------------- orders, from another thread
 
     def launch(self, order: ev.Launch, data: Any) -> None:
-        """Start an attempt as soon as the one before has ended. Repeating it does nothing."""
+        """Start an attempt as soon as the one before has ended. Repeating it has no effect."""
         key = (order.trial, order.attempt)
         if key in self._controls:
             return
-        control = self._controls[key] = _Control(order.until, stop=self._retiring)
+        control = Control(order.until, stop=self._retiring, retired=self._retiring)
+        self._controls[key] = control
         self._orders.put((order, data, control))
 
     def advance(self, order: ev.Advance) -> None:
@@ -151,33 +90,41 @@ class Worker:
         """End an attempt after its current step."""
         control = self._controls.get((order.trial, order.attempt))
         if control is not None:
-            control.stop, control.save = True, control.save or order.save
+            control.save = control.save or order.save
+            control.stop = True
             control.changed.set()
 
+    def recorded(self, trial: int, attempt: int, resource: float) -> None:
+        """The reports of an attempt up to `resource` are in the database.
+
+        Checkpoints that only earlier reports named are removed when it reports next.
+        """
+        control = self._controls.get((trial, attempt))
+        if control is not None:
+            control.recorded = max(control.recorded, resource)
+
     def retire(self) -> None:
-        """This process has been told that it will end: save what runs, and take nothing more."""
+        """This process was told that it will end: save what runs, and start nothing more."""
         self._retiring = True
         controls = list(self._controls.values())
         for control in controls:
-            control.stop = control.save = True
+            control.retired = True
+            control.save = True
+            control.stop = True
             control.changed.set()
         if not controls:
             self._emit(Unfit(RETIRED), urgent=True)
 
     def poll(self, timeout_s: float) -> list[ev.Event | Unfit]:
-        """Events since the last call, which are on record now that the next one comes; waits for the first one."""
-        for event in self._delivered:
-            control = self._controls.get((event.trial, event.attempt))
-            if control is not None:
-                control.recorded = event.resource
+        """Events since the last call; waits for the first one."""
         with self._news:
             if self._news.wait_for(lambda: bool(self._events), timeout_s):
                 self._news.wait_for(lambda: self._urgent, GATHER_S)
-            events, self._events, self._urgent = self._events, [], False
-        self._delivered = [event for event in events if isinstance(event, ev.Reported)]
+            events, self._events = self._events, []
+            self._urgent = False
         return events
 
-    # ------------------------------------------------------------------------------------------------- training
+    # ---------------------------------------------------------------------------------- training
 
     def _work(self) -> None:
         while True:
@@ -186,143 +133,76 @@ class Worker:
                 self._attempt(order, data, control)
             except BaseException:  # noqa: BLE001 - it ends the process
                 traceback.print_exc()
-                os._exit(1)  # a worker whose thread has died would take orders and never answer: be replaced instead
+                # Without its thread, a worker would take orders and never answer; one that has
+                # ended is replaced.
+                os._exit(1)
             finally:
                 self._controls.pop((order.trial, order.attempt), None)
 
-    def _attempt(self, order: ev.Launch, data: Any, control: _Control) -> None:
-        """Run one attempt and tell how it ended, whatever it raises."""
-        if order.time_limit_s is not None:
-            control.deadline = time.monotonic() + order.time_limit_s
-        runner: Runner | None = None
-        ending: Ending
+    def _attempt(self, order: ev.Launch, data: Any, control: Control) -> None:
+        """Run one attempt, and send how it ended, whatever it raises."""
+        control.limit(order.time_limit_s)
         before = allocated_bytes(self._device)
+        execution = Execution(self._workshop, order, control, self._hold_back, self._send)
+        ending = execution.run(data)
         try:
-            if self._task is None:
-                self._warm_up()
-            assert self._task is not None
-            memory.learn(order.known)
-            runner = self._runner(order, data)
-            ending = self._drive(runner, order, control)
-        except BaseException as error:  # noqa: BLE001 - whatever a training job raises is that trial's failure
-            failure = failure_of(_cause(error))
-            ending = ev.Failed(order.trial, order.attempt, failure.kind, failure.text, details=failure.details)
-        try:
-            if runner is not None:
-                ending = replace(ending, findings=tuple(finding.as_plain() for finding in runner.findings()))
-            while runner is not None and not runner.close():
-                """A slot is not free while a training function runs on in it; whoever is tired of that kills us."""
+            ending = execution.with_findings(ending)
+            execution.close()
+            ending = execution.with_best(ending)
         finally:
-            del runner
-            if self._device != "cpu" or (isinstance(ending, ev.Failed) and ending.kind == "out_of_memory"):
+            del execution
+            if self._device != "cpu" or _ran_out_of_memory(ending):
                 release_memory()
-            self._emit(ending, *self._learned(order.known), *self._unfit(before), urgent=True)
-
-    def _learned(self, known: memory.Facts) -> list[ev.Learned]:
-        """What this process has learnt about memory beyond what it was told."""
-        facts = memory.facts()
-        news = {kind: fact for kind, fact in facts.items() if list(fact) != list(known.get(kind, ()))}
-        return [ev.Learned(news)] if news else []
+            learned = _learned(order.known)
+            self._emit(ending, *learned, *self._unfit(before), urgent=True)
 
     def _unfit(self, before: int | None) -> list[Unfit]:
-        """Word that this process is to end, or that GPU memory of its last attempt would be missing from the next."""
+        """Whether this process should be replaced after an attempt.
+
+        It should where it is to end, and where GPU memory of the attempt is not free for the next.
+
+        Args:
+            before: GPU memory in use before the attempt, in bytes; None without a GPU.
+        """
         now = allocated_bytes(self._device)
         if self._retiring:
             return [Unfit(RETIRED)]
-        if before is None or now is None or now - before <= LEAK_BYTES:
+        if before is None or now is None:
             return []
-        return [Unfit(f"{(now - before) >> 20} MiB of GPU memory stayed behind after its last trial")]
+        left = now - before
+        if left <= LEAK_BYTES:
+            return []
+        return [Unfit(f"{left >> 20} MiB of GPU memory stayed behind after its last trial")]
 
-    def _drive(self, runner: Runner, order: ev.Launch, control: _Control) -> Ending:
-        """Train to each level that is allowed, wait there for word, and return how the attempt ended."""
-        trial, attempt, total = order.trial, order.attempt, self._config.budget.total
-        checkpoint: str | None = None
-        while not control.interrupts():
-            report: Report | None = None
-            for report in runner.advance(control.until, control.interrupts):
-                runner.recorded(control.recorded)
-                waits = control.until <= report.resource < total
-                # Whoever is paused here goes on from exactly here; one that trains on need not wait for its disk.
-                saved = runner.save() if waits else report.checkpoint
-                checkpoint = str(saved) if saved is not None else None
-                self._emit(_reported(order, report, checkpoint), urgent=waits)
-            if runner.finished is not None:
-                return ev.Finished(trial, attempt, runner.finished, _best_in(self._config.folder(trial)))
-            if report is None or report.resource < control.until:
-                break  # interrupted between reports
-            if report.resource >= total:
-                control.until = math.inf  # its last report is out: let it come to its own end
-            while control.until <= report.resource and not control.stop:
-                control.changed.wait()
-                control.changed.clear()
-        if not control.stop:
-            return ev.Failed(trial, attempt, "timeout", f"ran past its time limit of {order.time_limit_s:g} s")
-        if control.save and (saved := runner.save()) is not None:
-            checkpoint = str(saved)
-        return ev.Stopped(trial, attempt, checkpoint=checkpoint, why=RETIRED if self._retiring else None)
+    # ------------------------------------------------------------------------------------ events
 
-    def _runner(self, order: ev.Launch, data: Any) -> Runner:
-        """The attempt, continued where it can be: a trial whose checkpoints are all damaged starts afresh."""
-        assert self._task is not None
-        setup, data = self._setup(order), self._prepared(order, data)
-        try:
-            return Runner(self._task, data, setup)
-        except CheckpointError as damage:
-            log.warning("trial %d starts afresh: %s", order.trial, damage)
-            return Runner(self._task, data, replace(setup, resume_from=None))
+    def _hold_back(self, event: ev.Event) -> None:
+        """Send an event together with the next one."""
+        with self._news:
+            self._held_back = [event]
 
-    def _warm_up(self) -> None:
-        self._task = self._config.load_task()
-        if torch := sys.modules.get("torch"):
-            torch.set_num_threads(self._config.threads)
-
-    def _prepared(self, order: ev.Launch, data: Any) -> Any:
-        if not self._config.prepares:
-            return None
-        assert self._task is not None
-        key = self._task.data_key(self._config.params(order))
-        if key not in self._data:
-            while len(self._data) >= KEPT_DATA:
-                del self._data[next(iter(self._data))]
-            self._data[key] = self._fetch(data)
-        return self._data[key]
-
-    def _setup(self, order: ev.Launch) -> Setup:
-        return Setup(
-            params=self._config.params(order),
-            seed=order.seed,
-            budget=self._config.budget,
-            folder=self._config.folder(order.trial),
-            resume_from=order.resume_from or None,
-            device=self._device,
-            goal=self._config.goal,
-        )
+    def _send(self, report: ev.Reported, waits: bool) -> None:
+        self._emit(report, urgent=waits)
 
     def _emit(self, *events: ev.Event | Unfit, urgent: bool) -> None:
         with self._news:
-            self._events += events
+            self._events += [*self._held_back, *events]
+            self._held_back = []
             self._urgent |= urgent
             self._news.notify_all()
 
 
-def _reported(order: ev.Launch, report: Report, checkpoint: str | None) -> ev.Reported:
-    return ev.Reported(
-        order.trial,
-        order.attempt,
-        report.resource,
-        dict(report.metrics),
-        report.step,
-        report.elapsed,
-        checkpoint,
-    )
+def _ran_out_of_memory(ending: Ending) -> bool:
+    return isinstance(ending, ev.Failed) and ending.kind is ErrorKind.OUT_OF_MEMORY
 
 
-def _best_in(folder: Path | str) -> str | None:
-    best = Checkpoints(folder).best
-    return str(best) if best is not None else None
-
-
-def _cause(error: BaseException) -> BaseException:
-    """What a remote task really raised, out of its wrapping."""
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, BaseException) else error
+def _learned(known: memory_facts.Facts) -> list[ev.Learned]:
+    """What this process has learnt about memory beyond what it was told."""
+    news = {}
+    for kind, fact in memory_facts.facts().items():
+        told = known.get(kind, ())
+        if list(fact) != list(told):
+            news[kind] = fact
+    if not news:
+        return []
+    return [ev.Learned(news)]

@@ -1,9 +1,9 @@
-"""The process of a worker: its children die with it, and a notice to end reaches it.
+"""The process of a worker: its children end with it, and a notice to end reaches it.
 
-A training job may start processes of its own, for data or for several devices. Where their worker is killed, nothing
-tells them, and they would keep memory and GPUs from the next one. So a worker leads a process group, and a guardian
-outside of it waits for the worker's end, whatever it is, and ends all that is left of the group. A process that left
-the group (`setsid`) is its own master.
+A training job may start processes of its own, for data or for several devices. Where their worker
+is killed, nothing tells them, and they would keep memory and GPUs from the next worker. So a worker
+leads a process group, and a guardian outside of it waits for the worker's end, whatever its cause,
+and kills all that is left of the group. A process that left the group (`setsid`) is not killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ProcessLookupError:
 
 
 def let_children_die_with_us() -> None:
-    """Lead a process group from now on, and see that it does not outlive this process. Linux only."""
+    """Lead a process group from now on that does not outlive this process. Linux only."""
     if not hasattr(os, "pidfd_open"):
         return
     if os.getpgid(0) != os.getpid():
@@ -48,8 +48,8 @@ def let_children_die_with_us() -> None:
 def on_notice(call: Callable[[], None]) -> None:
     """Call a function, in a thread of its own, when this process is sent SIGTERM.
 
-    The main thread of a Ray worker is seldom in Python, where a handler of Python's would run; the byte that the
-    interpreter writes at once is read here.
+    The main thread of a Ray worker is seldom in Python code, where a handler of Python's would run.
+    So a thread reads the byte that the interpreter writes as soon as the signal arrives.
     """
     heard, hearing = os.pipe()
     os.set_blocking(hearing, False)
@@ -65,7 +65,10 @@ def on_notice(call: Callable[[], None]) -> None:
 
 
 def kill(process: int) -> None:
-    """End a worker of this machine that does not answer; one that is stopped too. Others are left alone."""
+    """Kill a worker of this machine that does not answer, even one that is stopped.
+
+    A process that is not a Ray worker is left alone.
+    """
     try:
         if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
             os.kill(process, signal.SIGKILL)

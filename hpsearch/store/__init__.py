@@ -1,1 +1,9 @@
-"""The database: the only memory of a study."""
+"""The database: all that is written to it and read from it.
+
+store: whole studies, transactions and leases.
+schema: the tables, made from the records; `migrations` bring older databases to them.
+owners: who drives a study, by process and machine.
+url: which databases there are.
+reading: questions about studies and trials (`queries`, `standing`, `frames`).
+audit: what must always be true of a database (`invariants`, `checkpoints`).
+"""

@@ -1,4 +1,5 @@
-"""JSON as both databases take it: what standard JSON cannot say is written as an object with one key.
+"""JSON as both databases take it: what standard JSON cannot say is written as an object with one
+key.
 
 | in Python                                | in the database                         |
 |------------------------------------------|-----------------------------------------|
@@ -6,8 +7,8 @@
 | text with a NUL or half a surrogate pair | `{"$text": "as a Python \\x00 literal"}` |
 | a dict with a key that begins with `$`   | `{"$dict": [[key, value], ...]}`        |
 
-Everything else is plain JSON with the order of its keys kept. Tuples come back as lists. Scalars of numpy and torch
-are written as the Python numbers they hold.
+Everything else is plain JSON with the order of its keys kept. Tuples come back as lists. Scalars of
+numpy and torch are written as the Python numbers they hold.
 """
 
 from __future__ import annotations
@@ -17,25 +18,9 @@ import json
 import math
 from typing import Any, TypeVar
 
-from hpsearch.errors import StoreUnreachable
+from hpsearch.errors import Damaged
 
 E = TypeVar("E", bound=enum.StrEnum)
-
-
-class Damaged(StoreUnreachable):
-    """The database holds what this program never writes.
-
-    Args:
-        what: It, as the rest of "it has ...".
-        where: The study, trial and column, where they are known.
-    """
-
-    def __init__(self, what: str, where: str | None = None) -> None:
-        told = f"it has {what}" if where is None else where
-        super().__init__(
-            f"the database is damaged: {told}", "restore a backup; all that is damaged is told by: hpsearch db check"
-        )
-        self.what = what
 
 
 def encode(value: Any) -> str:
@@ -63,7 +48,8 @@ def decode(text: str | bytes) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode()
-        return _decode_escaped(text) if '"$' in text else _decode(text)
+        has_escapes = '"$' in text
+        return _decode_escaped(text) if has_escapes else _decode(text)
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise Damaged(f"{text[:40]!r} where JSON should stand") from None
 
@@ -89,44 +75,87 @@ def member(kind: type[E], text: str) -> E:
     try:
         return kind(text)
     except ValueError:
-        raise Damaged(f"{text!r} where one of {', '.join(map(str, kind))} should stand") from None
+        known = ", ".join(map(str, kind))
+        raise Damaged(f"{text!r} where one of {known} should stand") from None
+
+
+def member_or_none(kind: type[E], text: str | None) -> E | None:
+    """The member of an enumeration that a column names; None where it is NULL.
+
+    Raises:
+        Damaged: It names none.
+    """
+    return None if text is None else member(kind, text)
 
 
 def _plain(value: Any) -> Any:
     """A scalar of numpy or torch as a Python number."""
-    if not hasattr(value, "item"):
-        raise TypeError(f"{value!r} of type {type(value).__name__} cannot be stored: it is no JSON value")
-    return value.item()
+    if hasattr(value, "item"):
+        return value.item()
+    kind = type(value).__name__
+    raise TypeError(f"{value!r} of type {kind} cannot be stored: it is no JSON value")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+).encode
 
 
 def _float(text: str) -> float:
-    """A number of JSON. What a float cannot hold, and the constants that JSON lacks, are never written.
+    """A number of JSON. What a float cannot hold, and the constants that JSON lacks, are never
+    written.
 
     Raises:
         ValueError: It is such.
     """
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no number that JSON holds")
+        raise ValueError(f"{text} is not a number that JSON can hold")
     return value
 
 
 def _escaped(value: Any) -> Any:
     """The same value with every part escaped that JSON or a database would not take."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(float(value))}
+        return _escaped_float(value)
     if isinstance(value, str):
-        return value if storable(value) else {"$text": value.encode("unicode_escape").decode()}
+        return _escaped_text(value)
     if isinstance(value, dict):
-        if all(storable(key) and not key.startswith("$") for key in value if isinstance(key, str)):
-            return {key: _escaped(item) for key, item in value.items()}
-        return {"$dict": [[_escaped(key), _escaped(item)] for key, item in value.items()]}
+        return _escaped_dict(value)
     if isinstance(value, list | tuple):
         return [_escaped(item) for item in value]
-    return _escaped(value.item()) if hasattr(value, "item") else value
+    if hasattr(value, "item"):
+        return _escaped(value.item())
+    return value
+
+
+def _escaped_float(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    return {"$float": repr(float(value))}
+
+
+def _escaped_text(value: str) -> Any:
+    if storable(value):
+        return value
+    literal = value.encode("unicode_escape").decode()
+    return {"$text": literal}
+
+
+def _escaped_dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    if all(_is_plain_key(key) for key in value):
+        return {key: _escaped(item) for key, item in value.items()}
+    pairs = []
+    for key, item in value.items():
+        pairs.append([_escaped(key), _escaped(item)])
+    return {"$dict": pairs}
+
+
+def _is_plain_key(key: Any) -> bool:
+    """Whether an object can have a key as it is; keys that are not texts are left to JSON."""
+    if not isinstance(key, str):
+        return True
+    return storable(key) and not key.startswith("$")
 
 
 def _unescaped(value: dict[str, Any]) -> Any:
@@ -138,13 +167,19 @@ def _unescaped(value: dict[str, Any]) -> Any:
         return float(content)
     if key == "$text":
         return content.encode().decode("unicode_escape")
-    return dict(content) if key == "$dict" else value
+    if key == "$dict":
+        return dict(content)
+    return value
 
 
 _decode = json.JSONDecoder(parse_float=_float, parse_constant=_float).decode
-_decode_escaped = json.JSONDecoder(object_hook=_unescaped, parse_float=_float, parse_constant=_float).decode
+_decode_escaped = json.JSONDecoder(
+    object_hook=_unescaped, parse_float=_float, parse_constant=_float
+).decode
 
 
 def storable(text: str) -> bool:
     """Whether both databases take a text as it is."""
-    return (text.isascii() and "\0" not in text) or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
+    if text.isascii():
+        return "\0" not in text
+    return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)

@@ -5,14 +5,15 @@ All functions here work in a transaction of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from hpsearch.records import Changes, History
-from hpsearch.store import codec, leases, rows, shapes
+from hpsearch.domain.records import Attempt, Changes, History, ReportRecord, Trial
+from hpsearch.errors import Damaged
+from hpsearch.store import leases, rows, shapes
 from hpsearch.store.schema import attempts, decisions, environments, reports, studies, trials
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
@@ -46,60 +47,90 @@ Upserts = Mapping[str, Any]
 
 def upserts(dialect: str) -> Upserts:
     """The upserts in the words of a database: sqlite or postgresql."""
+    insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
     statements = {}
     for table in (trials, attempts, reports):
-        statement = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+        statement = insert_into(table)
+        given = statement.excluded
         keys = [column.name for column in table.primary_key]
-        others = {column.name: statement.excluded[column.name] for column in table.c if column.name not in keys}
+        names = [column.name for column in table.c]
+        others = {name: given[name] for name in names if name not in keys}
         statements[table.name] = statement.on_conflict_do_update(index_elements=keys, set_=others)
     return statements
 
 
 def read(connection: Connection, history: History, since_revision: int) -> int:
-    """Replace in a history its study and every trial that was touched after a revision. Returns the revision read.
+    """Replace in a history its study and every trial that was touched after a revision. Returns the
+    revision read.
 
     Raises:
         StudyNotFound: The study was deleted.
         Damaged: A column holds what is never written there.
     """
-    which = {"of_study": history.study.id, "since": since_revision}
+    study_id = history.study.id
+    which = {"of_study": study_id, "since": since_revision}
     found = connection.execute(_STUDY, which).one_or_none()
     if found is None:
-        raise leases.gone(history.study.id)
-    changed = {trial.number: trial for trial in map(rows.trial_record, connection.execute(_TRIALS, which))}
-    for attempt in map(rows.attempt_record, connection.execute(_ATTEMPTS, which)):
-        changed[attempt.trial].attempts.append(attempt)
-    for report in map(rows.report_record, connection.execute(_REPORTS, which)):
-        changed[report.trial].reports[report.resource] = report
+        raise leases.gone(study_id)
+    changed = _changed_trials(connection, which)
     history.study = rows.study_record(found[1:])
     for trial in changed.values():
-        if (odd := shapes.miscounted(trial.values, history.study.directions)) is not None:
-            raise codec.Damaged(str(odd))
+        odd = shapes.miscounted(trial.values, history.study.directions)
+        if odd is not None:
+            raise Damaged(str(odd))
         history.replace(trial)
     return int(found.revision)
 
 
-def write(connection: Connection, upsert: Upserts, study_id: int, changes: Changes, revision: int) -> None:
+def _changed_trials(connection: Connection, which: Mapping[str, int]) -> dict[int, Trial]:
+    """The trials that were touched, by number, with their attempts and reports."""
+    changed: dict[int, Trial] = {}
+    for row in connection.execute(_TRIALS, which):
+        trial = rows.trial_record(row)
+        changed[trial.number] = trial
+    for row in connection.execute(_ATTEMPTS, which):
+        attempt = rows.attempt_record(row)
+        changed[attempt.trial].attempts.append(attempt)
+    for row in connection.execute(_REPORTS, which):
+        report = rows.report_record(row)
+        changed[report.trial].reports[report.resource] = report
+    return changed
+
+
+def write(
+    connection: Connection, upsert: Upserts, study_id: int, changes: Changes, revision: int
+) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
-        connection.execute(_SET_STUDY, {**rows.study_values(changes.study), "of_study": study_id})
-    if changes.trials:
-        connection.execute(upsert["trials"], [rows.trial_values(study_id, each, revision) for each in changes.trials])
-    if changes.attempts:
-        connection.execute(upsert["attempts"], [rows.attempt_values(study_id, each) for each in changes.attempts])
-    if changes.reports:
-        connection.execute(upsert["reports"], [rows.report_values(study_id, each) for each in changes.reports])
-    if changes.decisions:
-        connection.execute(_DECIDE, [rows.decision_values(study_id, each) for each in changes.decisions])
-    if changes.environments:
-        connection.execute(_SETTLE, [rows.environment_values(study_id, each) for each in changes.environments])
+        values = rows.study_values(changes.study)
+        connection.execute(_SET_STUDY, {**values, "of_study": study_id})
+    of_study = {"study_id": study_id}
+    at_revision = {"study_id": study_id, "revision": revision}
+    _write_rows(connection, upsert["trials"], changes.trials, at_revision)
+    _write_rows(connection, upsert["attempts"], changes.attempts, of_study)
+    _write_rows(connection, upsert["reports"], changes.reports, of_study)
+    _write_rows(connection, _DECIDE, changes.decisions, of_study)
+    _write_rows(connection, _SETTLE, changes.environments, of_study)
     _touch_parents(connection, study_id, changes, revision)
+
+
+def _write_rows(
+    connection: Connection, statement: Any, records: Sequence[Any], more: Mapping[str, int]
+) -> None:
+    """Write records, with more columns beside their own, in one batch."""
+    if not records:
+        return
+    values = [rows.values_of(each, **more) for each in records]
+    connection.execute(statement, values)
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:
     """Let readers find the trials of which only an attempt or a report is new."""
-    parents = {each.trial for each in changes.attempts} | {each.trial for each in changes.reports}
-    parents -= {each.number for each in changes.trials}
-    if parents:
-        values = [{"of_study": study_id, "of_trial": number, "at": revision} for number in sorted(parents)]
+    parts: list[Attempt | ReportRecord] = [*changes.attempts, *changes.reports]
+    parents = {part.trial for part in parts}
+    written = {trial.number for trial in changes.trials}
+    values = []
+    for number in sorted(parents - written):
+        values.append({"of_study": study_id, "of_trial": number, "at": revision})
+    if values:
         connection.execute(_TOUCH, values)

@@ -1,6 +1,7 @@
 """One connection to a database, its settings and its transactions.
 
-The connection is in autocommit mode; transactions are begun and ended here in plain SQL, which so chooses their kind.
+The connection is in autocommit mode; transactions are begun and ended here in plain SQL, which so
+chooses their kind.
 """
 
 from __future__ import annotations
@@ -14,29 +15,40 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.errors import Damaged, StoreUnreachable, UserError
 from hpsearch.store import codec
 from hpsearch.store.url import display, in_memory, is_sqlite
-from trials import files
+from trials.data import files
+
+CONNECT_S = 10
+"""How long to wait for a PostgreSQL server to take a connection, in seconds."""
 
 
-def _timeout_s() -> float:
+def wait_s() -> float:
+    """How long to wait for another writer, in seconds: what the environment says, or 30.
+
+    Raises:
+        UserError: The environment says something else.
+    """
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
     if not given.isdecimal() or int(given) == 0:
-        raise UserError(f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30")
+        raise UserError(
+            f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30"
+        )
     return float(given)
 
 
-WAIT_S = _timeout_s()
-"""How long to wait for another writer, in seconds."""
-ANSWER_S = WAIT_S + 5
-"""How long to wait for a PostgreSQL server to go on with its answer, in seconds: longer than it waits for a lock."""
-CONNECT_S = 10
-"""How long to wait for a PostgreSQL server to take a connection, in seconds."""
+def answer_s() -> float:
+    """How long to wait for a PostgreSQL server to go on with its answer, in seconds.
+
+    It is longer than the server itself waits for a lock.
+    """
+    return wait_s() + 5
+
 
 _BEGIN = {
     "sqlite": {"read": "BEGIN", "write": "BEGIN IMMEDIATE"},
@@ -49,12 +61,16 @@ _BEGIN = {
 
 _DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
 """How SQLite begins to say that a single value is damaged."""
+_BROKEN = ("database disk image is malformed", "malformed database schema")
+"""How SQLite begins to say that the file is damaged."""
 
 
 class Database:
-    """A connection that is opened when it is needed, dropped when it breaks, and shared by threads in turns.
+    """A connection that is opened when it is needed, dropped when it breaks, and shared by threads
+    in turns.
 
-    A failure of the database is raised as `StoreUnreachable`; what only a bug of ours can cause passes through.
+    A failure of the database is raised as `StoreUnreachable`; what only a bug of ours can cause
+    passes through.
     """
 
     def __init__(self, url: URL) -> None:
@@ -76,7 +92,9 @@ class Database:
 
     def _tell_name(self, connection: Connection) -> None:
         if self._name is not None and self.dialect == "postgresql":
-            connection.exec_driver_sql("SELECT set_config('application_name', %s, false)", (self._name[:63],))
+            connection.exec_driver_sql(
+                "SELECT set_config('application_name', %s, false)", (self._name[:63],)
+            )
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
@@ -93,10 +111,11 @@ class Database:
 
     @contextmanager
     def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
-        """The connection in a transaction, which commits where the block ends and rolls back where it raises.
+        """The connection in a transaction, which commits where the block ends and rolls back where
+        it raises.
 
-        A reading one sees one moment of the database throughout. On SQLite, a writing one keeps other writers out
-        from its beginning; on PostgreSQL, from its first UPDATE of the same row.
+        A reading one sees one moment of the database throughout. On SQLite, a writing one keeps
+        other writers out from its beginning; on PostgreSQL, from its first UPDATE of the same row.
         """
         with self.connected() as connection:
             try:
@@ -115,7 +134,8 @@ class Database:
                 self._connection = None
 
     def _roll_back(self, connection: Connection) -> None:
-        """Undo what the transaction did. A connection that cannot even do that is of no more use."""
+        """Undo what the transaction did. A connection that cannot even do that is of no more
+        use."""
         if connection.invalidated:
             return
         try:
@@ -130,27 +150,39 @@ class Database:
         except (IntegrityError, DataError, ProgrammingError):
             raise
         except DBAPIError as error:
-            reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-            if reason[0].startswith(_DAMAGE):
-                raise codec.Damaged(reason[0]) from error
-            raise StoreUnreachable(f"{display(self.url)}: {reason[0]}", self._remedy(reason[0])) from error
+            lines = str(error.orig).strip().splitlines()
+            reason = lines[0] if lines else type(error.orig).__name__
+            if reason.startswith(_DAMAGE):
+                raise Damaged(reason) from error
+            where = f"{display(self.url)}: {reason}"
+            if reason.startswith(_BROKEN):
+                hint = "check the path, or restore a backup of the file"
+                raise Damaged(reason, where, hint) from error
+            raise StoreUnreachable(where, self._remedy(reason)) from error
 
     def _remedy(self, reason: str) -> str:
         """What to do about a failure of the database."""
         if not is_sqlite(self.url):
             return "check the URL and server"
-        if "readonly" in reason:  # a file that is written ahead needs another beside it, also to be read
-            return "SQLite needs permission to write the file and its folder, also to read it; get it, or copy the file"
+        # A file that is written ahead needs another beside it, also to be read.
+        if "readonly" in reason:
+            return (
+                "SQLite needs permission to write the file and its folder, also to read it;"
+                " get it, or copy the file"
+            )
         if "locked" in reason:
-            return f"another program writes to it, or was stopped doing so; see which: fuser {self.url.database}"
+            return (
+                "another program writes to it, or was stopped doing so;"
+                f" see which: fuser {self.url.database}"
+            )
         return "check the path, its permissions and the disk"
 
 
 class _Impatient(psycopg.Connection[Any]):
     """A connection to PostgreSQL that breaks when the server falls silent.
 
-    A server that is stopped, or a network that swallows everything, sends no error: without this, a driver would wait
-    for the answer to a commit for as long as it lives.
+    A server that is stopped, or a network that swallows everything, sends no error: without this, a
+    driver would wait for the answer to a commit for as long as it lives.
     """
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
@@ -158,8 +190,10 @@ class _Impatient(psycopg.Connection[Any]):
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """What psycopg waits for; it looks in ten times a second, and is told that nothing has come."""
-        ready, give_up = None, time.monotonic() + ANSWER_S
+        """What psycopg waits for; it looks in ten times a second, and is told that nothing has
+        come."""
+        ready, patience_s = None, answer_s()
+        give_up = time.monotonic() + patience_s
         while True:
             try:
                 wanted = gen.send(ready)
@@ -167,44 +201,36 @@ class _Impatient(psycopg.Connection[Any]):
                 return end.value
             ready = yield wanted
             if ready:
-                give_up = time.monotonic() + ANSWER_S
+                give_up = time.monotonic() + patience_s
             elif time.monotonic() > give_up:
                 self.close()  # whatever it would still answer is of no use to anyone
-                raise psycopg.OperationalError(f"the server fell silent for {ANSWER_S:g} s")
+                raise psycopg.OperationalError(f"the server fell silent for {patience_s:g} s")
 
 
 def _connect(url: URL) -> Connection:
     """Open a connection. A file that is missing is made, but nothing is written to it."""
     if is_sqlite(url):
-        folder = Path(str(url.database)).parent
-        if not in_memory(url) and not folder.is_dir():
-            raise StoreUnreachable(f"{display(url)}: the folder {folder} does not exist", f"mkdir -p {folder}")
+        _refuse_missing_folder(url)
         _refuse_odd(url)
-        settings: dict[str, Any] = {"timeout": WAIT_S, "check_same_thread": False}
+        settings: dict[str, Any] = {"timeout": wait_s(), "check_same_thread": False}
         session = [
             "PRAGMA foreign_keys = ON",
             "PRAGMA synchronous = FULL",  # a commit survives the power cord
         ]
     else:
         settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
-        session = [  # a driver frozen in the middle of a commit must not keep its successor waiting for ever
-            f"SET lock_timeout = {WAIT_S * 1000:.0f}",
-            f"SET idle_in_transaction_session_timeout = {2 * WAIT_S * 1000:.0f}",
+        # A driver frozen in the middle of a commit must not keep its successor waiting for ever.
+        session = [
+            f"SET lock_timeout = {wait_s() * 1000:.0f}",
+            f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",
         ]
-    engine = create_engine(
-        url,
-        poolclass=NullPool,
-        isolation_level="AUTOCOMMIT",
-        json_serializer=codec.encode,
-        json_deserializer=codec.decode_column,
-        connect_args=settings,
-    )
-    if not is_sqlite(url):
-        event.listen(engine, "do_connect", lambda _, __, words, settings: _Impatient.connect(*words, **settings))
+    engine = _engine(url, settings)
     try:
         connection = engine.connect()
     except ProgrammingError as error:  # psycopg's word for an option that it does not know
-        raise StoreUnreachable(f"{display(url)}: {error.orig}", "check the options after the ? in the URL") from error
+        raise StoreUnreachable(
+            f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
+        ) from error
     try:
         for statement in session:
             connection.exec_driver_sql(statement)
@@ -214,11 +240,38 @@ def _connect(url: URL) -> Connection:
     return connection
 
 
+def _engine(url: URL, settings: dict[str, Any]) -> Engine:
+    engine = create_engine(
+        url,
+        poolclass=NullPool,
+        isolation_level="AUTOCOMMIT",
+        json_serializer=codec.encode,
+        json_deserializer=codec.decode_column,
+        connect_args=settings,
+    )
+    if not is_sqlite(url):
+        event.listen(
+            engine,
+            "do_connect",
+            lambda _, __, words, settings: _Impatient.connect(*words, **settings),
+        )
+    return engine
+
+
+def _refuse_missing_folder(url: URL) -> None:
+    folder = Path(str(url.database)).parent
+    if in_memory(url) or folder.is_dir():
+        return
+    raise StoreUnreachable(
+        f"{display(url)}: the folder {folder} does not exist", f"mkdir -p {folder}"
+    )
+
+
 def _refuse_odd(url: URL) -> None:
     """SQLite would wait at a pipe for ever.
 
     Raises:
-        StoreUnreachable: The file is none.
+        StoreUnreachable: The file is not a database.
     """
     if in_memory(url):
         return
@@ -232,11 +285,13 @@ def _refuse_odd(url: URL) -> None:
 
 
 def write_ahead(connection: Connection) -> None:
-    """Have an SQLite file written ahead, so that readers and the one writer do not block each other; the file keeps it.
+    """Have an SQLite file written ahead, so that readers and the one writer do not block each
+    other; the file keeps it.
 
-    SQLite waits for a lock everywhere but here, where others may be doing the same to a new file: so we wait.
+    SQLite waits for a lock everywhere but here, where others may be doing the same to a new file:
+    so we wait.
     """
-    give_up = time.monotonic() + WAIT_S
+    give_up = time.monotonic() + wait_s()
     while True:
         try:
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")

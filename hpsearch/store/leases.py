@@ -1,8 +1,11 @@
 """Leases and the fence: who may write to a study.
 
-Every write to a study begins with an UPDATE that raises its `revision`. The conditions of that UPDATE are the fence: it
-finds no row where another driver has taken the study over, and then nothing is written. It also locks the study's row,
-so writers of one study take turns.
+Every write to a study begins with an UPDATE that raises its `revision`. The conditions of that
+UPDATE are the fence: it finds no row where another driver has taken the study over, and then
+nothing is written. It also locks the study's row, so writers of one study take turns.
+
+Leases end by the clock of the database: that of the server or, for a file, of the machine whose
+process writes it. No other clock decides who may write.
 
 All functions here work in a transaction of the caller's.
 """
@@ -12,27 +15,49 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Update, bindparam, func, select, text, update
+from sqlalchemy import Connection, Double, RowMapping, Update, bindparam, func, select, text, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
+from hpsearch.store.owners import shown
 from hpsearch.store.schema import studies
+
+
+class Now(FunctionElement[float]):
+    """The time in seconds since the epoch, by the database's own clock."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(Now, "postgresql")
+def _by_the_server(*_: Any, **__: Any) -> str:
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS double precision)"
+
+
+@compiles(Now, "sqlite")
+def _by_this_machine(*_: Any, **__: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write to a study, until `expires`; each new one of a study has a higher epoch."""
+    """The right to write to a study, until `expires`; each new one of a study has a higher
+    epoch."""
 
     study_id: int
     owner: str
     epoch: int
     since: float
     expires: float
-
-    def live(self, now: float) -> bool:
-        """Whether it still keeps others out."""
-        return now < self.expires
+    live: bool
+    """Whether it kept others out when it was read."""
+    alive_at: float | None
+    """When a driver of the study was last known to live, as of then: by that driver's clock, and
+    not the database's. None where none ever was."""
 
 
 class Entry(NamedTuple):
@@ -44,14 +69,37 @@ class Entry(NamedTuple):
 
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
-_MINE = (studies.c.lease_epoch == bindparam("epoch")) & (studies.c.lease_owner == bindparam("owner"))
-_FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= bindparam("now"))
+_MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
+    studies.c.lease_owner == bindparam("owner")
+)
+_FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
 _ENTRY = (studies.c.stop_requested, studies.c.revision)
+
+LIVE = func.coalesce(
+    studies.c.lease_owner.is_not(None) & (studies.c.lease_expires > Now()), False
+).label("live")
+"""Whether somebody's lease on a study keeps others out."""
+
+_LEASE = (
+    studies.c.id,
+    studies.c.lease_owner,
+    studies.c.lease_epoch,
+    studies.c.lease_since,
+    studies.c.lease_expires,
+    LIVE,
+    studies.c.alive_at,
+)
+"""The fields of a `Lease`, in order."""
 
 _RENEW = (
     update(studies)
     .where(_OF_STUDY, _MINE)
-    .values(lease_expires=func.coalesce(bindparam("expires"), studies.c.lease_expires))
+    .values(
+        lease_expires=func.coalesce(
+            Now() + bindparam("ttl_s", type_=Double), studies.c.lease_expires
+        ),
+        alive_at=func.coalesce(bindparam("alive_at", type_=Double), studies.c.alive_at),
+    )
     .returning(*_ENTRY)
 )
 _ENTER = _RENEW.values(revision=studies.c.revision + 1)
@@ -64,103 +112,123 @@ _ENTER_FREE = (
 )
 _ACQUIRE = (
     update(studies)
-    .where(_OF_STUDY, _FREE | (studies.c.lease_owner == bindparam("owner")))
+    .where(_OF_STUDY, _FREE)
     .values(
         lease_owner=bindparam("owner"),
         lease_epoch=studies.c.lease_epoch + 1,
-        lease_since=bindparam("now"),
-        lease_expires=bindparam("expires"),
+        stop_requested=False,  # one made earlier was meant for the owner before
+        lease_since=Now(),
+        lease_expires=Now() + bindparam("ttl_s", type_=Double),
     )
-    .returning(studies.c.lease_epoch)
+    .returning(*_LEASE)
 )
-_RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=bindparam("now"))
-_PRESENT = select(studies.c.id, studies.c.name, *(c for c in studies.c if c.name.startswith("lease_")))
+_RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
+_PRESENT = select(studies.c.name, *_LEASE)
 
-_FORMER = select(studies.c.lease_owner).where(_OF_STUDY, studies.c.lease_expires <= bindparam("now"))
+_FORMER = select(studies.c.lease_owner).where(_OF_STUDY, studies.c.lease_expires <= Now())
 _TERMINATE = text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE starts_with(application_name, :name) AND usename = current_user AND pid <> pg_backend_pid()"
+    " WHERE starts_with(application_name, :name) AND usename = current_user"
+    " AND pid <> pg_backend_pid()"
 )
 
 
 def session_name(owner: str) -> str:
-    """By what an owner's session is known in a PostgreSQL server; its first 25 characters tell it from all others."""
-    return f"hpsearch {hashlib.sha256(owner.encode()).hexdigest()[:16]} {owner}"
+    """By what an owner's session is known in a PostgreSQL server; its first 25 characters tell it
+    from all others."""
+    digest = hashlib.sha256(owner.encode()).hexdigest()
+    return f"hpsearch {digest[:16]} {owner}"
 
 
-def end_former(connection: Connection, study_id: int, now: float) -> None:
+def end_former(connection: Connection, study_id: int) -> None:
     """End the session of an owner whose lease has run out.
 
-    One that is frozen in the middle of a transaction would keep the study's row from its successor for ever: not even
-    `idle_in_transaction_session_timeout` ends it where the server still waits for the rest of a batch of statements.
-    SQLite knows no sessions; there a transaction ends with its process.
+    One that is frozen in the middle of a transaction would keep the study's row from its successor
+    for ever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
+    for the rest of a batch of statements. SQLite knows no sessions; there a transaction ends with
+    its process.
     """
     if connection.dialect.name != "postgresql":
         return
-    owner = connection.execute(_FORMER, {"of_study": study_id, "now": now}).scalar_one_or_none()
+    owner = connection.execute(_FORMER, {"of_study": study_id}).scalar_one_or_none()
     if owner is not None:
         connection.execute(_TERMINATE, {"name": session_name(owner)[:25]})
 
 
-def acquire(connection: Connection, study_id: int, owner: str, now: float, ttl_s: float) -> Lease:
-    """Give a study to an owner, where the lease of another has not kept it."""
-    which = {"of_study": study_id, "owner": owner, "now": now, "expires": now + ttl_s}
-    epoch = connection.execute(_ACQUIRE, which).scalar_one_or_none()
-    if epoch is None:
+def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
+    """Give a study to an owner, where no live lease keeps it, be it his own: he may be driving it
+    already."""
+    which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
+    row = connection.execute(_ACQUIRE, which).one_or_none()
+    if row is None:
         raise _held(connection, study_id)
-    return Lease(study_id=study_id, owner=owner, epoch=epoch, since=now, expires=now + ttl_s)
+    return Lease(*row)
 
 
-def renew(connection: Connection, lease: Lease, expires: float) -> Entry:
-    """Pass the fence only to move the lease's end; the revision stays."""
-    return _pass(connection, _RENEW, lease, expires)
+def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
+    """Pass the fence only to say that the owner lives; the revision stays."""
+    return _pass(connection, _RENEW, lease, ttl_s, alive_at)
 
 
-def enter(connection: Connection, lease: Lease, expires: float | None) -> Entry:
-    """Pass the fence to write, with a lease; its end moves where one is given."""
-    return _pass(connection, _ENTER, lease, expires)
+def enter(
+    connection: Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
+) -> Entry:
+    """Pass the fence to write, with a lease; it is renewed where `ttl_s` is given."""
+    return _pass(connection, _ENTER, lease, ttl_s, alive_at)
 
 
-def enter_free(connection: Connection, study_id: int, now: float) -> Entry:
-    """Pass the fence to write without a lease, to a study that nobody holds at `now`; a lease that ran out is void."""
-    row = connection.execute(_ENTER_FREE, {"of_study": study_id, "now": now}).one_or_none()
+def enter_free(connection: Connection, study_id: int) -> Entry:
+    """Pass the fence to write without a lease, to a study that nobody holds; a lease that ran out
+    is void."""
+    row = connection.execute(_ENTER_FREE, {"of_study": study_id}).one_or_none()
     if row is None:
         raise _held(connection, study_id)
     return Entry(*row)
 
 
-def release(connection: Connection, lease: Lease, now: float) -> None:
+def release(connection: Connection, lease: Lease) -> None:
     """End a lease; `lease_expires` keeps when. Does nothing where it was lost already."""
-    which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch, "now": now}
-    connection.execute(_RELEASE, which)
+    connection.execute(
+        _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
+    )
 
 
 def holder(connection: Connection, name: str) -> Lease | None:
     """The lease on the study of a name, live or expired; None where it was given back."""
-    row = connection.execute(_PRESENT.where(studies.c.name == name)).mappings().one_or_none()
-    if row is None or row["lease_owner"] is None:
+    row = connection.execute(select(*_LEASE).where(studies.c.name == name)).one_or_none()
+    if row is None or row.lease_owner is None:
         return None
-    return Lease(row["id"], row["lease_owner"], row["lease_epoch"], row["lease_since"], row["lease_expires"])
+    return Lease(*row)
 
 
 def gone(study_id: int) -> StudyNotFound:
     """What to raise where a study that was there is not there any more."""
     return StudyNotFound(
-        f"there is no study with the id {study_id} any more", "it was deleted; `hpsearch ls` lists all"
+        f"there is no study with the id {study_id} any more",
+        "it was deleted; `hpsearch ls` lists all",
     )
 
 
-def _pass(connection: Connection, statement: Update, lease: Lease, expires: float | None) -> Entry:
-    which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch, "expires": expires}
-    row = connection.execute(statement, which).one_or_none()
+def _pass(
+    connection: Connection,
+    statement: Update,
+    lease: Lease,
+    ttl_s: float | None,
+    alive_at: float | None,
+) -> Entry:
+    which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
+    values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
+    row = connection.execute(statement, values).one_or_none()
     if row is not None:
         return Entry(*row)
     present = _present(connection, lease.study_id)
     if present is None:
         raise gone(lease.study_id)
-    name, owner = present["name"], present["lease_owner"]
+    name = present["name"]
+    owner = present["lease_owner"]
+    why = f"{shown(owner)} took it" if owner else "its lease ended"
     raise LeaseLost(
-        f"{lease.owner} does not own the study {name} any more: {f'{owner} took it' if owner else 'its lease ended'}",
+        f"{shown(lease.owner)} does not own the study {name} any more: {why}",
         f"nothing was written; see where it stands: hpsearch status {name}",
     )
 
@@ -170,15 +238,18 @@ def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
     if present is None:
         return gone(study_id)
     name = present["name"]
-    since, expires = (_clock_time(present[key]) for key in ("lease_since", "lease_expires"))
+    owner = shown(present["lease_owner"])
+    since = _clock_time(present["lease_since"])
+    expires = _clock_time(present["lease_expires"])
     return StudyHeld(
-        f"the study {name} is driven by {present['lease_owner']} since {since}",
+        f"the study {name} is driven by {owner} since {since}",
         f"stop it first: hpsearch stop {name}; if it died, its lease ends at {expires}",
     )
 
 
 def _present(connection: Connection, study_id: int) -> RowMapping | None:
-    return connection.execute(_PRESENT.where(studies.c.id == study_id)).mappings().one_or_none()
+    found = connection.execute(_PRESENT.where(studies.c.id == study_id))
+    return found.mappings().one_or_none()
 
 
 def _clock_time(seconds: float) -> str:

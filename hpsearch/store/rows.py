@@ -1,186 +1,151 @@
-"""Records to rows and back.
-
-The columns of a table have the names of its record's fields, and a record is built from a row by position; so each
-`..._COLUMNS` here lists a record's fields in order.
-"""
+"""Records to rows and back: every field of a record is the column of its name
+(`hpsearch.store.schema`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import Field, fields
+from typing import Any, TypeVar, get_args, get_type_hints
 
-from optuna.distributions import distribution_to_json
 from sqlalchemy import Column, Table
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, Decision, Environment, Outcome, Report, StudyRecord, StudyState, Trial
+from hpsearch.domain.records import Attempt, ReportRecord, StudyRecord, Trial
+from hpsearch.errors import Damaged
 from hpsearch.store import codec, schema, shapes
 
 Values = dict[str, Any]
 """The columns of a row, by name."""
 
-_ELSEWHERE = {"reports", "attempts"}  # fields of a trial that are tables of their own
-_RENAMED = {"values": "objective_values"}
+R = TypeVar("R")
+
+Reader = Callable[[Any], Any]
+"""Turns a cell into the value of a field."""
+
+NOT_A_NUMBER = ("value",)
+"""Fields that are NULL where they are not a number: SQLite has no NaN."""
 
 
-def _columns(table: Table, record: type) -> tuple[Column[Any], ...]:
-    names = [field.name for field in fields(record) if field.name not in _ELSEWHERE]
-    return tuple(table.c[_RENAMED.get(name, name)] for name in names)
+def stored_fields(record: type) -> list[Field[Any]]:
+    """The fields of a record that are columns, in their order."""
+    return [field for field in fields(record) if "elsewhere" not in field.metadata]
 
 
-STUDY_COLUMNS = _columns(schema.studies, StudyRecord)
-TRIAL_COLUMNS = _columns(schema.trials, Trial)
-ATTEMPT_COLUMNS = _columns(schema.attempts, Attempt)
-REPORT_COLUMNS = _columns(schema.reports, Report)
+def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
+    """The columns that `record_of` builds a record from."""
+    return tuple(table.c[schema.column_name(field)] for field in stored_fields(record))
 
-# ---------------------------------------------------------------------------------------------- rows to records
+
+STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
+TRIAL_COLUMNS = columns_in(schema.trials, Trial)
+ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
+REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
+
+# ---------------------------------------------------------------------------------- rows to records
+
+
+def readers_of(record: type[Any]) -> dict[str, Reader]:
+    """How the fields of a record are read whose columns have another type, by name."""
+    readers = {}
+    for name, type_ in get_type_hints(record).items():
+        kind = enum_in(type_)
+        if kind is not None:
+            readers[name] = _member_reader(kind)
+    return readers
+
+
+def enum_in(type_: Any) -> type[enum.StrEnum] | None:
+    """The enumeration that a type is, or names beside None; None where there is none."""
+    for each in (type_, *get_args(type_)):
+        if isinstance(each, type) and issubclass(each, enum.StrEnum):
+            return each
+    return None
+
+
+def _member_reader(kind: type[enum.StrEnum]) -> Reader:
+    def read(cell: str | None) -> enum.StrEnum | None:
+        return None if cell is None else codec.member(kind, cell)
+
+    return read
+
+
+_READERS: dict[type[Any], dict[str, Reader]] = {
+    kind: readers_of(kind) for kind in (StudyRecord, Trial, Attempt, ReportRecord)
+}
+
+
+def record_of(record: type[R], row: Sequence[Any]) -> R:
+    """The record of a row of `columns_in`.
+
+    Raises:
+        Damaged: A column that holds a word holds an unknown one.
+    """
+    made = record(*row)
+    for name, read in _READERS[record].items():
+        setattr(made, name, read(getattr(made, name)))
+    return made
 
 
 def study_record(row: Sequence[Any]) -> StudyRecord:
     """The record of a row of `STUDY_COLUMNS`."""
-    record = StudyRecord(*row)
-    record.directions = tuple(record.directions)
-    record.state = codec.member(StudyState, record.state)
-    return record
+    study = record_of(StudyRecord, row)
+    study.directions = tuple(study.directions)
+    return study
 
 
 def trial_record(row: Sequence[Any]) -> Trial:
     """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports.
 
     Raises:
-        Damaged: Its state is none, or a parameter is not of its distribution.
+        Damaged: A word is unknown, or a parameter is not of its distribution.
     """
-    trial = Trial(*row)
-    trial.state = codec.member(State, trial.state)
-    # The column holds texts: decoding it gave a dict of them.
-    texts: dict[str, Any] = trial.distributions
-    trial.distributions = {name: shapes.distribution_of(text) for name, text in texts.items()}
-    if (found := shapes.unlike(trial.params, trial.distributions)) is not None:
-        raise codec.Damaged(str(found))
+    trial = record_of(Trial, row)
+    found = shapes.unlike(trial.params, trial.distributions)
+    if found is not None:
+        raise Damaged(str(found))
     return trial
 
 
 def attempt_record(row: Sequence[Any]) -> Attempt:
     """The record of a row of `ATTEMPT_COLUMNS`."""
-    attempt = Attempt(*row)
-    attempt.outcome = None if attempt.outcome is None else codec.member(Outcome, attempt.outcome)
-    return attempt
+    return record_of(Attempt, row)
 
 
-def report_record(row: Sequence[Any]) -> Report:
+def report_record(row: Sequence[Any]) -> ReportRecord:
     """The record of a row of `REPORT_COLUMNS`."""
-    return Report(*row)
+    return record_of(ReportRecord, row)
 
 
-# ---------------------------------------------------------------------------------------------- records to rows
+# ---------------------------------------------------------------------------------- records to rows
+
+
+def values_of(record: Any, **more: Any) -> Values:
+    """The columns that a record's fields are.
+
+    Args:
+        record: Any record.
+        more: Columns beside them.
+    """
+    values: Values = {}
+    for field in stored_fields(type(record)):
+        value = getattr(record, field.name)
+        if isinstance(value, enum.Enum):
+            value = value.value
+        if field.name in NOT_A_NUMBER:
+            value = _number(value)
+        values[schema.column_name(field)] = value
+    return values | more
 
 
 def study_values(record: StudyRecord) -> Values:
     """The columns of a study that its record holds, but for its id."""
-    return {
-        "name": record.name,
-        "spec": record.spec,
-        "directions": list(record.directions),
-        "state": record.state.value,
-        "reason": record.reason,
-        "created": record.created,
-        "ended": record.ended,
-        "active_seconds": record.active_seconds,
-        "user_attrs": record.user_attrs,
-        "system_attrs": record.system_attrs,
-    }
-
-
-def trial_values(study_id: int, trial: Trial, revision: int) -> Values:
-    """A row of `trials`."""
-    return {
-        "study_id": study_id,
-        "number": trial.number,
-        "state": trial.state.value,
-        "params": trial.params,
-        "seed": trial.seed,
-        "value": _number(trial.value),
-        "resource": trial.resource,
-        "rung": trial.rung,
-        "error_kind": trial.error_kind,
-        "error_text": trial.error_text,
-        "checkpoint": trial.checkpoint,
-        "gpu_seconds": trial.gpu_seconds,
-        "cost": trial.cost,
-        "speed": trial.speed,
-        "created": trial.created,
-        "started": trial.started,
-        "ended": trial.ended,
-        "role": trial.role,
-        "repeats": trial.repeats,
-        "objective_values": trial.values,
-        "distributions": {name: distribution_to_json(each) for name, each in trial.distributions.items()},
-        "user_attrs": trial.user_attrs,
-        "system_attrs": trial.system_attrs,
-        "revision": revision,
-    }
-
-
-def attempt_values(study_id: int, attempt: Attempt) -> Values:
-    """A row of `attempts`."""
-    return {
-        "study_id": study_id,
-        "trial": attempt.trial,
-        "number": attempt.number,
-        "worker": attempt.worker,
-        "started": attempt.started,
-        "start_resource": attempt.start_resource,
-        "reserved_gpu_seconds": attempt.reserved_gpu_seconds,
-        "node": attempt.node,
-        "device": attempt.device,
-        "ended": attempt.ended,
-        "outcome": None if attempt.outcome is None else attempt.outcome.value,
-        "gpu_seconds": attempt.gpu_seconds,
-        "note": attempt.note,
-    }
-
-
-def report_values(study_id: int, report: Report) -> Values:
-    """A row of `reports`; a value that is not a number is NULL."""
-    return {
-        "study_id": study_id,
-        "trial": report.trial,
-        "resource": report.resource,
-        "value": _number(report.value),
-        "metrics": report.metrics,
-        "attempt": report.attempt,
-        "step": report.step,
-        "elapsed": report.elapsed,
-        "created": report.created,
-    }
-
-
-def decision_values(study_id: int, decision: Decision) -> Values:
-    """A row of `decisions`, without its id."""
-    return {
-        "study_id": study_id,
-        "trial": decision.trial,
-        "kind": decision.kind,
-        "why": decision.why,
-        "resource": decision.resource,
-        "against": decision.against,
-        "created": decision.created,
-    }
-
-
-def environment_values(study_id: int, environment: Environment) -> Values:
-    """A row of `environments`, without its id."""
-    return {
-        "study_id": study_id,
-        "created": environment.created,
-        "revision": environment.revision,
-        "packages": environment.packages,
-        "device": environment.device,
-        "data_fingerprint": environment.data_fingerprint,
-    }
+    values = values_of(record, directions=list(record.directions))
+    del values["id"]
+    return values
 
 
 def _number(value: float | None) -> float | None:
-    """The value, or None where it is not a number: SQLite has no NaN."""
-    return None if value is None or value != value else float(value)
+    """The value, or None where it is not a number."""
+    if value is None or value != value:
+        return None
+    return float(value)

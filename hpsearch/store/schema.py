@@ -1,14 +1,21 @@
-"""The tables: one for each record of `hpsearch.records`, with the same names and the same columns.
+"""The tables: one for each record of `hpsearch.domain.records`, whose fields are its columns.
 
-Meant to be queried by hand too: `SELECT number, value, params FROM trials WHERE study_id = 1 ORDER BY value`. Times are
-seconds since the epoch (UTC), resources are in the unit of the study's trial budget, enums are their values as text.
+Meant to be queried by hand too:
+`SELECT number, value, params FROM trials WHERE study_id = 1 ORDER BY value`. Times are seconds
+since the epoch (UTC), resources are in the unit of the study's trial budget, enums are their values
+as text.
 
-A change here needs a migration beside it (`migrations/versions`) and a new `VERSION`; a test holds the two together.
+A change here needs a migration beside it (`migrations/versions`) and a new `VERSION`; a test holds
+the two together.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+from collections.abc import Collection
+from dataclasses import Field, fields
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from sqlalchemy import (
     JSON,
@@ -25,12 +32,23 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
 
-from hpsearch.store import codec, shapes
+from hpsearch.domain.records import (
+    Attempt,
+    Decision,
+    Environment,
+    ReportRecord,
+    StudyRecord,
+    Trial,
+)
+from hpsearch.store import shapes
 
-VERSION = "hpsearch_0001"
-"""The schema version that this program reads and writes: the newest migration's revision. All of ours begin so."""
+VERSION = "hpsearch_0003"
+"""The schema version that this program reads and writes: the newest migration's revision. All of
+ours begin so."""
 
 metadata = MetaData(
     naming_convention={
@@ -43,10 +61,11 @@ metadata = MetaData(
 
 
 class Json(TypeDecorator[Any]):
-    """JSON text on both databases, written and read by `hpsearch.store.codec`, of a shape of `hpsearch.store.shapes`.
+    """JSON text on both databases, written and read by `hpsearch.store.codec`, of a shape of
+    `hpsearch.store.shapes`.
 
-    On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23 into a whole number
-    that is not the same one.
+    On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23
+    into a whole number that is not the same one.
     """
 
     impl = JSON
@@ -56,38 +75,111 @@ class Json(TypeDecorator[Any]):
         super().__init__(none_as_null=True)
         self.shape = shape
 
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else self.shape.plain(value)
+
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        if value is not None and (found := self.shape(value)) is not None:
-            raise codec.Damaged(str(found))
-        return value
+        return None if value is None else self.shape.read(value)
 
 
 class Words(TypeDecorator[str]):
     """Text that any worker, traceback or person may have written.
 
-    PostgreSQL takes no NUL characters and neither database takes half a surrogate pair; they are written as the
-    escapes a Python literal would have.
+    PostgreSQL takes no NUL characters and neither database takes half a surrogate pair; they are
+    written as the escapes a Python literal would have.
     """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is None or (value.isascii() and "\0" not in value):
+        if value is None:
+            return None
+        if value.isascii() and "\0" not in value:
             return value
-        return value.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+        escaped = value.replace("\0", "\\x00")
+        return escaped.encode("utf-8", "backslashreplace").decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         return value
 
 
-def _of_a_trial(*columns: Column[Any], primary_key: bool) -> list[Any]:
-    """The columns that name a trial, and what ties a row to it."""
+def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
+    """The columns of a record's fields, in their order.
+
+    Args:
+        table: The table's name.
+        record: The dataclass.
+        key: The fields that are part of the primary key.
+    """
+    types = get_type_hints(record)
     return [
-        Column("study_id", Integer, primary_key=primary_key, autoincrement=False, nullable=False),
-        Column("trial", Integer, primary_key=primary_key, autoincrement=False, nullable=False),
-        ForeignKeyConstraint(["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"),
+        _column(table, field, types[field.name], is_key=field.name in key)
+        for field in fields(record)
+        if "elsewhere" not in field.metadata
+    ]
+
+
+def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Column[Any]:
+    stated = _without_none(type_)
+    name = column_name(field)
+    return Column(
+        name,
+        _sql_type(table, name, stated, big="big" in field.metadata),
+        primary_key=is_key,
+        autoincrement=False if is_key else "auto",
+        nullable=stated is not type_,
+        server_default=field.metadata.get("server_default"),
+    )
+
+
+def column_name(field: Field[Any]) -> str:
+    """The name of a field's column: the field's own, unless its metadata state another."""
+    stated: str = field.metadata.get("column", field.name)
+    return stated
+
+
+def _sql_type(table: str, column: str, type_: Any, *, big: bool) -> TypeEngine[Any]:
+    if isinstance(type_, type) and issubclass(type_, enum.Enum):
+        return Text()
+    if type_ is str:
+        return Words()
+    if type_ is int:
+        return BigInteger() if big else Integer()
+    if type_ is float:
+        return Double()
+    return Json(shapes.shape_of(table, column, type_))
+
+
+def _without_none(type_: Any) -> Any:
+    """A type without the None that it may be instead."""
+    named = get_args(type_)
+    members = [member for member in named if member is not NoneType]
+    is_optional = NoneType in named and len(members) == 1
+    return members[0] if is_optional else type_
+
+
+def _of_a_study(*, is_key: bool) -> Column[Any]:
+    """The column that names a row's study."""
+    return Column(
+        "study_id",
+        Integer,
+        ForeignKey("studies.id", ondelete="CASCADE"),
+        primary_key=is_key,
+        autoincrement=False if is_key else "auto",
+        nullable=False,
+    )
+
+
+def _of_a_trial(columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
+    """The columns of a row that belongs to a trial, with that of its study and what ties the
+    two."""
+    return [
+        Column("study_id", Integer, primary_key=is_key, autoincrement=False, nullable=False),
         *columns,
+        ForeignKeyConstraint(
+            ["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"
+        ),
     ]
 
 
@@ -95,16 +187,7 @@ studies = Table(
     "studies",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("spec", Words, nullable=False),
-    Column("directions", Json(shapes.DIRECTIONS), nullable=False),
-    Column("state", Text, nullable=False),
-    Column("reason", Words),
-    Column("created", Double, nullable=False),
-    Column("ended", Double),
-    Column("active_seconds", Double, nullable=False),
-    Column("user_attrs", Json(shapes.STUDY_USER_ATTRS), nullable=False),
-    Column("system_attrs", Json(shapes.STUDY_SYSTEM_ATTRS), nullable=False),
+    *(column for column in columns_of("studies", StudyRecord) if column.name != "id"),
     # Not part of the record: who may write it, and what readers and drivers watch.
     Column("lease_owner", Words),
     Column("lease_epoch", Integer, nullable=False, server_default="0"),
@@ -112,80 +195,44 @@ studies = Table(
     Column("lease_expires", Double),
     Column("stop_requested", Boolean, nullable=False, server_default="0"),
     Column("revision", BigInteger, nullable=False, server_default="0"),
+    Column("alive_at", Double),
+    UniqueConstraint("name"),
     sqlite_autoincrement=True,  # an id is never used twice, as PostgreSQL's sequences see to
 )
-"""`revision` goes up by one with every commit to the study."""
+"""`revision` goes up by one with every commit to the study.
+
+`alive_at` is when a driver of it last wrote or renewed its lease, by the clock that it gives its
+attempts their times with."""
 
 trials = Table(
     "trials",
     metadata,
-    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("state", Text, nullable=False),
-    Column("params", Json(shapes.PARAMS), nullable=False),
-    Column("seed", BigInteger, nullable=False),
-    Column("value", Double),
-    Column("resource", Double, nullable=False),
-    Column("rung", Integer),
-    Column("error_kind", Text),
-    Column("error_text", Words),
-    Column("checkpoint", Words),
-    Column("gpu_seconds", Double, nullable=False),
-    Column("cost", Double),
-    Column("speed", Double),
-    Column("created", Double, nullable=False),
-    Column("started", Double),
-    Column("ended", Double),
-    Column("role", Text, nullable=False),
-    Column("repeats", Integer),
-    Column("objective_values", Json(shapes.VALUES)),  # `values` in the record: a reserved word of SQL
-    Column("distributions", Json(shapes.DISTRIBUTIONS), nullable=False),
-    Column("user_attrs", Json(shapes.TRIAL_USER_ATTRS), nullable=False),
-    Column("system_attrs", Json(shapes.TRIAL_SYSTEM_ATTRS), nullable=False),
+    _of_a_study(is_key=True),
+    *columns_of("trials", Trial, key=("number",)),
     Column("revision", BigInteger, nullable=False),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
-"""`revision` is the study's at the last commit that touched the trial, its attempts or its reports."""
+"""`revision` is the study's at the last commit that touched the trial, its attempts or its
+reports."""
 
 attempts = Table(
     "attempts",
     metadata,
-    *_of_a_trial(Column("number", Integer, primary_key=True, autoincrement=False), primary_key=True),
-    Column("worker", Words, nullable=False),
-    Column("started", Double, nullable=False),
-    Column("start_resource", Double, nullable=False),
-    Column("reserved_gpu_seconds", Double, nullable=False),
-    Column("node", Words),
-    Column("device", Words),
-    Column("ended", Double),
-    Column("outcome", Text),
-    Column("gpu_seconds", Double, nullable=False),
-    Column("note", Words),
+    *_of_a_trial(columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
 )
 
 reports = Table(
     "reports",
     metadata,
-    *_of_a_trial(Column("resource", Double, primary_key=True, autoincrement=False), primary_key=True),
-    Column("value", Double),
-    Column("metrics", Json(shapes.METRICS), nullable=False),
-    Column("attempt", Integer),
-    Column("step", BigInteger),
-    Column("elapsed", Double),
-    Column("created", Double, nullable=False),
+    *_of_a_trial(columns_of("reports", ReportRecord, key=("trial", "resource")), is_key=True),
 )
 
 decisions = Table(
     "decisions",
     metadata,
     Column("id", Integer, primary_key=True),
-    *_of_a_trial(primary_key=False),
-    Column("kind", Text, nullable=False),
-    Column("why", Words, nullable=False),
-    Column("resource", Double, nullable=False),
-    Column("against", Json(shapes.AGAINST), nullable=False),
-    Column("created", Double, nullable=False),
+    *_of_a_trial(columns_of("decisions", Decision), is_key=False),
     Index(None, "study_id", "trial"),
 )
 
@@ -193,10 +240,7 @@ environments = Table(
     "environments",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("study_id", Integer, ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("created", Double, nullable=False),
-    Column("revision", Words),
-    Column("packages", Json(shapes.PACKAGES), nullable=False),
-    Column("device", Words, nullable=False),
-    Column("data_fingerprint", Words),
+    _of_a_study(is_key=False),
+    *columns_of("environments", Environment),
+    Index(None, "study_id"),
 )

@@ -1,26 +1,39 @@
-"""What each JSON column holds, at every depth: small checks that find the first place where a value is of another kind.
+"""What each JSON column holds, at every depth: types that pydantic checks, with errors that name
+the first wrong place.
 
-Only what this program reads is looked at: attributes that people and Optuna's samplers keep may hold anything.
+Only what this program reads is looked at: attributes that people and Optuna's samplers keep may
+hold anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from optuna.distributions import BaseDistribution, CategoricalDistribution, json_to_distribution
-from pydantic import ValidationError
+from annotated_types import MinLen
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    distribution_to_json,
+    json_to_distribution,
+)
+from pydantic import (
+    PlainSerializer,
+    PlainValidator,
+    StrictFloat,
+    StrictInt,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from hpsearch.frozen import STEP_SCALE
-from hpsearch.health import FINDINGS, MEMORY
-from hpsearch.lifecycle import State
-from hpsearch.records import CONSTRAINT
-from hpsearch.reopening import LEFT
-from hpsearch.spec import StudyBudget
-from hpsearch.store.codec import Damaged, encode
+from hpsearch.domain.records import CONSTRAINT
+from hpsearch.errors import Damaged
+from hpsearch.store.codec import encode
+from hpsearch.study_file.models import StudyBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,156 +45,198 @@ class Wrong:
     at: str = ""
     """The way to it from the column's value, such as ``[0].name``."""
 
-    def inside(self, step: str) -> Wrong:
-        """The same, told from one level further out."""
-        return Wrong(self.what, step + self.at)
-
     def __str__(self) -> str:
-        return self.what + (f", at {self.at.removeprefix('.')}" if self.at else "")
+        return f"{self.what}, at {self.at}" if self.at else self.what
 
 
-Shape = Callable[[Any], Wrong | None]
-"""Looks at a value that was read from JSON; None where nothing is wrong with it."""
-
-
-def wrong(value: Any, wanted: str) -> Wrong:
+def wrong(value: Any, wanted: str, at: str = "") -> Wrong:
     """A value in the place of what is wanted."""
     try:
         shown = encode(value)
     except RecursionError:
         shown = "values nested without end"
-    return Wrong(f"{shown[:40]!r} where {wanted} should stand")
+    return Wrong(f"{shown[:40]!r} where {wanted} should stand", at)
 
 
-# ------------------------------------------------------------------------------------------------------ shapes
+class Shape:
+    """The type of a JSON column's values.
+
+    Args:
+        type_: Of JSON's own types, dataclasses and distributions.
+        builds: Whether values become objects of the type; else they stay as JSON gives them.
+        prefix: Only members of an object whose keys begin so have the type; others may be anything.
+    """
+
+    def __init__(self, type_: Any, *, builds: bool = False, prefix: str = "") -> None:
+        self._adapter: TypeAdapter[Any] = TypeAdapter(type_)
+        self._builds = builds
+        self._prefix = prefix
+        self._strict = None if _holds_dataclass(type_) else True
+        """Strict, pydantic takes no mapping for a dataclass."""
+
+    def find_wrong(self, value: Any) -> Wrong | None:
+        """The first place where a value that was read from JSON is of another type; None where
+        there is none."""
+        try:
+            self._validated(value)
+        except ValidationError as error:
+            return _explained(error.errors(include_url=False)[0])
+        return None
+
+    def read(self, value: Any) -> Any:
+        """What a value that was read from JSON stands for.
+
+        Raises:
+            Damaged: It is of another type.
+        """
+        try:
+            read = self._validated(value)
+        except ValidationError as error:
+            found = _explained(error.errors(include_url=False)[0])
+            raise Damaged(str(found)) from None
+        return read if self._builds else value
+
+    def plain(self, value: Any) -> Any:
+        """What `read` gave, as JSON takes it."""
+        return self._adapter.dump_python(value) if self._builds else value
+
+    def _validated(self, value: Any) -> Any:
+        prefix = self._prefix
+        if prefix:
+            _OBJECT.validate_python(value, strict=True)
+            value = {key: item for key, item in value.items() if key.startswith(prefix)}
+        return self._adapter.validate_python(value, strict=self._strict)
 
 
-def anything(value: Any) -> Wrong | None:
-    """Any value."""
-    return None
+def _holds_dataclass(type_: Any) -> bool:
+    return is_dataclass(type_) or any(_holds_dataclass(each) for each in get_args(type_))
 
 
-def number(value: Any) -> Wrong | None:
-    """A number that a float can hold, also one that is not finite."""
-    return None if _is_number(value) else wrong(value, "a number")
+_OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
+
+_WANTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a JSON array",
+    "tuple_type": "a JSON array",
+    "too_short": "a JSON array of values",
+    "dict_type": "a JSON object",
+    "mapping_type": "a JSON object",
+    "dataclass_type": "a JSON object",
+    "distribution": "a distribution",
+}
+"""By the kind of pydantic's error, what should stand in the place."""
 
 
-def whole(value: Any) -> Wrong | None:
-    """A whole number."""
-    return None if isinstance(value, int) and _is_number(value) else wrong(value, "a whole number")
+def _explained(error: ErrorDetails) -> Wrong:
+    """An error of pydantic's in the words of this program."""
+    kind = error["type"]
+    place = error["loc"]
+    given = error["input"]
+    if kind == "missing":
+        return wrong(given, f"a JSON object with {place[-1]}", _path(place[:-1]))
+    if kind in ("enum", "literal_error"):
+        words = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return wrong(given, f"one of {words}", _path(place))
+    if kind == "distribution":
+        shown = str(given)[:40]
+        return Wrong(f"{shown!r} where a distribution should stand", _path(place))
+    wanted = _WANTED.get(kind, error["msg"])
+    return wrong(given, wanted, _path(place))
 
 
-def text(value: Any) -> Wrong | None:
-    """A text."""
-    return None if isinstance(value, str) else wrong(value, "a text")
+def _path(place: Sequence[int | str]) -> str:
+    path = ""
+    for step in place:
+        path += f"[{step}]" if isinstance(step, int) else f".{step[:40]}"
+    return path.removeprefix(".")
 
 
-def distribution(value: Any) -> Wrong | None:
-    """A text that is one of Optuna's distributions as JSON."""
+# ------------------------------------------------------------------------------------ distributions
+
+
+@lru_cache(maxsize=4096)
+def distribution_of(text: str) -> BaseDistribution:
+    """A distribution of Optuna's from its JSON; trials of one study share theirs.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError: It is
+            none.
+    """
+    return json_to_distribution(text)
+
+
+def _read_distribution(text: Any) -> BaseDistribution:
     try:
-        distribution_of(value)
+        return distribution_of(text)
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        return Wrong(f"{str(value)[:40]!r} where a distribution should stand")
-    return None
+        raise PydanticCustomError("distribution", "not a distribution") from None
 
 
-def one_of(words: Collection[str]) -> Shape:
-    """One of a few texts."""
+StoredDistribution = Annotated[
+    BaseDistribution,
+    PlainValidator(_read_distribution),
+    PlainSerializer(distribution_to_json, return_type=str),
+]
 
-    def shape(value: Any) -> Wrong | None:
-        return None if isinstance(value, str) and value in words else wrong(value, f"one of {', '.join(words)}")
-
-    return shape
-
-
-def or_null(of: Shape) -> Shape:
-    """A value of a shape, or none."""
-    return lambda value: None if value is None else of(value)
+# ------------------------------------------------------------------------------------------ columns
 
 
-def array(of: Shape, least: int = 0) -> Shape:
-    """An array of so many values at least, each of the same shape."""
+@dataclass(frozen=True)
+class _Arithmetic:
+    """What is read of `trials.arithmetic.Arithmetic`, where it is there."""
 
-    def shape(value: Any) -> Wrong | None:
-        if not isinstance(value, list) or len(value) < least:
-            return wrong(value, f"a JSON array{' of values' if least else ''}")
-        found = ((i, of(item)) for i, item in enumerate(value))
-        return next((each.inside(f"[{i}]") for i, each in found if each is not None), None)
-
-    return shape
+    threads: StrictInt = 0
+    precision: str | None = None
+    device: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
-def mapping(of: Shape) -> Shape:
-    """An object whose values are all of the same shape."""
+@dataclass(frozen=True)
+class _Fitted:
+    """What the sampler `curve_gp` keeps about its model."""
 
-    def shape(value: Any) -> Wrong | None:
-        if not isinstance(value, dict):
-            return wrong(value, "a JSON object")
-        found = ((key, of(item)) for key, item in value.items())
-        return next((each.inside(_step(key)) for key, each in found if each is not None), None)
-
-    return shape
+    values: StrictInt
+    theta: list[StrictFloat] | None
 
 
-def attributes(known: Mapping[str, Shape], prefixed: Mapping[str, Shape] | None = None) -> Shape:
-    """An object of anything, in which some keys, or all with a prefix, have a shape where they are there."""
-    by_prefix = prefixed or {}
-
-    def shape_of(key: Any) -> Shape:
-        by_start = (each for prefix, each in by_prefix.items() if str(key).startswith(prefix))
-        return known.get(key) or next(by_start, anything)
-
-    def shape(value: Any) -> Wrong | None:
-        if not isinstance(value, dict):
-            return wrong(value, "a JSON object")
-        found = ((key, shape_of(key)(item)) for key, item in value.items())
-        return next((each.inside(_step(key)) for key, each in found if each is not None), None)
-
-    return shape
+_NARROWER: dict[str, Shape] = {
+    "studies.directions": Shape(
+        Annotated[list[Literal["minimize", "maximize", "not_set"]], MinLen(1)]
+    ),
+    "studies.system_attrs": Shape(dict[str, _Fitted | None], prefix="hpsearch:curve_gp"),
+    "studies.memory": Shape(dict[str, Annotated[list[int | None], MinLen(2)]]),
+    "trials.distributions": Shape(dict[str, StoredDistribution], builds=True),
+    "trials.system_attrs": Shape(dict[str, float], prefix=CONSTRAINT),
+    "attempts.arithmetic": Shape(_Arithmetic),
+}
+"""The shapes of columns whose records are looser, or whose values are read in part."""
 
 
-def record(fields: Mapping[str, Shape]) -> Shape:
-    """An object that has all these keys."""
-    known = attributes(fields)
+def shape_of(table: str, column: str, type_: Any) -> Shape:
+    """The shape of a JSON column.
 
-    def shape(value: Any) -> Wrong | None:
-        if isinstance(value, dict) and (missing := [name for name in fields if name not in value]):
-            return wrong(value, f"a JSON object with {', '.join(missing)}")
-        return known(value)
-
-    return shape
-
-
-# ----------------------------------------------------------------------------------------------------- columns
-
-DIRECTIONS = array(one_of(("minimize", "maximize", "not_set")), least=1)
-PARAMS = mapping(anything)
-VALUES = array(number)
-DISTRIBUTIONS = mapping(distribution)
-METRICS = mapping(number)
-AGAINST = array(whole)
-PACKAGES = mapping(text)
-STUDY_USER_ATTRS = attributes({"hpsearch:base": text, "hpsearch:checkpoints": text})
-STUDY_SYSTEM_ATTRS = attributes(
-    {
-        STEP_SCALE: number,
-        MEMORY: mapping(array(or_null(whole), least=2)),
-        "hpsearch:enqueued": array(mapping(anything)),
-        "hpsearch:curve_gp": or_null(record({"values": whole, "theta": or_null(array(number))})),
-    }
-)
-TRIAL_USER_ATTRS = attributes({FINDINGS: array(record(dict.fromkeys(("name", "evidence", "severity"), text)))})
-TRIAL_SYSTEM_ATTRS = attributes({LEFT: one_of([state.value for state in State])}, {CONSTRAINT: number})
+    Args:
+        table: Its table.
+        column: Its name.
+        type_: The type of the record's field.
+    """
+    narrower = _NARROWER.get(f"{table}.{column}")
+    return narrower or Shape(type_, builds=_holds_dataclass(type_))
 
 
-# ------------------------------------------------------------------------------------------------------ study files
+# -------------------------------------------------------------------------------------- study files
 
 
 def written_in(spec: str) -> dict[str, Any]:
     """A study file as it is written; empty for a study that was not made from one.
 
     Raises:
-        Damaged: It is no YAML any more.
+        Damaged: It is not YAML any more.
     """
     try:
         content = yaml.safe_load(spec)
@@ -194,23 +249,32 @@ def budget_in(spec: str) -> StudyBudget | None:
     """The budget of a study file; None for a study that was not made from one.
 
     Raises:
-        Damaged: It is none.
+        Damaged: It is not a budget.
     """
     budget = written_in(spec).get("budget")
     try:
         return None if budget is None else StudyBudget.model_validate(budget)
     except ValidationError:
-        raise Damaged("a study file whose budget is none") from None
+        raise Damaged("a study file without a valid budget") from None
 
 
-# --------------------------------------------------------------------------------------- columns that belong together
+# --------------------------------------------------------------------- columns that belong together
 
 
-def unlike(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Wrong | None:
-    """A parameter whose distribution can never have drawn it; one outside the bounds may have been asked for."""
+def unlike(
+    params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]
+) -> Wrong | None:
+    """A parameter whose distribution can never have drawn it.
+
+    One outside the bounds may have been asked for.
+    """
     for name, drawn_from in distributions.items():
-        if name in params and not _may_be_drawn(params[name], drawn_from):
-            return wrong(params[name], f"a value of {type(drawn_from).__name__}").inside(_step(name))
+        if name not in params:
+            continue
+        value = params[name]
+        if not _may_be_drawn(value, drawn_from):
+            kind = type(drawn_from).__name__
+            return wrong(value, f"a value of {kind}", name[:40])
     return None
 
 
@@ -219,16 +283,6 @@ def miscounted(values: Sequence[float] | None, directions: Sequence[str]) -> Wro
     if values is None or len(values) == len(directions):
         return None
     return wrong(list(values), f"a JSON array of {len(directions)}")
-
-
-@lru_cache(maxsize=4096)
-def distribution_of(text: str) -> BaseDistribution:
-    """A distribution of Optuna's from its JSON; trials of one study share theirs.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError: It is none.
-    """
-    return json_to_distribution(text)
 
 
 def _may_be_drawn(value: Any, drawn_from: BaseDistribution) -> bool:
@@ -242,10 +296,7 @@ def _may_be_drawn(value: Any, drawn_from: BaseDistribution) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    """Whether a value is a number that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, float) or abs(value) < 2**1023
-
-
-def _step(key: Any) -> str:
-    return f".{str(key)[:40]}"

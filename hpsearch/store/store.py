@@ -1,7 +1,8 @@
 """The store: all that is written to the database, and the loading of studies.
 
-One `Store` holds one connection and may be shared by threads. Every write is one transaction; a write to a study passes
-the fence of `hpsearch.store.leases` first. Readers see each commit whole or not at all.
+One `Store` holds one connection and may be shared by threads. Every write is one transaction; a
+write to a study passes the fence of `hpsearch.store.leases` first. Readers see each commit whole or
+not at all.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import DataError, IntegrityError
 
-from hpsearch.errors import StoreUnreachable, StudyExists, StudyNotFound, UserError
-from hpsearch.records import Changes, History, StudyRecord
+from hpsearch.domain.records import Changes, History, StudyRecord
+from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.database import Database, write_ahead
 from hpsearch.store.leases import Lease
@@ -27,11 +28,12 @@ from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
 
-    One exception: when the connection breaks in the very moment of a commit, nobody can tell whether it came through;
-    a `commit` that is named by its revision may be repeated to be sure. The next call connects anew.
+    One exception: when the connection breaks in the very moment of a commit, nobody can tell
+    whether it came through; a `commit` that is named by its revision may be repeated to be sure.
+    The next call connects anew.
     """
 
-    # ------------------------------------------------------------------------------------------------- opening
+    # -------------------------------------------------------------------------------------- opening
 
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
@@ -63,8 +65,8 @@ class Store:
         """Make or check the tables."""
         url = self._database.url
         is_file = is_sqlite(url) and not in_memory(url)
-        if is_file and not create and not Path(str(url.database)).exists():
-            raise self._missing()
+        if is_file and not create:
+            self._check_file()
         with self._database.connected() as connection:
             found = version.stored_version(connection, url)
             if found is None and not create:
@@ -76,6 +78,11 @@ class Store:
         if found is None:
             with self._database.transaction("write") as connection:
                 version.migrate(connection, url)
+
+    def _check_file(self) -> None:
+        file = Path(str(self._database.url.database))
+        if not file.exists():
+            raise self._missing()
 
     def _missing(self) -> StoreUnreachable:
         return StoreUnreachable(
@@ -98,12 +105,15 @@ class Store:
         self._database.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        assert not in_memory(self._database.url), "a database in memory cannot be reached from elsewhere"
+        assert not in_memory(self._database.url), (
+            "a database in memory cannot be reached from elsewhere"
+        )
         return Store.open, (self.url,)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for queries, which see one moment of the database for as long as the block lasts.
+        """A connection for queries, which see one moment of the database for as long as the block
+        lasts.
 
         Raises:
             Damaged: They came upon what this program never writes; it says where.
@@ -111,16 +121,18 @@ class Store:
         try:
             with self._database.transaction("read") as connection:
                 yield connection
-        except codec.Damaged as error:
+        except Damaged as error:
             found = error
-        except DataError as error:  # PostgreSQL's word for a number or character in JSON that it has no type for
-            found = codec.Damaged(str(error.orig).partition("\n")[0])
+        except DataError as error:
+            # PostgreSQL's word for a number or character in JSON that it has no type for.
+            first_line, _, _ = str(error.orig).partition("\n")
+            found = Damaged(first_line)
         else:
             return
         with self._database.transaction("read") as connection:
             raise damage.located(connection, found)
 
-    # ------------------------------------------------------------------------------------------- whole studies
+    # -------------------------------------------------------------------------------- whole studies
 
     def create_study(self, record: StudyRecord) -> StudyRecord:
         """Add a study; its id is filled in, in the record given.
@@ -130,7 +142,9 @@ class Store:
             UserError: The name cannot be stored.
         """
         if "\0" in record.name or not _is_unicode(record.name):
-            raise UserError(f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes")
+            raise UserError(
+                f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes"
+            )
         statement = insert(studies).returning(studies.c.id)
         try:
             with self._database.transaction("write") as connection:
@@ -145,23 +159,27 @@ class Store:
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         with self.reading() as connection:
-            found = connection.execute(select(*rows.STUDY_COLUMNS).order_by(studies.c.id)).all()
+            statement = select(*rows.STUDY_COLUMNS).order_by(studies.c.id)
+            found = connection.execute(statement).all()
         return [rows.study_record(row) for row in found]
 
     def study_names(self) -> list[str]:
         """The names of all studies, oldest first."""
         with self.reading() as connection:
-            return list(connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars())
+            names = select(studies.c.name).order_by(studies.c.id)
+            return list(connection.scalars(names))
 
     def find_study(self, name: str) -> StudyRecord:
         """The study of a name.
 
         Raises:
-            StudyNotFound: There is none; the error names the nearest.
+            StudyNotFound: No study has this name; the error names the nearest.
         """
         with self.reading() as connection:
-            named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
-            row = connection.execute(named).one_or_none() if codec.storable(name) else None
+            row = None
+            if codec.storable(name):
+                named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
+                row = connection.execute(named).one_or_none()
         if row is None:
             raise self._not_found(name)
         return rows.study_record(row)
@@ -173,32 +191,36 @@ class Store:
             StudyNotFound: It is gone already.
         """
         with self._database.transaction("write") as connection:
-            if not connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount:
+            deleted = connection.execute(delete(studies).where(studies.c.id == study_id))
+            if not deleted.rowcount:
                 raise leases.gone(study_id)
 
     def _not_found(self, name: str) -> StudyNotFound:
         names = self.study_names()
         near = get_close_matches(name, names, n=1) or names[-1:]
-        hint = f"did you mean {near[0]}? `hpsearch ls` lists them all" if near else "there are no studies in it yet"
+        hint = "there are no studies in it yet"
+        if near:
+            hint = f"did you mean {near[0]}? `hpsearch ls` lists them all"
         return StudyNotFound(f"no study named {name} in {self.display_url}", hint)
 
-    # ------------------------------------------------------------------------------------------------- loading
+    # -------------------------------------------------------------------------------------- loading
 
     def load(self, name: str) -> History:
         """A study with its trials, their attempts and reports; without decisions and environments.
 
         Raises:
-            StudyNotFound: There is none of that name.
+            StudyNotFound: No study has this name.
         """
         history = History(self.find_study(name))
         self.refresh(history, -1)
         return history
 
     def refresh(self, history: History, since_revision: int) -> int:
-        """Bring a history up to date with what others have committed: its study, and every trial touched since.
+        """Bring a history up to date with what others have committed: its study, and every trial
+        touched since.
 
-        For readers: what the history itself had changed in those places is lost. Costs one small query where nothing
-        is new.
+        For readers: what the history itself had changed in those places is lost. Costs one small
+        query where nothing is new.
 
         Args:
             since_revision: What the last refresh returned; -1 for all.
@@ -221,98 +243,97 @@ class Store:
             StudyNotFound: The study was deleted.
         """
         with self._database.connected() as connection:
-            revision = connection.execute(select(studies.c.revision).where(studies.c.id == study_id)).scalar()
+            statement = select(studies.c.revision).where(studies.c.id == study_id)
+            revision = connection.scalar(statement)
         if revision is None:
             raise leases.gone(study_id)
         return int(revision)
 
-    # ------------------------------------------------------------------------------------------------- leases
+    # --------------------------------------------------------------------------------------- leases
 
-    def acquire(self, study_id: int, owner: str, now: float, ttl_s: float) -> Lease:
+    def acquire(self, study_id: int, owner: str, ttl_s: float) -> Lease:
         """Take a study over: from now on its last owner can write nothing more.
 
         Args:
-            owner: Who asks, for people to find it: host and process id, say.
-            now: Seconds since the epoch.
-            ttl_s: For how long, unless it is renewed, in seconds.
+            owner: Who asks: one of `hpsearch.store.owners`.
+            ttl_s: For how long, unless it is renewed, in seconds by the database's clock.
 
         Raises:
-            StudyHeld: The lease of another owner has not expired.
+            StudyHeld: A lease on it has not expired.
             StudyNotFound: The study was deleted.
         """
         with self._database.connected() as connection:
-            leases.end_former(connection, study_id, now)
+            leases.end_former(connection, study_id)
         self._database.be_known_as(leases.session_name(owner))
         with self._database.transaction("write") as connection:
-            return leases.acquire(connection, study_id, owner, now, ttl_s)
+            return leases.acquire(connection, study_id, owner, ttl_s)
 
-    def renew(self, lease: Lease, now: float, ttl_s: float) -> bool:
+    def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> bool:
         """Keep a lease for `ttl_s` more seconds. Returns whether a stop has been requested.
+
+        Args:
+            alive_at: The time by the owner's own clock; its successor charges what ran until then.
+                None for an owner that runs nothing.
 
         Raises:
             LeaseLost: Another driver has taken the study over.
         """
         with self._database.transaction("write") as connection:
-            return leases.renew(connection, lease, now + ttl_s).stop_requested
+            return leases.renew(connection, lease, ttl_s, alive_at).stop_requested
 
-    def release(self, lease: Lease, now: float) -> None:
-        """Give a lease back, at once for the next driver; one that was lost already is no matter."""
+    def release(self, lease: Lease) -> None:
+        """Give a lease back, at once for the next driver; one that was lost already is no
+        matter."""
         with self._database.transaction("write") as connection:
-            leases.release(connection, lease, now)
+            leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
-        """The lease on a study, live or expired; None where nobody has one: its last driver gave it back.
+        """The lease on a study, live or expired; None where nobody has one: its last driver gave it
+        back.
 
         Raises:
-            StudyNotFound: There is none of that name.
+            StudyNotFound: No study has this name.
         """
         self.find_study(name)
         with self.reading() as connection:
             return leases.holder(connection, name)
 
     def request_stop(self, name: str) -> None:
-        """Ask the driver of a study to save everything and end; it learns of it with its next commit.
+        """Ask the driver of a study to save everything and end; it learns of it with its next
+        commit or renewal.
+
+        Whoever takes the study over later is not asked: `acquire` forgets the request.
 
         Raises:
-            StudyNotFound: There is none of that name.
+            StudyNotFound: No study has this name.
         """
-        self._set_stop(name, True)
-
-    def clear_stop(self, name: str) -> None:
-        """Forget a request to stop, as a driver does when it begins.
-
-        Raises:
-            StudyNotFound: There is none of that name.
-        """
-        self._set_stop(name, False)
-
-    def _set_stop(self, name: str, stop: bool) -> None:
         with self._database.transaction("write") as connection:
-            statement = update(studies).where(studies.c.name == name).values(stop_requested=stop)
+            statement = update(studies).where(studies.c.name == name).values(stop_requested=True)
             found = connection.execute(statement).rowcount
         if not found:
             raise self._not_found(name)
 
-    # ------------------------------------------------------------------------------------------------- writing
+    # -------------------------------------------------------------------------------------- writing
 
     def commit(
         self,
         study_id: int,
         changes: Changes,
         lease: Lease | None = None,
-        now: float | None = None,
         ttl_s: float | None = None,
+        alive_at: float | None = None,
         revision: int | None = None,
     ) -> bool:
         """Write everything that a tick has touched, in one transaction.
 
         Args:
             changes: What `History.drain` gave.
-            lease: The caller's; without one, the study must be free of a live lease at `now`.
-            now: Seconds since the epoch; with `ttl_s`, renews the lease.
-            ttl_s: For how long, in seconds.
-            revision: The one that this commit makes, where the caller has a lease and so knows: no one else makes any.
-                Where the study is at it already, this very commit came through before, and nothing is written again.
+            lease: The caller's; without one, the study must be free of a live lease.
+            ttl_s: Renews the lease for so many seconds.
+            alive_at: The time by the lease owner's own clock, see `renew`.
+            revision: The one that this commit makes, where the caller has a lease and so knows: no
+                one else makes any. Where the study is at it already, this very commit came through
+                before, and nothing is written again.
 
         Returns:
             Whether a stop has been requested.
@@ -326,28 +347,29 @@ class Store:
         try:
             with self._database.transaction("write") as connection:
                 if lease is None:
-                    entry = leases.enter_free(connection, study_id, now or 0.0)
+                    entry = leases.enter_free(connection, study_id)
                 else:
-                    expires = None if now is None or ttl_s is None else now + ttl_s
-                    entry = leases.enter(connection, lease, expires)
+                    entry = leases.enter(connection, lease, ttl_s, alive_at)
                 if revision is not None and entry.revision == revision + 1:
                     raise _CameThrough
-                assert revision in (None, entry.revision), f"revision {entry.revision - 1} came before {revision}"
+                assert revision in (None, entry.revision), (
+                    f"revision {entry.revision - 1} came before {revision}"
+                )
                 contents.write(connection, self._upserts, study_id, changes, entry.revision)
         except _CameThrough:
-            pass  # what the fence did is rolled back: the study stays at the revision of the first time
+            pass  # the fence's work is rolled back: the study stays at the first time's revision
         return entry.stop_requested
 
     @contextmanager
-    def editing(self, history: History, since_revision: int, now: float) -> Iterator[int]:
-        """Change a study that no driver owns: the block sees it as it is, keeps other writers out, and is committed.
+    def editing(self, history: History, since_revision: int) -> Iterator[int]:
+        """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
+        and is committed.
 
-        What the block touches in the history is written where it ends. Where it raises nothing is written, and the
-        history should be thrown away if the block had changed it.
+        What the block touches in the history is written where it ends. Where it raises nothing is
+        written, and the history should be thrown away if the block had changed it.
 
         Args:
             since_revision: The revision that the history is at.
-            now: Seconds since the epoch.
 
         Yields:
             The revision that the history is at afterwards.
@@ -358,7 +380,7 @@ class Store:
         """
         study_id = history.study.id
         with self._database.transaction("write") as connection:
-            revision = leases.enter_free(connection, study_id, now).revision
+            revision = leases.enter_free(connection, study_id).revision
             if revision != since_revision + 1:
                 contents.read(connection, history, since_revision)
             yield revision
@@ -373,7 +395,8 @@ def upgrade(url: str) -> str | None:
     """Bring a database of an older version to the one of this program, in one transaction.
 
     Returns:
-        The version it was at (the present one where there was nothing to do); None where it was empty.
+        The version it was at (the present one where there was nothing to do); None where it was
+        empty.
 
     Raises:
         UserError: Not a URL of a supported database.

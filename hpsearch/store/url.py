@@ -1,6 +1,7 @@
 """Database URLs: which are taken, and how they are shown to people.
 
-Two databases are supported: SQLite, for one machine, and PostgreSQL (through psycopg 3), for several.
+Two databases are supported: SQLite, for one machine, and PostgreSQL (through psycopg 3), for
+several.
 """
 
 from __future__ import annotations
@@ -40,10 +41,18 @@ def parse_url(text: str) -> URL:
     if not is_sqlite(url):
         return url
     if url.host is not None:
-        raise UserError(f"sqlite://{url.host} names no file", f"three slashes: sqlite:///{url.host}")
+        raise UserError(
+            f"sqlite://{url.host} names no file", f"three slashes: sqlite:///{url.host}"
+        )
     if url.query:
-        raise UserError(f"sqlite takes no options, and this has {', '.join(url.query)}", "leave out what follows the ?")
-    return url if in_memory(url) else url.set(database=str(_file(str(url.database))))
+        given = ", ".join(url.query)
+        raise UserError(
+            f"sqlite takes no options, and this has {given}", "leave out what follows the ?"
+        )
+    if in_memory(url):
+        return url
+    file = _file(str(url.database))
+    return url.set(database=str(file))
 
 
 def _file(name: str) -> Path:
@@ -53,13 +62,17 @@ def _file(name: str) -> Path:
         UserError: No file system takes such a name.
     """
     if not codec.storable(name):
-        raise UserError(f"the storage {name[:60]!r} has a character that no URL can have", _SUPPORTED)
+        raise UserError(
+            f"the storage {name[:60]!r} has a character that no URL can have", _SUPPORTED
+        )
     try:
         path = Path(name).expanduser().absolute()
         path.exists()
     except (OSError, RuntimeError) as error:  # too long, or no such home
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(f"the storage {name[:60]!r} is no file that can be opened: {why}", _SUPPORTED) from None
+        raise UserError(
+            f"the storage {name[:60]!r} is not a file that can be opened: {why}", _SUPPORTED
+        ) from None
     return path
 
 
@@ -74,6 +87,6 @@ def in_memory(url: URL) -> bool:
 
 def display(url: URL) -> str:
     """The URL as a person would write it, with its passwords left out."""
-    shown = url.set(drivername=url.get_backend_name())
-    shown = shown.update_query_dict({key: "hidden" for key in _SECRETS if key in url.query})
+    hidden = {key: "hidden" for key in _SECRETS if key in url.query}
+    shown = url.set(drivername=url.get_backend_name()).update_query_dict(hidden)
     return shown.render_as_string(hide_password=True)

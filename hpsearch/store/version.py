@@ -18,7 +18,9 @@ _alembic_lock = threading.Lock()  # alembic keeps what it is doing in a global
 
 def known_versions() -> list[str]:
     """All schema versions there have been, oldest first."""
-    return sorted(f"hpsearch_{path.name[1:5]}" for path in (MIGRATIONS / "versions").glob("v[0-9]*.py"))
+    return sorted(
+        f"hpsearch_{path.name[1:5]}" for path in (MIGRATIONS / "versions").glob("v[0-9]*.py")
+    )
 
 
 def stored_version(connection: Connection, url: URL) -> str | None:
@@ -37,17 +39,22 @@ def stored_version(connection: Connection, url: URL) -> str | None:
             return str(version)
     some = ", ".join(sorted(tables)[:3])
     raise StoreUnreachable(
-        f"{display(url)} belongs to another program (it has tables named {some}); it was left as it is",
+        f"{display(url)} belongs to another program (it has tables named {some});"
+        " it was left as it is",
         "name another database or schema with --storage",
     )
 
 
 def _is_alembics(connection: Connection) -> bool:
-    return any(column["name"] == "version_num" for column in inspect(connection).get_columns("alembic_version"))
+    return any(
+        column["name"] == "version_num"
+        for column in inspect(connection).get_columns("alembic_version")
+    )
 
 
 def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
-    """A migration is one transaction: a database that lacks tables of its version was not left so by this program.
+    """A migration is one transaction: a database that lacks tables of its version was not left so
+    by this program.
 
     Raises:
         StoreUnreachable: It does.
@@ -55,7 +62,8 @@ def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
     missing = sorted(set(schema.metadata.tables) - set(tables))
     if version == schema.VERSION and missing:
         raise StoreUnreachable(
-            f"{display(url)} is half made: it says schema {version} and has no table {', '.join(missing)}",
+            f"{display(url)} is half made: it says schema {version}"
+            f" and has no table {', '.join(missing)}",
             "restore a backup of it, or name another database with --storage",
         )
 
@@ -68,18 +76,21 @@ def check_version(version: str, url: URL) -> None:
     """
     if version < schema.VERSION:
         raise SchemaMismatch(
-            f"{display(url)} was made by an older hpsearch (schema {version}; this one uses {schema.VERSION})",
+            f"{display(url)} was made by an older hpsearch"
+            f" (schema {version}; this one uses {schema.VERSION})",
             f"back it up, then: hpsearch db upgrade --storage {display(url)}",
         )
     if version > schema.VERSION:
         raise SchemaMismatch(
-            f"{display(url)} was made by a newer hpsearch (schema {version}; this one knows {schema.VERSION})",
+            f"{display(url)} was made by a newer hpsearch"
+            f" (schema {version}; this one knows {schema.VERSION})",
             "install the newer version of hpsearch",
         )
 
 
 def migrate(connection: Connection, url: URL) -> str | None:
-    """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the caller's.
+    """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the
+    caller's.
 
     Returns:
         The version it was at; None where it was empty.
@@ -100,7 +111,8 @@ def migrate(connection: Connection, url: URL) -> str | None:
         check_version(version, url)
     if version is not None and version not in known_versions():
         raise SchemaMismatch(
-            f"{display(url)} says schema {version}, which no hpsearch has had; it was left as it is",
+            f"{display(url)} says schema {version}, which no hpsearch has had;"
+            " it was left as it is",
             "restore a backup of it, or name another database with --storage",
         )
     config = Config()

@@ -1,18 +1,21 @@
-"""What a study gained: its best trial against the task's default settings, in a sentence."""
+"""What a study gained over the default settings of its task, in a sentence."""
 
 from __future__ import annotations
 
-from hpsearch.repeats import Confirmed
-from hpsearch.selection import Ranked
-from hpsearch.store.queries import TrialRow
+from hpsearch.ranking.repeats import Confirmed
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views.numbers import number
 from hpsearch.views.tables import interval
 
 
-def gain(best: Ranked[TrialRow], default: TrialRow | None, metric: str, direction: str) -> str | None:
+def gain(
+    best: Ranked[TrialRow], default: TrialRow | None, metric: str, direction: str
+) -> str | None:
     """The sentence; None where there is nothing to compare with.
 
-    A best trial that was repeated stands by the mean of its repeats; else by its own value, the luckiest of many.
+    A best trial that was repeated counts by the mean of its repeats. Any other counts by its own
+    value, which is the luckiest of many.
 
     Args:
         best: The first of the ranking.
@@ -22,18 +25,22 @@ def gain(best: Ranked[TrialRow], default: TrialRow | None, metric: str, directio
     """
     if default is None or default.value is None or best.trial.violation > 0:
         return None
+    before = number(default.value)
     if best.trial.number == default.number:
-        return f"nothing that was tried is better than the default settings: {metric} {number(default.value)} (trial 0)"
-    value, worth = _worth(best)
+        return f"no trial is better than the default settings: {metric} {before} (trial 0)"
+    value, written = _worth(best)
     gained = value - default.value if direction == "maximize" else default.value - value
-    than = f"the default settings' {number(default.value)} (trial {default.number})"
+    than = f"the default settings' {before} (trial {default.number})"
     if gained <= 0:
-        return f"{metric} {worth}, no better than {than}"
-    lucky = "" if best.confirmed is not None else "; a part of that may be luck, which search.confirm would tell"
-    return f"{metric} {worth}, {number(gained)} better than {than}{lucky}"
+        return f"{metric} {written}, not better than {than}"
+    sentence = f"{metric} {written}, {number(gained)} better than {than}"
+    if best.confirmed is None:
+        return f"{sentence}; part of this may be luck: search.confirm measures it"
+    return sentence
 
 
 def _worth(best: Ranked[TrialRow]) -> tuple[float, str]:
+    """The value that a trial counts by, and how it is written."""
     confirmed: Confirmed | None = best.confirmed
     if confirmed is None:
         return best.value, number(best.value)

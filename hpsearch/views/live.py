@@ -1,4 +1,4 @@
-"""A study as it runs: one line of standing, drawn over and over on a terminal, and plain lines anywhere else."""
+"""A running study: a panel that is redrawn on a terminal, and plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hpsearch.budget import gpu_share
-from hpsearch.lifecycle import State
-from hpsearch.records import Changes, Trial
-from hpsearch.study import Study
+from hpsearch.brain.ledger import gpu_share
+from hpsearch.brain.study import Study
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, Trial
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
 from hpsearch.views.terminal import plain
 
 REDRAW_S = 0.5
-"""How often a terminal is redrawn."""
+"""Seconds between two drawings on a terminal."""
 
 PLAIN_S = 30.0
-"""How often plain output says where the study stands, beside the lines for trials that end."""
+"""Seconds between two lines of progress in plain output, beside the lines of trials that end."""
 
 
 class LiveView:
     """Watches a study from inside its driver, between ticks.
 
     Args:
-        quiet: Say nothing until the end.
+        quiet: Whether to print nothing.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -36,7 +36,7 @@ class LiveView:
         self._quiet = quiet
         self._live: Live | None = None
         self._drawn = 0.0
-        self._told: dict[int, State] = {}
+        self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
 
     def __enter__(self) -> LiveView:
@@ -53,73 +53,93 @@ class LiveView:
         """Called after every tick, with what it wrote."""
         if self._first is None:
             self._first = (now, _ended(study))
-        if self._quiet or now - self._drawn < (REDRAW_S if self._live else 0.0):
+        if self._quiet:
             return
         if self._live is not None:
-            self._drawn = now
-            self._live.update(self._panel(study, now), refresh=True)
+            if now - self._drawn >= REDRAW_S:
+                self._drawn = now
+                self._live.update(self._panel(study, now), refresh=True)
             return
-        self._tell(study, changes)
+        self._print_ended(study, changes)
         if now - self._drawn >= PLAIN_S:
             self._drawn = now
-            said = ", ".join(f"{what} {text}" for what, text in self._standing(study, now))
-            self._console.print(plain(said), soft_wrap=True)
+            parts = [f"{name} {text}" for name, text in self._progress(study, now)]
+            self._console.print(plain(", ".join(parts)), soft_wrap=True)
 
-    def _tell(self, study: Study, changes: Changes) -> None:
-        """A line for each trial that came to rest in this tick."""
+    def _print_ended(self, study: Study, changes: Changes) -> None:
+        """Print a line for each trial that ended or paused in this tick."""
         for trial in changes.trials:
-            if trial.state in (State.QUEUED, State.RUNNING) or self._told.get(trial.number) is trial.state:
+            if trial.state in (State.QUEUED, State.RUNNING):
                 continue
-            self._told[trial.number] = trial.state
-            value = _values(study, trial)
-            why = f" ({trial.error_kind}: {trial.error_text})" if trial.error_kind else ""
-            where = f"at {number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
-            who = f"trial {trial.number} {trial.state.value}"
-            self._console.print(plain(f"{who} {where}: {value}, {pairs(trial.params)}{why}"), soft_wrap=True)
+            if self._printed.get(trial.number) is trial.state:
+                continue
+            self._printed[trial.number] = trial.state
+            self._console.print(plain(_line(study, trial)), soft_wrap=True)
 
     def _panel(self, study: Study, now: float) -> Table:
         table = Table.grid(padding=(0, 2))
-        for what, said in self._standing(study, now):
-            table.add_row(Text(what, style="bold"), plain(said))
+        for name, text in self._progress(study, now):
+            table.add_row(Text(name, style="bold"), plain(text))
         return table
 
-    def _standing(self, study: Study, now: float) -> list[tuple[str, str]]:
+    def _progress(self, study: Study, now: float) -> list[tuple[str, str]]:
+        """The lines of the panel, each a name and a text."""
         states = Counter(trial.state for trial in study.history.trials)
         by_state = ", ".join(f"{states[state]} {state.value}" for state in State if states[state])
+        workers = "starting"
+        if study.slots:
+            workers = f"{len(study.slots)} ready, {len(study.live)} busy"
         return [
             ("study", study.history.study.name),
             ("trials", by_state or "none yet"),
-            ("workers", f"{len(study.slots)} ready, {len(study.live)} busy" if study.slots else "starting"),
+            ("workers", workers),
             ("best", _best(study)),
             ("budget", _budget(study, now)),
             ("pace", self._pace(study, now)),
         ]
 
     def _pace(self, study: Study, now: float) -> str:
-        """Trials an hour since this driver began, and the time that what is left will take."""
+        """Trials an hour since this driver began, and the time that the rest will take."""
         assert self._first is not None
-        seconds, ended = now - self._first[0], _ended(study) - self._first[1]
+        began, ended_before = self._first
+        seconds, ended = now - began, _ended(study) - ended_before
         if ended < 3 or seconds <= 0:
             return "too early to tell"
+        pace = f"{number(ended / seconds * 3600)} trials/hour"
         left = _seconds_left(study, now)
-        until_done = "" if left is None else f", about {duration(left)} to go"
-        return f"{number(ended / seconds * 3600)} trials/hour{until_done}"
+        return pace if left is None else f"{pace}, about {duration(left)} left"
+
+
+def _line(study: Study, trial: Trial) -> str:
+    """What is printed of a trial that ended or paused."""
+    resource = f"{number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
+    line = f"trial {trial.number} {trial.state.value} at {resource}: {_values(study, trial)}"
+    line += f", {pairs(trial.params)}"
+    if trial.error_kind:
+        line += f" ({trial.error_kind}: {trial.error_text})"
+    return line
 
 
 def _seconds_left(study: Study, now: float) -> float | None:
-    """What is left, shared by the slots: trials to start at the mean cost so far, promotions in it, and what runs at
-    its own speed. None where nothing bounds the number of trials, or nothing was seen."""
-    wanted, spent = study.spec.budget.trials, [t.gpu_seconds for t in study.history.trials if t.gpu_seconds > 0]
+    """The time that the rest of the study will take, shared by its slots.
+
+    Trials that have not started count at the mean cost so far, promotions included; running trials
+    at their own speed. None where nothing limits the number of trials, or no trial has run yet.
+    """
+    wanted = study.spec.budget.trials
+    spent = [trial.gpu_seconds for trial in study.history.trials if trial.gpu_seconds > 0]
     if wanted is None or not spent or not study.slots:
         return None
     slots = list(study.slots.values())
-    to_start = max(0, wanted - len(study.history.trials)) * sum(spent) / len(spent) / gpu_share(slots[0].gpus)
-    running = 0.0
+    not_started = max(0, wanted - len(study.history.trials))
+    mean_cost = sum(spent) / len(spent)
+    seconds = not_started * mean_cost / gpu_share(slots[0].gpus)
     for live in study.live.values():
         speed = study.history.trials[live.attempt.trial].speed
-        stretch = live.until - live.resource
-        running += max(0.0, stretch / speed - (now - live.heard)) if speed else 0.0
-    return (to_start + running) / len(slots)
+        if speed:
+            stretch = live.until - live.resource
+            seconds += max(0.0, stretch / speed - (now - live.heard))
+    return seconds / len(slots)
 
 
 def _ended(study: Study) -> int:
@@ -128,29 +148,38 @@ def _ended(study: Study) -> int:
 
 
 def _best(study: Study) -> str:
+    """The best trial so far, in the order of `selection.rank`."""
     sign = study.spec.objective.sign
     known = [trial for trial in study.history.trials if trial.value is not None]
     if not known:
         return NOTHING
-    best = min(known, key=lambda trial: (trial.violation, sign * (trial.value or 0.0), trial.number))
+
+    def place(trial: Trial) -> tuple[float, ...]:
+        own = sign * (trial.value or 0.0)
+        incomplete = trial.state is not State.COMPLETE
+        return (trial.violation, own, incomplete, -trial.resource, trial.number)
+
+    best = min(known, key=place)
     over = ", over a limit" if best.violation else ""
     return f"{_values(study, best)} (trial {best.number}, {best.state.value}{over})"
 
 
 def _values(study: Study, trial: Trial) -> str:
-    """What a trial stands by, with names."""
+    """The values of a trial's objectives, with their names."""
     values = [trial.value] if trial.values is None else trial.values
     named = zip(study.spec.objectives, values, strict=False)  # one value, before the first report
     return ", ".join(f"{objective.metric} {number(value)}" for objective, value in named)
 
 
 def _budget(study: Study, now: float) -> str:
-    budget, ledger = study.spec.budget, study.books.ledger
-    said = [f"{duration(ledger.spent)} of trial time spent"]
+    """What is spent of the budget, and what is left."""
+    budget, ledger = study.spec.budget, study.spending.ledger
+    parts = [f"{duration(ledger.spent)} of GPU time spent"]
     if budget.trials is not None:
-        said.append(f"{len(study.history.trials)} of {budget.trials} trials started")
+        parts.append(f"{len(study.history.trials)} of {budget.trials} trials started")
     if ledger.limit is not None:
-        said.append(f"{duration(ledger.left)} free of {duration(ledger.limit)}")
+        parts.append(f"{duration(ledger.left)} free of {duration(ledger.limit)}")
     if budget.wall_clock_s is not None:
-        said.append(f"{duration(max(0.0, budget.wall_clock_s - study.active_s(now)))} of wall clock left")
-    return ", ".join(said)
+        left = max(0.0, budget.wall_clock_s - study.active_s(now))
+        parts.append(f"{duration(left)} of wall clock left")
+    return ", ".join(parts)

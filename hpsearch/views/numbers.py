@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 NOTHING = "–"
 """Stands where there is no value."""
 
 
+LARGE = 1e15
+"""From here on, numbers are written with an exponent."""
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+"""Units of a duration in seconds, largest first."""
+
+
 def number(value: float | None) -> str:
     """A number with four significant digits; whole numbers in full."""
     if value is None:
         return NOTHING
-    if isinstance(value, int) or (math.isfinite(value) and value == int(value) and abs(value) < 1e15):
+    if isinstance(value, int):
         return str(int(value))
-    if 1e3 <= abs(value) < 1e15:
+    if abs(value) < LARGE and value == int(value):
+        return str(int(value))
+    if 1e3 <= abs(value) < LARGE:
         return f"{value:.0f}"
     return f"{value:.4g}"
 
@@ -40,10 +49,12 @@ def duration(seconds: float | None) -> str:
     """A duration in its two largest units: 3 d 4 h, 2 h 5 min, 3 min 20 s, 4.2 s."""
     if seconds is None:
         return NOTHING
+    if 0 < seconds < 9.95:
+        return f"{seconds:.1f} s"
     if seconds < 59.5:
-        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+        return f"{seconds:.0f} s"
     whole = round(seconds)
-    for large, small, unit, subunit in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
+    for (large, unit), (small, subunit) in pairwise(_UNITS):
         if whole >= large:
             rest = whole % large // small
             return f"{whole // large} {unit}" + (f" {rest} {subunit}" if rest else "")
@@ -52,7 +63,9 @@ def duration(seconds: float | None) -> str:
 
 def moment(seconds: float | None) -> str:
     """A point in time on the reader's own clock, to the minute."""
-    return NOTHING if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+    if seconds is None:
+        return NOTHING
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
 def count(amount: int, thing: str) -> str:

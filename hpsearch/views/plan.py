@@ -1,4 +1,4 @@
-"""What a study would do, before it does it: its space, its rungs, the most it can spend, and the workers that fit."""
+"""A study's plan: its space, its rungs, the most it can spend, and the workers that fit."""
 
 from __future__ import annotations
 
@@ -7,70 +7,97 @@ from dataclasses import dataclass
 
 from rich.console import RenderableType
 
-from hpsearch.levels import PROMOTION, rung_levels, step_scale, trial_budget
-from hpsearch.spec import CategoricalParameter, Limit, Parameter, Resources, StudySpec
-from hpsearch.spec_types import shown
-from hpsearch.views.numbers import NOTHING, count, duration, number
+from hpsearch.study_file.levels import PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.study_file.models import (
+    CategoricalParameter,
+    Limit,
+    Parameter,
+    PerTrial,
+    Resources,
+    StudySpec,
+)
+from hpsearch.study_file.types import shown
+from hpsearch.views import footprint
+from hpsearch.views.numbers import NOTHING, count, duration, number, size
 from hpsearch.views.tables import table
 from trials.contract import Unit
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What the local machine has."""
+class Capacity:
+    """What this machine has for workers.
+
+    Args:
+        cpus: Cores.
+        gpus: GPUs.
+    """
 
     cpus: int
     gpus: int
 
 
 def plan(
-    spec: StudySpec, rehearsal: Mapping[str, float], machine: Machine | None, width: int | None
+    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None, width: int | None
 ) -> list[RenderableType]:
     """A study's plan as tables.
 
     Args:
         spec: The study file.
         rehearsal: What one step measured, as `trials.contract.Task.rehearse` returns it.
-        machine: Where it would run; None for a cluster that is not known yet.
+        capacity: What this machine has; None where the study runs on a cluster.
         width: Columns of the terminal; None where the output goes elsewhere.
     """
     facts = table("", "", width=width)
     facts.show_header = False
-    for name, text in (_what(spec) | _limits(spec, rehearsal) | _where(spec, rehearsal, machine)).items():
-        facts.add_row(name, text)
-    parameters = table("parameter", "values", "scale", "only when", width=width, title="\nspace")
+    parts = (
+        _what(spec),
+        _limits(spec, rehearsal),
+        _where(spec, rehearsal, capacity),
+        _disk(spec, rehearsal, capacity),
+    )
+    for part in parts:
+        for name, text in part.items():
+            facts.add_row(name, text)
+    parameters = table("parameter", "values", "scale", "only if", width=width, title="\nspace")
     for name, parameter in spec.space.items():
         parameters.add_row(name, *_parameter(parameter))
     return [facts, parameters]
 
 
-def fitting_workers(resources: Resources, machine: Machine) -> int:
-    """How many workers a machine has room for: as many as its cores and GPU shares allow, 0 if not one fits."""
-    by_cores = int(machine.cpus / resources.cpu + 1e-9)
-    share = min(1, machine.gpus) if resources.gpu == "auto" else float(resources.gpu)
+def fitting_workers(resources: Resources, capacity: Capacity) -> int:
+    """How many workers fit on a machine, by its cores and GPU shares; 0 if not even one does."""
+    by_cores = int(capacity.cpus / resources.cpu + 1e-9)
+    share = min(1, capacity.gpus) if resources.gpu == "auto" else float(resources.gpu)
     if share == 0:
         return by_cores
-    by_gpus = machine.gpus * int(1 / share + 1e-9) if share <= 1 else int(machine.gpus / share)
-    return min(by_cores, by_gpus)
+    if share > 1:
+        return min(by_cores, int(capacity.gpus / share))
+    workers_per_gpu = int(1 / share + 1e-9)
+    return min(by_cores, capacity.gpus * workers_per_gpu)
 
 
 def _what(spec: StudySpec) -> dict[str, str]:
+    """What is searched, for what, and how."""
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
-    levels = trial_budget(spec).report_at
+    unit = per_trial.unit.value
+    objectives = [f"{each.direction} {each.metric}" for each in spec.objectives]
+    reports = count(len(trial_budget(spec).report_at), "report")
     facts = {
         "study": spec.study,
         "task": str(spec.task["kind"]),
-        "objective": ", ".join(f"{objective.direction} {objective.metric}" for objective in spec.objectives),
+        "objective": ", ".join(objectives),
         "sampler": spec.search.sampler.kind,
         "pruner": pruner.kind,
-        "a trial": f"{number(per_trial.total)} {per_trial.unit.value}, {count(len(levels), 'report')}",
+        "each trial": f"{number(per_trial.total)} {unit}, {reports}",
     }
     if spec.constraints:
-        facts["limits"] = ", ".join(_limit(metric, limit) for metric, limit in spec.constraints.items())
+        limits = [_limit(metric, limit) for metric, limit in spec.constraints.items()]
+        facts["limits"] = ", ".join(limits)
     if pruner.kind == PROMOTION:
-        facts["rungs"] = f"{', '.join(map(number, rung_levels(spec)))} {per_trial.unit.value}"
-    if (scale := step_scale(spec)) != 1:
-        facts["Optuna steps"] = f"{per_trial.unit.value} times {scale}, since Optuna counts in whole steps"
+        facts["rungs"] = f"{', '.join(map(number, rung_levels(spec)))} {unit}"
+    scale = step_scale(spec)
+    if scale != 1:
+        facts["Optuna steps"] = f"{unit} times {scale}, because Optuna counts whole steps"
     return facts
 
 
@@ -82,36 +109,48 @@ def _limit(metric: str, limit: Limit) -> str:
 
 def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
     """The most the study can spend: whichever limit is reached first ends it."""
-    budget, per_trial = spec.budget, spec.budget.per_trial
+    budget = spec.budget
     facts = {}
     if budget.trials is not None:
-        total = budget.trials * per_trial.total
-        work = f"{count(budget.trials, 'trial')} of {number(per_trial.total)} {per_trial.unit.value}"
-        facts["at most"] = f"{work} = {number(total)} {per_trial.unit.value}{_time(total, per_trial.unit, rehearsal)}"
+        facts["at most"] = _work(budget.trials, budget.per_trial, rehearsal)
     if budget.gpu_hours is not None:
         facts["GPU time"] = f"at most {number(budget.gpu_hours)} hours"
     if budget.cost is not None:
-        facts["cost"] = f"at most {number(budget.cost)}, at {number(budget.cost_per_gpu_hour)} a GPU hour"
+        rate = number(budget.cost_per_gpu_hour)
+        facts["cost"] = f"at most {number(budget.cost)}, at {rate} per GPU hour"
     if budget.wall_clock_s is not None:
         facts["wall clock"] = f"at most {duration(budget.wall_clock_s)}"
     if budget.target is not None:
         facts["target"] = f"ends at {spec.objective.metric} {number(budget.target)}"
-    if (confirm := spec.search.confirm) is not None:
+    confirm = spec.search.confirm
+    if confirm is not None:
         facts["confirmation"] = f"{count(confirm.seeds, 'run')} of each of the best {confirm.top}"
     return facts
 
 
+def _work(trials: int, per_trial: PerTrial, rehearsal: Mapping[str, float]) -> str:
+    """All trials in full: ``20 trials of 3 epochs = 60 epochs``."""
+    total, unit = trials * per_trial.total, per_trial.unit
+    each = f"{number(per_trial.total)} {unit.value}"
+    in_all = f"{number(total)} {unit.value}{_time(total, unit, rehearsal)}"
+    return f"{count(trials, 'trial')} of {each} = {in_all}"
+
+
 def _time(total: float, unit: Unit, rehearsal: Mapping[str, float]) -> str:
-    """How long training takes in all on one worker, where the unit lets it be told."""
+    """How long all training takes on one worker, where the unit is time or steps; else empty."""
     if unit is Unit.SECONDS:
         return f" ({duration(total)})"
     if unit is Unit.STEPS and "step_seconds" in rehearsal:
-        return f" (about {duration(total * rehearsal['step_seconds'])} on one worker, at the longest batch)"
+        seconds = total * rehearsal["step_seconds"]
+        return f" (about {duration(seconds)} on one worker, at the longest batch)"
     return ""
 
 
-def _where(spec: StudySpec, rehearsal: Mapping[str, float], machine: Machine | None) -> dict[str, str]:
-    facts = {"workers": _workers(spec.resources, machine)}
+def _where(
+    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None
+) -> dict[str, str]:
+    """The workers, and what a step takes on them."""
+    facts = {"workers": _workers(spec.resources, capacity)}
     if "parameters" in rehearsal:
         facts["model"] = f"{rehearsal['parameters']:,.0f} parameters"
     if "step_seconds" in rehearsal:
@@ -123,24 +162,64 @@ def _where(spec: StudySpec, rehearsal: Mapping[str, float], machine: Machine | N
     return facts
 
 
-def _workers(resources: Resources, machine: Machine | None) -> str:
+def _disk(
+    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None
+) -> dict[str, str]:
+    """What checkpoints take, one and all of them at most."""
+    checkpoint = checkpoint_of(rehearsal)
+    if checkpoint is None:
+        return {}
+    workers = workers_of(spec.resources, capacity)
+    peak = size(round(footprint.peak_bytes(spec, checkpoint, workers)))
+    whole, weights = size(round(checkpoint.whole_bytes)), size(round(checkpoint.weights_bytes))
+    each = f"{whole} each, of which {weights} are weights"
+    return {"checkpoints": f"at most {peak} with {count(workers, 'worker')}; {each}"}
+
+
+def checkpoint_of(rehearsal: Mapping[str, float]) -> footprint.CheckpointSize | None:
+    """What a checkpoint takes; None where the rehearsal did not measure it."""
+    if "checkpoint_bytes" not in rehearsal:
+        return None
+    return footprint.CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])
+
+
+def workers_of(resources: Resources, capacity: Capacity | None) -> int:
+    """How many trials run side by side, as far as that is known; at least one."""
+    if resources.workers != "auto":
+        return resources.workers
+    return 1 if capacity is None else max(1, fitting_workers(resources, capacity))
+
+
+def _workers(resources: Resources, capacity: Capacity | None) -> str:
     wanted = "as many as fit" if resources.workers == "auto" else str(resources.workers)
-    if machine is None:
+    if capacity is None:
         return f"{wanted}, on the cluster"
-    fitting = fitting_workers(resources, machine)
-    has = f"{count(machine.cpus, 'core')}, {count(machine.gpus, 'GPU')}"
-    room = "not one fits" if fitting == 0 else f"{fitting} fit" + ("s" if fitting == 1 else "")
-    return f"{wanted}; {room} on this machine ({has})"
+    fitting = fitting_workers(resources, capacity)
+    has = f"{count(capacity.cpus, 'core')}, {count(capacity.gpus, 'GPU')}"
+    if fitting == 0:
+        return f"{wanted}; none fits on this machine ({has})"
+    verb = "fits" if fitting == 1 else "fit"
+    return f"{wanted}; {fitting} {verb} on this machine ({has})"
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:
     """Values, scale and condition."""
-    when = ", ".join(
-        f"{parent} is {' or '.join(map(shown, values))}" for parent, values in (parameter.when or {}).items()
-    )
+    condition = _condition(parameter)
     if isinstance(parameter, CategoricalParameter):
-        return ", ".join(map(shown, parameter.choices)), NOTHING, when or NOTHING
-    grid = "" if parameter.step in (None, 1) else f", step {parameter.step:g}"
-    whole = ", whole" if isinstance(parameter.low, int) else ""
-    values = f"{shown(parameter.low)} to {shown(parameter.high)}{whole}{grid}"
-    return values, "logarithmic" if parameter.log else "linear", when or NOTHING
+        return ", ".join(map(shown, parameter.choices)), NOTHING, condition
+    values = f"{shown(parameter.low)} to {shown(parameter.high)}"
+    if isinstance(parameter.low, int):
+        values += ", whole"
+    if parameter.step not in (None, 1):
+        values += f", step {parameter.step:g}"
+    return values, "logarithmic" if parameter.log else "linear", condition
+
+
+def _condition(parameter: Parameter) -> str:
+    if not parameter.when:
+        return NOTHING
+    parts = []
+    for parent, values in parameter.when.items():
+        allowed = " or ".join(map(shown, values))
+        parts.append(f"{parent} is {allowed}")
+    return ", ".join(parts)

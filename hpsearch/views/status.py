@@ -1,4 +1,4 @@
-"""Where one study stands, and one trial's story, as text and tables for a terminal."""
+"""The status of a study and the history of a trial, as text and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -9,65 +9,83 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hpsearch.lifecycle import State
-from hpsearch.store.queries import TrialDetail
-from hpsearch.store.standing import Limit, StudyStatus
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.store.reading.queries import TrialDetail
+from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.tables import NUMERIC, Head, score, table, values, with_named
+from hpsearch.views.tables import (
+    NUMERIC,
+    Columns,
+    Head,
+    best_value,
+    heading,
+    table,
+    values,
+    with_named,
+)
 
 
-def status(of: StudyStatus, now: float, width: int | None, disk: int | None = None) -> list[RenderableType]:
+def status(
+    of: StudyStatus, now: float, width: int | None, disk: int | None = None
+) -> list[RenderableType]:
     """Facts of a study, its running attempts and its failures.
 
     Args:
-        of: Where it stands.
+        of: The study's status.
         now: The time.
         width: Columns of the terminal; None where the output goes elsewhere.
         disk: Bytes that its checkpoints take, as far as that is known.
     """
     facts = _study_facts(of)
     if disk is not None:
-        facts["checkpoints"] = f"{size(disk)} in {of.summary.head.checkpoints}"
+        limit = of.summary.head.checkpoint_limit_bytes
+        most = "" if limit is None else f" of {size(round(limit))}"
+        facts["checkpoints"] = f"{size(disk)}{most} in {of.summary.head.checkpoints}"
     parts: list[RenderableType] = [_facts(facts, width)]
     if of.running:
-        running = table(
-            ("trial", NUMERIC), "worker", "node", ("resource", NUMERIC), ("value", NUMERIC), ("for", NUMERIC),
-            width=width, title="\nrunning" if of.summary.driver else "\nrunning when its driver died",
-        )  # fmt: skip
-        for each in of.running:
-            running.add_row(
-                str(each.trial), each.worker, each.node or NOTHING, number(each.resource),
-                number(each.value), duration(max(0.0, now - each.started)),
-            )  # fmt: skip
-        parts.append(running)
+        parts.append(_running(of, now, width))
     if of.failures:
-        failures = table("failed", ("trials", NUMERIC), "such as", width=width, title="\nfailures")
-        for kind in of.failures:
-            failures.add_row(kind.kind, str(kind.count), f"trial {kind.trial}: {first_line(kind.text)}")
-        parts.append(failures)
+        parts.append(_failures(of, width))
     return parts
 
 
+def _running(of: StudyStatus, now: float, width: int | None) -> Table:
+    title = "\nrunning" if of.summary.driver else "\nrunning when its driver died"
+    heads: list[Head] = [("trial", NUMERIC), "worker", "node", ("resource", NUMERIC)]
+    made = table(*heads, ("value", NUMERIC), ("time", NUMERIC), width=width, title=title)
+    for each in of.running:
+        made.add_row(
+            str(each.trial),
+            each.worker,
+            each.node or NOTHING,
+            number(each.resource),
+            number(each.value),
+            duration(max(0.0, now - each.started)),
+        )
+    return made
+
+
+def _failures(of: StudyStatus, width: int | None) -> Table:
+    made = table("failed", ("trials", NUMERIC), "example", width=width, title="\nfailures")
+    for each in of.failures:
+        example = f"trial {each.trial}: {first_line(each.text)}"
+        made.add_row(each.kind, str(each.count), example)
+    return made
+
+
 def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[RenderableType]:
-    """Everything known of one trial."""
-    row = of.trial
-    facts = {
-        "trial": f"{row.number}, {row.state.value}" + ("" if row.role == "search" else f", {_role(of)}"),
-        "value": values(row) + (f", oversteps limits by {row.violation:.1%}" if row.violation else ""),
-        "resource": number(row.resource),
-        "seed": str(row.seed),
-        "GPU time": duration(row.gpu_seconds) + ("" if row.cost is None else f", cost {number(row.cost)}"),
-        "started": moment(row.started),
-        "ended": moment(row.ended),
-        "checkpoint": row.checkpoint or (NOTHING if not of.attempts or not row.state.terminal else "not kept"),
-    }
-    if disk and row.checkpoint:
-        facts["checkpoint"] += f" ({size(disk)} with those before it)"
-    if row.error_kind:
-        facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
+    """Everything that is recorded about one trial.
+
+    Args:
+        of: The trial.
+        width: Columns of the terminal; None where the output goes elsewhere.
+        disk: Bytes that the folder of its checkpoint takes, as far as that is known.
+    """
+    params = {name: cell(value) for name, value in of.trial.params.items()}
     parts: list[RenderableType] = [
-        _facts(facts, width),
-        _facts({name: cell(v) for name, v in row.params.items()}, width, title="\nparameters"),
+        _facts(_trial_facts(of, disk), width),
+        _facts(params, width, title="\nparameters"),
     ]
     if of.findings:
         parts.append(_findings(of, width))
@@ -80,8 +98,39 @@ def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[R
     return parts
 
 
+def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
+    """A trial's facts, by their names on the screen."""
+    row = of.trial
+    role = "" if row.role is Role.SEARCH else f", {_role(of)}"
+    over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
+    cost = "" if row.cost is None else f", cost {number(row.cost)}"
+    facts = {
+        "trial": f"{row.number}, {row.state.value}{role}",
+        "value": values(row) + over,
+        "resource": number(row.resource),
+        "seed": str(row.seed),
+        "GPU time": duration(row.gpu_seconds) + cost,
+        "started": moment(row.started),
+        "ended": moment(row.ended),
+        "checkpoint": _checkpoint(of, disk),
+    }
+    computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
+    if computed:
+        facts["computed"] = _computed(computed[-1])
+    if row.error_kind:
+        facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
+    return facts
+
+
+def _checkpoint(of: TrialDetail, disk: int | None) -> str:
+    row = of.trial
+    if row.checkpoint:
+        return row.checkpoint + (f" (its folder takes {size(disk)})" if disk else "")
+    return "not kept" if of.attempts and row.state.terminal else NOTHING
+
+
 def first_line(text: str | None, longest: int = 200) -> str:
-    """The line of an error that tells most: the last of a traceback, the first of anything else."""
+    """The most useful line of an error: the last of a traceback, the first of anything else."""
     lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
     if not lines:
         return NOTHING
@@ -90,31 +139,47 @@ def first_line(text: str | None, longest: int = 200) -> str:
 
 
 def _study_facts(of: StudyStatus) -> dict[str, str]:
+    """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     counts = [f"{n} {each.value}" for each in State if (n := summary.trials.get(each, 0))]
-    facts = {"study": head.name, "state": summary.state, "trials": ", ".join(counts) or "none yet"}
-    if summary.driver:
-        facts["state"] += f", driven by {summary.driver}" + (", asked to stop" if head.stop_requested else "")
-    elif summary.state == "abandoned":
-        facts["state"] += f": its driver died; `hpsearch resume {head.name}` goes on"
-    elif head.reason:
-        facts["state"] += f": {head.reason}"
+    facts = {
+        "study": head.name,
+        "state": summary.state + _remark(summary),
+        "trials": ", ".join(counts) or "none yet",
+    }
     if summary.best is not None:
         found = summary.best.trial
-        facts["best"] = f"{score(summary.best)}, trial {found.number}: {pairs(found.params)}"
-    facts |= {_LABELS[limit.name]: _spent(limit) for limit in of.budget}
+        facts["best"] = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
+    for limit in of.budget:
+        facts[_LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
-        facts["speed"] = f"{number(float(f'{of.trials_per_hour:.3g}'))} trials an hour"
+        facts["speed"] = f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour"
     facts["created"] = moment(head.created)
     return facts
 
 
-_LABELS = {"trials": "budget", "gpu_seconds": "GPU time", "wall_clock_seconds": "wall clock", "cost": "cost"}
+def _remark(summary: StudySummary) -> str:
+    """What follows a study's state: who drives it, or why nobody does."""
+    head = summary.head
+    if summary.driver:
+        stopping = ", asked to stop" if head.stop_requested else ""
+        return f", driven by {summary.driver}{stopping}"
+    if summary.state == "abandoned":
+        return f": its driver died; continue with: hpsearch resume {head.name}"
+    return f": {head.reason}" if head.reason else ""
 
 
-def _spent(limit: Limit) -> str:
+_LABELS = {
+    "trials": "budget",
+    "gpu_seconds": "GPU time",
+    "wall_clock_seconds": "wall clock",
+    "cost": "cost",
+}
+
+
+def _spent(limit: BudgetLine) -> str:
     """A line of the budget: what is used, of how much, and what is left."""
     if limit.name == "trials":
         used = count(int(limit.used), "trial")
@@ -122,20 +187,24 @@ def _spent(limit: Limit) -> str:
     write = duration if limit.name.endswith("seconds") else number
     if limit.most is None:
         return write(limit.used)
-    return f"{write(limit.used)} of {write(limit.most)}, {write(max(0.0, limit.most - limit.used))} left"
+    left = max(0.0, limit.most - limit.used)
+    return f"{write(limit.used)} of {write(limit.most)}, {write(left)} left"
 
 
 def _role(of: TrialDetail) -> str:
-    repeats = of.trial.repeats
-    return {"default": "the default settings", "enqueued": "asked for"}.get(
-        of.trial.role, f"repeats trial {repeats}" if repeats is not None else of.trial.role
-    )
+    """What a trial is for, where it was not proposed by the search."""
+    role, repeats = of.trial.role, of.trial.repeats
+    if role is Role.DEFAULT:
+        return "the default settings"
+    if role is Role.ENQUEUED:
+        return "enqueued"
+    return role if repeats is None else f"repeats trial {repeats}"
 
 
 def _findings(of: TrialDetail, width: int | None) -> Table:
     made = table("finding", "severity", "evidence", width=width, title="\nhealth")
     for each in of.findings:
-        made.add_row(each["name"], each["severity"], each["evidence"])
+        made.add_row(each.name, each.severity.value, each.evidence)
     return made
 
 
@@ -145,18 +214,20 @@ def _reports(of: TrialDetail, width: int | None) -> Table:
     def cells(report: Mapping[str, Any]) -> list[str | Text]:
         return [number(report["resource"]), number(report["value"]), duration(report["elapsed"])]
 
-    made = with_named(of.reports, heads, cells, lambda report: report["metrics"], "metrics", width)
-    made.title = "\nreports"
+    columns = Columns(heads, cells, lambda report: report["metrics"], "metrics")
+    made = with_named(of.reports, columns, width)
+    made.title = heading("\nreports")
     return made
 
 
 def _attempts(of: TrialDetail, width: int | None) -> Table:
-    heads: list[Head] = [("attempt", NUMERIC), "worker", "device", "started", "outcome", ("GPU time", NUMERIC), "note"]
-    made = table(*heads, width=width, title="\nattempts")
+    heads: list[Head] = [("attempt", NUMERIC), "worker", "device", "started", "outcome"]
+    made = table(*heads, ("GPU time", NUMERIC), "note", width=width, title="\nattempts")
     for each in of.attempts:
+        node = f" on {each['node']}" if each["node"] else ""
         made.add_row(
             str(each["number"]),
-            each["worker"] + (f" on {each['node']}" if each["node"] else ""),
+            each["worker"] + node,
             each["device"] or NOTHING,
             moment(each["started"]),
             each["outcome"] or "running",
@@ -166,8 +237,17 @@ def _attempts(of: TrialDetail, width: int | None) -> Table:
     return made
 
 
+def _computed(arithmetic: Mapping[str, Any]) -> str:
+    """How an attempt computed, in a line: precision, threads, device and versions."""
+    threads = count(arithmetic["threads"], "thread")
+    versions = (f"{name} {version}" for name, version in (arithmetic.get("versions") or {}).items())
+    parts = [arithmetic.get("precision"), threads, arithmetic.get("device"), *versions]
+    return ", ".join(part for part in parts if part)
+
+
 def _decisions(of: TrialDetail, width: int | None) -> Table:
-    made = table("decided", ("at", NUMERIC), "why", "compared with", width=width, title="\ndecisions")
+    heads: list[Head] = ["decision", ("at", NUMERIC), "reason", "compared with"]
+    made = table(*heads, width=width, title="\ndecisions")
     for each in of.decisions:
         against = ", ".join(map(str, each["against"])) or NOTHING
         made.add_row(each["kind"], number(each["resource"]), each["why"], against)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from rich import box
@@ -10,18 +12,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Trial
-from hpsearch.repeats import Confirmed
-from hpsearch.selection import Ranked
-from hpsearch.store.queries import TrialRow
-from hpsearch.store.standing import StudySummary
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.ranking.repeats import Confirmed
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.standing import StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
 from hpsearch.views.terminal import Sheet
 
 NUMERIC = "right"
 Head = str | tuple[str, str]
-"""The head of a column; a pair gives the alignment with it."""
+"""The head of a column, alone or with its alignment."""
+
 _COLOURS = {
     State.COMPLETE: "green",
     State.RUNNING: "cyan",
@@ -32,8 +35,14 @@ _COLOURS = {
 }
 
 
+def heading(text: str) -> Text:
+    """The line above a table, in full even if it is wider than the table."""
+    return Text(text, style="bold", no_wrap=True, overflow="ignore")
+
+
 def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
-    """An empty table: with a rule under its head on a terminal, with plain columns where `width` is None.
+    """An empty table: with a rule under its head on a terminal, with plain columns where `width` is
+    None.
 
     Args:
         columns: Their heads.
@@ -44,9 +53,8 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 2, 0, 0) if width is None else (0, 1, 0, 0),
-        title=title,
+        title=None if title is None else heading(title),
         title_justify="left",
-        title_style="bold",
     )
     for column in columns:
         head, justify = column if isinstance(column, tuple) else (column, "left")
@@ -62,13 +70,19 @@ def state(of: State) -> Text:
 def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     """Studies, one a line."""
     made = table(
-        "study", "state", ("trials", NUMERIC), ("best", NUMERIC), ("GPU time", NUMERIC), "created", width=width
+        *("study", "state", ("trials", NUMERIC), ("best", NUMERIC)),
+        *(("GPU time", NUMERIC), "created"),
+        width=width,
     )
     for each in summaries:
-        standing = each.state + (f" by {each.driver}" if each.driver else "")
-        best = NOTHING if each.best is None else score(each.best)
-        trials = f"{ended(each.trials)}/{sum(each.trials.values())}"
-        made.add_row(each.head.name, standing, trials, best, duration(each.gpu_seconds), moment(each.head.created))
+        made.add_row(
+            each.head.name,
+            each.state + (f" by {each.driver}" if each.driver else ""),
+            f"{ended(each.trials)}/{sum(each.trials.values())}",
+            best_value(each),
+            duration(each.gpu_seconds),
+            moment(each.head.created),
+        )
     return made
 
 
@@ -79,78 +93,113 @@ def best(
 ) -> Table:
     """The best trials, best first.
 
-    `=` marks those that cannot be told from the first one, or with several objectives are beaten by none; `over limit`
-    those that break a limit.
+    `=` marks those that cannot be told from the first one, or with several objectives are beaten by
+    none; `over limit` marks those that break a limit.
     """
-    confirmed = any(r.confirmed for r in ranked)
-    head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives), ""]
-    if confirmed:
-        head.append("confirmed (90%)")
+    confirmed = any(row.confirmed for row in ranked)
+    values_head = [(name, NUMERIC) for name in objectives]
+    confirmed_head = ["confirmed (90%)"] if confirmed else []
+    head: list[Head] = [("trial", NUMERIC), "state", *values_head, "", *confirmed_head]
     head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
-        values = [row.value] if row.trial.values is None else row.trial.values
-        own: list[str | Text] = [str(row.trial.number), state(row.trial.state), *map(number, values)]
-        own.append(Text("over limit", style="red") if row.trial.violation > 0 else "=" if row.tied else "")
+        trial = row.trial
+        own: list[str | Text] = [str(trial.number), state(trial.state)]
+        own += map(number, [row.value] if trial.values is None else trial.values)
+        own.append(_mark(row))
         if confirmed:
             own.append(interval(row.confirmed))
-        return [*own, number(row.trial.resource), duration(row.trial.gpu_seconds)]
+        return [*own, number(trial.resource), duration(trial.gpu_seconds)]
 
-    return with_named(ranked, head, cells, lambda r: r.trial.params, "parameters", width)
+    columns = Columns(head, cells, lambda row: row.trial.params, "parameters")
+    return with_named(ranked, columns, width)
+
+
+def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
+    if row.trial.violation > 0:
+        return Text("over limit", style="red")
+    return "=" if row.tied else ""
 
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
     """Trials, one a line."""
     head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ("resource", NUMERIC)]
     head.append(("GPU time", NUMERIC))
+    separator = ": " if width is None else "\n"
 
     def cells(row: TrialRow) -> list[str | Text]:
         standing = state(row.state)
         if row.error_kind:
-            standing.append((": " if width is None else "\n") + row.error_kind)
+            standing.append(separator + row.error_kind)
         if row.violation > 0:
-            standing.append((": " if width is None else "\n") + "over limit")
-        return [str(row.number), standing, values(row), number(row.resource), duration(row.gpu_seconds)]
+            standing.append(separator + "over limit")
+        resource, time = number(row.resource), duration(row.gpu_seconds)
+        return [str(row.number), standing, values(row), resource, time]
 
-    return with_named(rows, head, cells, lambda r: r.params, "parameters", width)
+    return with_named(rows, Columns(head, cells, lambda row: row.params, "parameters"), width)
 
 
-def with_named(
-    rows: Sequence[Any],
-    head: Sequence[Head],
-    cells: Callable[[Any], list[str | Text]],
-    named: Callable[[Any], Mapping[str, Any]],
-    shared: str,
-    width: int | None,
-) -> Table:
-    """A table with a column for each named value of its rows, or one for all where the terminal is too narrow.
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table whose rows also have named values, such as parameters.
 
     Args:
-        rows: What stands in the table, a line each.
-        head: Heads of the columns before.
+        head: Heads of the first columns.
         cells: Cells of a row in those columns.
         named: A row's parameters or metrics by name.
-        shared: Head of the column that they share where they must.
+        shared: Head of the one column for all of them on a narrow terminal.
+    """
+
+    head: Sequence[Head]
+    cells: Callable[[Any], list[str | Text]]
+    named: Callable[[Any], Mapping[str, Any]]
+    shared: str
+
+
+def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Table:
+    """A table with a column for each named value, or one for all where the terminal is too narrow.
+
+    Args:
+        rows: The rows of the table.
+        columns: Its columns.
         width: Columns of the terminal; None where the table goes elsewhere.
     """
-    names = list(dict.fromkeys(name for row in rows for name in named(row)))
-    wide = table(*head, *((name, NUMERIC) for name in names), width=width)
-    for row in rows:
-        wide.add_row(*cells(row), *(_text(named(row), name) for name in names))
+    named = [columns.named(row) for row in rows]
+    names = list(dict.fromkeys(chain.from_iterable(named)))
+    wide = table(*columns.head, *((name, NUMERIC) for name in names), width=width)
+    for row, by_name in zip(rows, named, strict=True):
+        wide.add_row(*columns.cells(row), *(_text(by_name, name) for name in names))
     if width is None or Console(width=10_000).measure(wide).maximum <= width:
         return wide
-    narrow = table(*head, shared, width=width)
-    for row in rows:
-        narrow.add_row(*cells(row), pairs(named(row)))
+    narrow = table(*columns.head, columns.shared, width=width)
+    for row, by_name in zip(rows, named, strict=True):
+        narrow.add_row(*columns.cells(row), pairs(by_name))
     return narrow
 
 
-def score(row: Ranked[TrialRow]) -> str:
-    """The number a trial stands by: the mean of its repeats, or its own value; its state where it is not complete."""
+def best_value(summary: StudySummary) -> str:
+    """The value of a study's best trial."""
+    if summary.best is None:
+        return NOTHING
+    return score(summary.best, driven=summary.driver is not None)
+
+
+def score(row: Ranked[TrialRow], *, driven: bool) -> str:
+    """The value that a trial is ranked by, with its state where it is not complete.
+
+    Args:
+        row: The trial in its place.
+        driven: Whether a driver owns the study. Without one, a trial that was running is shown as
+            queued, as it will be when the study is resumed.
+    """
     if row.confirmed is not None:
         return interval(row.confirmed)
-    shown = number(row.value)
-    return shown if row.trial.state is State.COMPLETE else f"{shown} ({row.trial.state.value})"
+    shown, current = number(row.value), row.trial.state
+    if current is State.COMPLETE:
+        return shown
+    if current is State.RUNNING and not driven:
+        current = State.QUEUED
+    return f"{shown} ({current.value})"
 
 
 def interval(confirmed: Confirmed | None) -> str:
@@ -159,7 +208,8 @@ def interval(confirmed: Confirmed | None) -> str:
         return ""
     if confirmed.low is None or confirmed.high is None:
         return f"{number(confirmed.mean)} (1 run)"
-    return f"{number(confirmed.mean)} ± {(confirmed.high - confirmed.low) / 2:.2g} ({confirmed.runs} runs)"
+    half_width = (confirmed.high - confirmed.low) / 2
+    return f"{number(confirmed.mean)} ± {half_width:.2g} ({confirmed.runs} runs)"
 
 
 def values(row: TrialRow) -> str:
@@ -168,7 +218,7 @@ def values(row: TrialRow) -> str:
 
 
 def ended(counts: Mapping[State, int]) -> int:
-    """How many trials have come to their end."""
+    """How many trials have ended."""
     return sum(n for each, n in counts.items() if each.terminal)
 
 

@@ -1,4 +1,4 @@
-"""What others wrote, shown on a terminal as it is: as text, never as something that steers the terminal."""
+"""Text that others wrote, shown on a terminal without letting it control the terminal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from rich.text import Text
 
 
 def escaped(text: str) -> str:
-    """The text with what would steer a terminal written as an escape: ``\\x1b[31m``."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    """The text with control characters written as escapes: ``\\x1b[31m``."""
+    return "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or character in "\n\t":
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def plain(content: str | Text) -> Text:
-    """A text for rich to print: no markup is looked for in it, and it steers nothing. A `Text` keeps its one style."""
-    return Text(escaped(content)) if isinstance(content, str) else Text(escaped(content.plain), style=content.style)
+    """A text for rich to print, without markup or control characters. A `Text` keeps its style."""
+    if isinstance(content, str):
+        return Text(escaped(content))
+    return Text(escaped(content.plain), style=content.style)
 
 
 class Sheet(Table):

@@ -1,4 +1,4 @@
-"""A short, fixed round of `benchmarks/chaos.py`: every kind of trouble, on both databases."""
+"""Short, fixed rounds of `benchmarks/chaos.py`: one strike, and every kind on both databases."""
 
 from __future__ import annotations
 
@@ -29,28 +29,42 @@ def kinds() -> dict[str, set[str]]:
 def has_postgresql() -> bool:
     if any(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         return True
-    assert os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") != "1", "PostgreSQL's server is not installed"
+    assert os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") != "1", (
+        "PostgreSQL's server is not installed"
+    )
     return False
 
 
-@pytest.mark.chaos
+def strike(folder: Path, storage: str, kills: int, *more: str) -> dict[str, dict[str, int]]:
+    """What `benchmarks/chaos.py` told of each kind of trouble after so many strikes."""
+    told = folder / "told.json"
+    command = [sys.executable, str(CHAOS), "--kills", str(kills), "--seed", "7", "--quick"]
+    ended = subprocess.run(
+        [*command, "--storage", storage, "--json", str(told), *more],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    return {row["kind"]: row for row in json.loads(told.read_text())["rows"]}
+
+
+def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
+    rows = strike(tmp_path, "sqlite", 1, "--kind=worker killed")
+    assert rows["worker killed"]["strikes"] == 1
+    assert rows["worker killed"]["problems"] == 0
+    assert rows["the studies' ends"]["problems"] == 0
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
 def test_a_study_survives_every_kind_of_trouble(storage: str, tmp_path: Path) -> None:
     if storage == "postgresql" and not has_postgresql():
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
-    expected, told = kinds()[storage], tmp_path / "told.json"
-    command = [sys.executable, str(CHAOS), "--kills", str(len(expected)), "--seed", "7", "--quick"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [*command, "--storage", storage, "--json", str(told)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=540,
-        check=False,
-    )
-    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
-    rows = {row["kind"]: row for row in json.loads(told.read_text())["rows"]}
+    expected = kinds()[storage]
+    rows = strike(tmp_path, storage, len(expected))
     missing = expected - rows.keys()
     assert missing <= SPARED, f"left out: {missing}"
     for kind in expected - missing:

@@ -11,9 +11,10 @@ from optuna.trial import TrialState
 
 import hpsearch
 from hpsearch.api import StudyReader
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound
-from hpsearch.lifecycle import State
-from hpsearch.records import Changes, Report, StudyRecord, Trial
 from hpsearch.store.store import Store
 
 
@@ -21,13 +22,25 @@ from hpsearch.store.store import Store
 def study(database_url: str) -> Iterator[StudyReader]:
     with closing(Store.open(database_url)) as store:
         record = store.create_study(StudyRecord(0, "flowers", "", ("maximize",)))
-        space: dict[str, BaseDistribution] = {"lr": FloatDistribution(0.0, 1.0), "low": FloatDistribution(0.0, 1.0)}
+        space: dict[str, BaseDistribution] = {
+            "lr": FloatDistribution(0.0, 1.0),
+            "low": FloatDistribution(0.0, 1.0),
+        }
         trials = [
-            Trial(n, State.COMPLETE, {"lr": n / 10, "low": 0.5}, value=n / 10, resource=1.0, distributions=space)
+            Trial(
+                n,
+                State.COMPLETE,
+                {"lr": n / 10, "low": 0.5},
+                value=n / 10,
+                resource=1.0,
+                distributions=space,
+            )
             for n in range(4)
         ]
-        trials[3].role, trials[3].repeats = "confirm", 2
-        reports = [Report(n, 1.0, n / 10, {"accuracy": n / 10, "loss": 1.0}) for n in range(4)]
+        trials[3].role, trials[3].repeats = Role.CONFIRM, 2
+        reports = [
+            ReportRecord(n, 1.0, n / 10, {"accuracy": n / 10, "loss": 1.0}) for n in range(4)
+        ]
         store.commit(record.id, Changes(trials=trials, reports=reports))
     with hpsearch.open(database_url, "flowers") as opened:
         yield opened

@@ -1,4 +1,5 @@
-"""Values that the program never writes: whoever reads one is told where it stands, and `db check` lists them all.
+"""Values that the program never writes: whoever reads one is told where it stands, and `db check`
+lists them all.
 
 Each column of the schema that holds JSON has its row in the table below.
 """
@@ -14,26 +15,69 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.records import Changes, Decision, Environment, History
+from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.records import Changes, Decision, Environment, History
 from hpsearch.store.damage import CHECKS, Violation
 from hpsearch.store.schema import Json, metadata
 from hpsearch.store.store import Store
 from studies import Bowl, Simulation, spec_with
 
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database: what is written to harm it is much the same in both."""
+    url = request.getfixturevalue(f"{request.param}_url")
+    assert isinstance(url, str)
+    return url
+
+
 READERS = (
-    *("ls", "status toy", "best toy", "best toy --format json", "trials toy", "show toy {best}", "resume toy"),
+    *(
+        "ls",
+        "status toy",
+        "best toy",
+        "best toy --format json",
+        "trials toy",
+        "show toy {best}",
+        "resume toy",
+    ),
     *("export toy --to {to}/trials.csv", "export toy --to {to}/reports.parquet --what reports"),
 )
 SHOWN_ONLY = ("show toy {best}",)
 RESUMED_ONLY = ("resume toy",)
 
-# By column: a value that is wrong far down, what must be said about it, and the commands that read it.
+# By column: a value that is wrong far down, what must be said about it, and the commands that read
+# it.
 DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "studies.directions": ('["minimize", "up"]', "'\"up\"' where one of minimize, maximize, not_set", READERS),
-    "studies.user_attrs": ('{"hpsearch:base": 7}', "'7' where a text should stand, at hpsearch:base", READERS),
+    "studies.directions": (
+        '["minimize", "up"]',
+        "'\"up\"' where one of minimize, maximize, not_set",
+        READERS,
+    ),
+    "studies.user_attrs": ("[1]", "'[1]' where a JSON object should stand", RESUMED_ONLY),
     "studies.system_attrs": (
-        '{"hpsearch:enqueued": [{"x": 1}, 2]}',
-        "'2' where a JSON object should stand, at hpsearch:enqueued[1]",
+        '{"hpsearch:curve_gp": {"values": 1, "theta": [0.5, "low"]}}',
+        "'\"low\"' where a number should stand, at hpsearch:curve_gp.theta[1]",
+        RESUMED_ONLY,
+    ),
+    "studies.former_checkpoints": (
+        '["/a", 7]',
+        "'7' where a text should stand, at [1]",
+        RESUMED_ONLY,
+    ),
+    "studies.enqueued": (
+        '[{"x": 1}, 2]',
+        "'2' where a JSON object should stand, at [1]",
+        RESUMED_ONLY,
+    ),
+    "studies.memory": (
+        '{"train": [16, "all"]}',
+        "'\"all\"' where a whole number should stand, at train[1]",
+        RESUMED_ONLY,
+    ),
+    "studies.race": (
+        '{"given": [4], "first": 0.5, "begun": true}',
+        "'0.5' where a whole number should stand, at first",
         RESUMED_ONLY,
     ),
     "trials.params": ("[1]", "'[1]' where a JSON object should stand", READERS),
@@ -42,10 +86,15 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'\"high\"' where a number should stand, at [1]",
         READERS,
     ),
-    "trials.distributions": ('{"x": "{}"}', "'{}' where a distribution should stand, at x", RESUMED_ONLY),
-    "trials.user_attrs": (
-        '{"hpsearch:findings": [{"name": "a", "evidence": null, "severity": "notice"}]}',
-        "'null' where a text should stand, at hpsearch:findings[0].evidence",
+    "trials.distributions": (
+        '{"x": "{}"}',
+        "'{}' where a distribution should stand, at x",
+        RESUMED_ONLY,
+    ),
+    "trials.user_attrs": ("[1]", "'[1]' where a JSON object should stand", RESUMED_ONLY),
+    "trials.findings": (
+        '[{"name": "a", "evidence": null, "severity": "notice"}]',
+        "'null' where a text should stand, at [0].evidence",
         (*SHOWN_ONLY, *RESUMED_ONLY),
     ),
     "trials.system_attrs": (
@@ -58,7 +107,16 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'{\"mean\":1}' where a number should stand, at loss",
         READERS,
     ),
-    "decisions.against": ("[1, 2.5]", "'2.5' where a whole number should stand, at [1]", SHOWN_ONLY),
+    "attempts.arithmetic": (
+        '{"threads": 1, "versions": {"torch": 2}}',
+        "'2' where a text should stand, at versions.torch",
+        (*SHOWN_ONLY, *RESUMED_ONLY),
+    ),
+    "decisions.against": (
+        "[1, 2.5]",
+        "'2.5' where a whole number should stand, at [1]",
+        SHOWN_ONLY,
+    ),
     "environments.packages": ('{"torch": 2}', "'2' where a text should stand, at torch", ()),
 }
 COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
@@ -72,7 +130,11 @@ def test_every_column_that_holds_json_is_in_the_table() -> None:
 
 @cache
 def history() -> History:
-    return Simulation(spec_with(budget={"trials": 5, "per_trial": {"epochs": 9}}), curves=Bowl()).run().history
+    return (
+        Simulation(spec_with(budget={"trials": 5, "per_trial": {"epochs": 9}}), curves=Bowl())
+        .run()
+        .history
+    )
 
 
 class Toy:
@@ -86,10 +148,10 @@ class Toy:
         reports = [report for trial in trials for report in trial.reports.values()]
         valued = [trial for trial in trials if trial.value is not None]
         self.best = min(valued, key=lambda trial: trial.value or 0.0).number
-        decisions = [Decision(self.best, "prune", "it lags", against=[0])]
+        decisions = [Decision(self.best, DecisionKind.PRUNE, "it lags", against=[0])]
         environments = [Environment(0.0, None, {"torch": "2"}, "CPU")]
         with closing(Store.open(url)) as store:
-            record = store.create_study(replace(told.study, name="toy", user_attrs={"hpsearch:base": "/"}))
+            record = store.create_study(replace(told.study, name="toy", base="/"))
             changes = Changes(None, trials, attempts, reports, decisions, environments)
             store.commit(record.id, changes)
 
@@ -100,11 +162,15 @@ class Toy:
             "trials": f"number = {self.best}",
             "reports": f"trial = {self.best} AND resource = (SELECT max(resource) FROM reports"
             f" WHERE trial = {self.best})",
+            "attempts": f"trial = {self.best} AND number = 1",
         }.get(table, "1 = 1")
         self.execute(f"UPDATE {table} SET {name} = '{value}' WHERE {which}")
 
     def execute(self, statement: str) -> None:
-        with closing(Store.open(self.url)) as store, store._database.transaction("write") as connection:
+        with (
+            closing(Store.open(self.url)) as store,
+            store._database.transaction("write") as connection,
+        ):
             connection.exec_driver_sql(statement)
 
     def found(self) -> list[Violation]:
@@ -113,7 +179,7 @@ class Toy:
 
     def place(self, column: str) -> str:
         """How errors name the row that `damage` changes."""
-        of_trial = column.split(".")[0] in ("trials", "reports", "decisions")
+        of_trial = column.split(".")[0] in ("trials", "attempts", "reports", "decisions")
         return f"toy, trial {self.best}: {column} holds" if of_trial else f"toy: {column} holds"
 
 
@@ -132,7 +198,7 @@ Run = Callable[[Toy, str], tuple[int, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Runs a command on a study's database, and returns its exit code and what it said on stderr."""
+    """Runs a command on a study's database; returns its exit code and what it said on stderr."""
 
     def call(toy: Toy, command: str) -> tuple[int, str]:
         capsys.readouterr()
@@ -159,7 +225,9 @@ def test_whatever_else_stands_in_a_column_is_found(toy: Toy, column: str) -> Non
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(here: Toy, run: Run, column: str) -> None:
+def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(
+    here: Toy, run: Run, column: str
+) -> None:
     deep, what, readers = DEEP[column]
     here.damage(column, deep)
     for command in READERS:
@@ -174,7 +242,9 @@ def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(here: Toy, r
 
 
 @pytest.mark.parametrize("command", ["trials toy --where not(loss<-9)", "best toy", "resume toy"])
-def test_readers_of_postgresql_are_told_as_well(new_postgresql_url: Callable[[], str], run: Run, command: str) -> None:
+def test_readers_of_postgresql_are_told_as_well(
+    new_postgresql_url: Callable[[], str], run: Run, command: str
+) -> None:
     toy = Toy(new_postgresql_url())
     for value in ('{"loss": 1e999}', '["loss"]', '{"loss": "low"}'):
         toy.damage("reports.metrics", value)
@@ -183,9 +253,15 @@ def test_readers_of_postgresql_are_told_as_well(new_postgresql_url: Callable[[],
         assert toy.place("reports.metrics") in said
 
 
-@pytest.mark.parametrize("value", ["'{'", "'nothing'", "''", "CAST(x'ff' AS TEXT)", "x'ff00'", "7.5"])
-@pytest.mark.parametrize("command", ["trials toy", "trials toy --where not(x<-9)", "show toy {best}", "resume toy"])
-def test_what_is_no_json_is_told_with_its_place_too(here: Toy, run: Run, value: str, command: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["'{'", "'nothing'", "''", "CAST(x'ff' AS TEXT)", "x'ff00'", "7.5"]
+)
+@pytest.mark.parametrize(
+    "command", ["trials toy", "trials toy --where not(x<-9)", "show toy {best}", "resume toy"]
+)
+def test_what_is_no_json_is_told_with_its_place_too(
+    here: Toy, run: Run, value: str, command: str
+) -> None:
     here.execute(f"UPDATE trials SET params = {value} WHERE number = {here.best}")
     code, said = run(here, command)
     assert code == 3
@@ -208,7 +284,10 @@ def test_a_check_names_the_report_among_those_of_its_trial(toy: Toy) -> None:
     toy.damage("reports.metrics", "[]")
     (violation,) = toy.found()
     resource = max(history().trials[toy.best].reports)
-    assert violation.what == f"reports.metrics holds '[]' where a JSON object should stand (resource {resource:g})"
+    assert (
+        violation.what
+        == f"reports.metrics holds '[]' where a JSON object should stand (resource {resource:g})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +298,9 @@ def test_a_check_names_the_report_among_those_of_its_trial(toy: Toy) -> None:
         ('{"x": true}', "'true' where a value of FloatDistribution should stand, at x"),
     ],
 )
-def test_a_parameter_that_its_distribution_never_drew_is_told(toy: Toy, run: Run, params: str, what: str) -> None:
+def test_a_parameter_that_its_distribution_never_drew_is_told(
+    toy: Toy, run: Run, params: str, what: str
+) -> None:
     toy.damage("trials.params", params)
     assert [str(violation) for violation in toy.found()] == [f"{toy.place('trials.params')} {what}"]
     code, said = run(toy, "resume toy")
@@ -228,7 +309,9 @@ def test_a_parameter_that_its_distribution_never_drew_is_told(toy: Toy, run: Run
 
 
 @pytest.mark.parametrize("params", ['{"x": 7}', '{"x": 0.5, "y": [1]}', "{}"])
-def test_a_parameter_outside_its_bounds_or_without_distribution_or_value_is_no_damage(toy: Toy, params: str) -> None:
+def test_a_parameter_outside_its_bounds_or_without_distribution_or_value_is_no_damage(
+    toy: Toy, params: str
+) -> None:
     toy.damage("trials.params", params)
     assert toy.found() == []
 
@@ -236,7 +319,9 @@ def test_a_parameter_outside_its_bounds_or_without_distribution_or_value_is_no_d
 def test_values_that_are_more_than_the_objectives_are_told(toy: Toy, run: Run) -> None:
     toy.damage("trials.objective_values", "[0.5, 0.25]")
     what = "'[0.5,0.25]' where a JSON array of 1 should stand"
-    assert [violation.what for violation in toy.found()] == [f"trials.objective_values holds {what}"]
+    assert [violation.what for violation in toy.found()] == [
+        f"trials.objective_values holds {what}"
+    ]
     for command in ("best toy", "show toy {best}", "resume toy"):
         code, said = run(toy, command)
         assert code == 3
@@ -247,12 +332,16 @@ def test_a_state_that_there_is_not_is_told_with_its_place(toy: Toy, run: Run) ->
     toy.execute(f"UPDATE trials SET state = 'dancing' WHERE number = {toy.best}")
     code, said = run(toy, "trials toy")
     assert code == 3
-    assert f"the database is damaged: toy, trial {toy.best}: 'dancing' is no state of a trial" in said
+    assert (
+        f"the database is damaged: toy, trial {toy.best}: 'dancing' is no state of a trial" in said
+    )
 
 
 def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> None:
     toy.execute("UPDATE studies SET spec = '{'")
-    assert [str(violation) for violation in toy.found()] == ["toy: studies.spec holds a study file that is no YAML"]
+    assert [str(violation) for violation in toy.found()] == [
+        "toy: studies.spec holds a study file that is no YAML"
+    ]
     code, said = run(toy, "status toy")
     assert code == 3
     assert "the database is damaged: toy: studies.spec holds a study file that is no YAML" in said

@@ -1,4 +1,5 @@
-"""What a broken, silent or locked database does to its users: it is told, nothing is lost, nothing is written twice."""
+"""What a broken, silent or locked database does to its users: it is told, nothing is lost, nothing
+is written twice."""
 
 from __future__ import annotations
 
@@ -13,22 +14,26 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from hpsearch import wiring
-from hpsearch.driver import Driver, Patience
+from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.driver.journal import Patience
+from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, UserError
-from hpsearch.executors.simulated import SimulatedExecutor
-from hpsearch.levels import trial_budget
-from hpsearch.lifecycle import State
-from hpsearch.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store import database
 from hpsearch.store.store import Store
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.wiring.creation import create_study
+from hpsearch.wiring.driving import build_study
 from studies import Bowl, spec_with
 
 SPEC = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
 
 
 class Wire:
-    """A connection to a server that can be made to swallow everything, or be cut after the next question."""
+    """A connection to a server that can be made to swallow everything, or be cut after the next
+    question."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -91,7 +96,10 @@ def a_study(store: Store) -> StudyRecord:
 
 
 def decided(number: int) -> Changes:
-    return Changes(trials=[Trial(number, State.QUEUED, {})], decisions=[Decision(number, "start", "why")])
+    return Changes(
+        trials=[Trial(number, State.QUEUED, {})],
+        decisions=[Decision(number, DecisionKind.START, "why")],
+    )
 
 
 def counted(store: Store, table: str) -> int:
@@ -107,59 +115,61 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:
     record = a_study(store)
-    lease = store.acquire(record.id, "me", 0.0, 60.0)
+    lease = store.acquire(record.id, "me", 60.0)
     at = store.revision(record.id)
     for _ in range(3):
-        store.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+        store.commit(record.id, decided(0), lease, 60.0, revision=at + 1)
     assert counted(store, "decisions") == 1
     assert store.revision(record.id) == at + 1
-    store.commit(record.id, decided(1), lease, 0.0, 60.0, revision=at + 2)
+    store.commit(record.id, decided(1), lease, 60.0, revision=at + 2)
     assert counted(store, "decisions") == 2
 
 
 def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire: Store, wire: Wire) -> None:
     record = a_study(over_the_wire)
-    lease = over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+    lease = over_the_wire.acquire(record.id, "me", 60.0)
     at = over_the_wire.revision(record.id)
     wire.cut_at = b"COMMIT\0"
     with pytest.raises(StoreUnreachable):
-        over_the_wire.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+        over_the_wire.commit(record.id, decided(0), lease, 60.0, revision=at + 1)
     assert over_the_wire.revision(record.id) == at + 1, "it came through, and nobody was told"
-    over_the_wire.commit(record.id, decided(0), lease, 0.0, 60.0, revision=at + 1)
+    over_the_wire.commit(record.id, decided(0), lease, 60.0, revision=at + 1)
     assert counted(over_the_wire, "decisions") == 1
 
 
 @pytest.mark.parametrize("given", ["soon", "0", "-3", "1.5"])
-def test_a_timeout_that_is_none_is_the_users_mistake(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_that_is_none_is_the_users_mistake(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", given)
     with pytest.raises(UserError, match="HPSEARCH_DATABASE_TIMEOUT is"):
-        database._timeout_s()
+        database.wait_s()
 
 
 def test_a_server_that_falls_silent_is_told_in_time(
     over_the_wire: Store, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "ANSWER_S", 0.3)
+    monkeypatch.setattr(database, "answer_s", lambda: 0.3)
     record = a_study(over_the_wire)
     wire.silent = True
     with pytest.raises(StoreUnreachable, match="fell silent"):
-        over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+        over_the_wire.acquire(record.id, "me", 60.0)
     wire.silent = False
-    over_the_wire.acquire(record.id, "me", 0.0, 60.0)
+    over_the_wire.acquire(record.id, "me", 60.0)
 
 
 def driver_of(store: Store, folder: Path, **more: Any) -> tuple[Driver, SimulatedExecutor]:
-    history = wiring.create_study(store, SPEC, folder)
+    history = create_study(store, SPEC, folder)
     executor = SimulatedExecutor(Bowl(), trial_budget(SPEC), workers=2)
-    lease = store.acquire(history.study.id, "driver", executor.now, 1e9)
-    study = wiring.build_study(store, history, SPEC)
+    lease = store.acquire(history.study.id, "driver", 1e9)
+    study = build_study(history, SPEC)
     return Driver(study, executor, store, lease, clock=executor.clock, **more), executor
 
 
 def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
     over_the_wire: Store, wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpsearch.driver.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("hpsearch.driver.journal.time.sleep", lambda seconds: None)
     ticks = iter(range(10**6))
 
     def break_now_and_then(*_: object) -> None:
@@ -171,12 +181,17 @@ def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
     loaded = over_the_wire.load(SPEC.study)
     assert loaded.study.state is StudyState.FINISHED
     with over_the_wire.reading() as connection:
-        starts = connection.exec_driver_sql("SELECT trial, count(*) FROM decisions WHERE kind = 'start' GROUP BY trial")
+        starts = connection.exec_driver_sql(
+            "SELECT trial, count(*) FROM decisions WHERE kind = 'start' GROUP BY trial"
+        )
         assert {(trial, count) for trial, count in starts} == {(number, 1) for number in range(6)}
 
 
 def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sqlite_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with closing(Store.open(sqlite_url)) as store:
         driver, executor = driver_of(store, tmp_path, patience=Patience(database_s=100.0))
@@ -188,26 +203,36 @@ def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
             executor.now += seconds
 
         monkeypatch.setattr(store, "commit", gone)
-        monkeypatch.setattr("hpsearch.driver.time.sleep", sleep)
-        with pytest.raises(StoreUnreachable, match=r"the server is gone - waited 1\d\d s for it") as caught:
+        monkeypatch.setattr("hpsearch.driver.journal.time.sleep", sleep)
+        with pytest.raises(
+            StoreUnreachable, match=r"the server is gone - waited 1\d\d s for it"
+        ) as caught:
             driver.run()
-    assert caught.value.hint == "all is saved as of the last report; when it answers again: hpsearch resume plain"
+    assert (
+        caught.value.hint
+        == "all is saved as of the last report; when it answers again: hpsearch resume plain"
+    )
     waits = [record.message for record in caplog.records]
     assert "trying again in 0.1 s" in waits[0]
     assert "trying again in 10.0 s" in waits[-1]
 
 
 def test_a_driver_says_when_the_database_answers_again(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sqlite_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A file that another program keeps locked, and then no more."""
-    monkeypatch.setattr(database, "WAIT_S", 0)
+    monkeypatch.setattr(database, "wait_s", lambda: 0.0)
     with closing(Store.open(sqlite_url)) as store:
         driver, _ = driver_of(store, tmp_path)
         path = sqlite_url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            monkeypatch.setattr("hpsearch.driver.time.sleep", lambda seconds: other.rollback())
+            monkeypatch.setattr(
+                "hpsearch.driver.journal.time.sleep", lambda seconds: other.rollback()
+            )
             driver.run()
         assert store.load(SPEC.study).study.state is StudyState.FINISHED
     said = [record.message for record in caplog.records]
@@ -218,9 +243,12 @@ def test_a_driver_says_when_the_database_answers_again(
 def test_an_owner_that_is_frozen_in_the_middle_of_a_transaction_keeps_nothing_from_its_successor(
     postgresql_url: str,
 ) -> None:
-    with closing(Store.open(postgresql_url)) as frozen, closing(Store.open(postgresql_url)) as successor:
+    with (
+        closing(Store.open(postgresql_url)) as frozen,
+        closing(Store.open(postgresql_url)) as successor,
+    ):
         study = a_study(frozen)
-        lease = frozen.acquire(study.id, "frozen", 100.0, 10.0)
+        lease = frozen.acquire(study.id, "frozen", 0.0)
         with frozen._database.connected() as connection:
             connection.exec_driver_sql("BEGIN")
             session: Any = connection.connection.driver_connection.pgconn  # type: ignore[union-attr]
@@ -229,19 +257,21 @@ def test_an_owner_that_is_frozen_in_the_middle_of_a_transaction_keeps_nothing_fr
             session.send_flush_request()  # as psycopg does within a batch, whose end is never sent
             while session.flush():
                 pass
-            successor.acquire(study.id, "successor", 200.0, 10.0)
+            successor.acquire(study.id, "successor", 10.0)
             connection.invalidate()
         with pytest.raises(LeaseLost):
-            frozen.commit(study.id, decided(1), lease, 201.0, 10.0)
+            frozen.commit(study.id, decided(1), lease, 10.0)
 
 
 def test_a_successor_ends_no_session_but_its_predecessors(postgresql_url: str) -> None:
     with closing(Store.open(postgresql_url)) as other, closing(Store.open(postgresql_url)) as store:
-        lease = other.acquire(other.create_study(StudyRecord(0, "other", "", ("minimize",))).id, "other", 100.0, 10.0)
+        lease = other.acquire(
+            other.create_study(StudyRecord(0, "other", "", ("minimize",))).id, "other", 1000.0
+        )
         study = a_study(store)
-        store.acquire(study.id, "first", 100.0, 10.0)
-        store.acquire(study.id, "second", 200.0, 10.0)
-        other.commit(lease.study_id, decided(1), lease, 105.0, 10.0)
+        store.acquire(study.id, "first", 0.0)
+        store.acquire(study.id, "second", 10.0)
+        other.commit(lease.study_id, decided(1), lease, 10.0)
         assert counted(other, "decisions") == 1
 
 
@@ -250,5 +280,7 @@ def test_a_query_that_never_ends_blocks_no_study(store: Store, tmp_path: Path) -
     with closing(Store.open(store.url)) as other, other.reading() as connection:
         before = connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one()
         driver.run()
-        assert connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one() == before == 0
+        assert (
+            connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one() == before == 0
+        )
     assert store.load(SPEC.study).study.state is StudyState.FINISHED

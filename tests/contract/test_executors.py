@@ -1,4 +1,8 @@
-"""What every executor does with orders: the simulated one, and real workers on a real local Ray."""
+"""What every executor does with what it is told.
+
+Executors: the simulated one, real workers in threads of this process, and real workers on a real
+local Ray.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,19 @@ from typing import Any, Protocol
 import pytest
 
 from executor_events import of, wait_for
-from hpsearch import events as ev
-from hpsearch.driver import Executor
+from hpsearch.domain import events as ev
+from hpsearch.driver.executor import Executor
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
-from hpsearch.executors.simulated import SimulatedExecutor
-from hpsearch.executors.worker import WorkerConfig
-from hpsearch.spec import Resources
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.study_file.models import Resources
+from local_executor import LocalExecutor
 from studies import Bowl
 from trials.contract import Budget, Unit
 
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 4.0))
+EVERY_EPOCH = Budget(Unit.EPOCHS, 8.0, tuple(map(float, range(1, 9))))
 
 TASK = """
 import itertools, os, time
@@ -37,20 +43,21 @@ def train(params, trial):
         Path(__file__).with_name("hangs").touch()
         while True:
             time.sleep(0.01)
-    if params["x"] > 0.6:  # from now on, every reading of the GPU's memory is a GiB more than the one before
+    if params["x"] > 0.6:  # from now on, each reading of the GPU's memory is a GiB more
         from hpsearch.executors import worker
         worker.allocated_bytes = lambda device, readings=itertools.count(): next(readings) << 30
-    for epoch in (1, 2, 4):
+    for epoch in {epochs}:
         if epoch <= start:
             continue
         with trial.save() as folder:
             (folder / "epoch").write_text(str(epoch))
-        trial.report(epoch, {"loss": (params["x"] - 0.3) ** 2 + 1 / (1 + epoch), "process": os.getpid()})
+        loss = (params["x"] - 0.3) ** 2 + 1 / (1 + epoch)
+        trial.report(epoch, {"loss": loss, "process": os.getpid()})
 """
 
 
 class Make(Protocol):
-    def __call__(self, workers: int = 1) -> Executor: ...
+    def __call__(self, workers: int = 1, budget: Budget = BUDGET) -> Executor: ...
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +66,15 @@ def local_ray() -> Iterator[None]:
         yield
 
 
-def config_for(folder: Path) -> WorkerConfig:
-    (folder / "own_task.py").write_text(TASK)
+def config_for(folder: Path, budget: Budget = BUDGET) -> WorkerConfig:
+    epochs = [int(level) for level in budget.report_at]
+    name = f"own_task_{len(epochs)}"
+    (folder / f"{name}.py").write_text(TASK.replace("{epochs}", str(epochs)))
     return WorkerConfig(
-        task={"kind": "own_task:train"},
+        task={"kind": f"{name}:train"},
         base=str(folder),
         settings={},
-        budget=BUDGET,
+        budget=budget,
         checkpoints=str(folder / "checkpoints"),
         prepares=False,
     )
@@ -75,8 +84,9 @@ def config_for(folder: Path) -> WorkerConfig:
 def ray_executor(local_ray: None, tmp_path: Path) -> Iterator[Make]:
     made: list[RayExecutor] = []
 
-    def make(workers: int = 1) -> Executor:
-        made.append(RayExecutor(config_for(tmp_path), Resources(workers=workers, gpu=0.0)))
+    def make(workers: int = 1, budget: Budget = BUDGET) -> Executor:
+        config = config_for(tmp_path, budget)
+        made.append(RayExecutor(config, Resources(workers=workers, gpu=0.0)))
         return made[-1]
 
     yield make
@@ -84,22 +94,27 @@ def ray_executor(local_ray: None, tmp_path: Path) -> Iterator[Make]:
         executor.close()
 
 
-@pytest.fixture(params=["simulated", "ray"])
-def make_executor(request: pytest.FixtureRequest) -> Make:
+@pytest.fixture(params=["simulated", "local", "ray"])
+def make_executor(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     if request.param == "ray":
         return request.getfixturevalue("ray_executor")
 
-    def make(workers: int = 1) -> Executor:
-        return SimulatedExecutor(Bowl(diverges=0.9), BUDGET, workers)
+    def local(workers: int = 1, budget: Budget = BUDGET) -> Executor:
+        return LocalExecutor(config_for(tmp_path, budget), workers)
 
-    return make
+    def simulated(workers: int = 1, budget: Budget = BUDGET) -> Executor:
+        return SimulatedExecutor(Bowl(diverges=0.9), budget, workers)
+
+    return local if request.param == "local" else simulated
 
 
 def slot_of(executor: Executor) -> str:
     return next(e.slot for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp))
 
 
-def launch(slot: str, x: float = 0.5, until: float = 4.0, trial: int = 0, attempt: int = 1, **more: Any) -> ev.Launch:
+def launch(
+    slot: str, x: float = 0.5, until: float = 4.0, trial: int = 0, attempt: int = 1, **more: Any
+) -> ev.Launch:
     return ev.Launch(trial, attempt, slot, {"x": x}, 7, until, **more)
 
 
@@ -122,7 +137,9 @@ def test_an_attempt_reports_at_every_level_and_finishes(make_executor: Make) -> 
     assert loss == pytest.approx(0.2**2 + 0.5)
 
 
-def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(make_executor: Make) -> None:
+def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(
+    make_executor: Make,
+) -> None:
     executor = make_executor()
     executor.launch(launch(slot_of(executor), until=2.0))
     assert resources_of(wait_for(executor, of(ev.Reported, 2))) == [1.0, 2.0]
@@ -131,7 +148,9 @@ def test_an_attempt_waits_where_it_was_told_to_and_goes_on_when_allowed(make_exe
     assert resources_of(wait_for(executor, of(ev.Finished))) == [4.0]
 
 
-def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_next(make_executor: Make) -> None:
+def test_a_stopped_attempt_answers_with_its_checkpoint_and_its_slot_takes_the_next(
+    make_executor: Make,
+) -> None:
     executor = make_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, until=2.0))
@@ -169,7 +188,106 @@ def test_a_failing_attempt_says_how(make_executor: Make) -> None:
     assert failed.text
 
 
-# --------------------------------------------------------------------------------------------- real workers alone
+# ------------------------------------------------------------------------------ what is on record
+
+
+class Saved:
+    """The checkpoints of trial 0 on the disk of an executor, real or imagined."""
+
+    def __init__(self, executor: Executor, folder: Path) -> None:
+        self._executor = executor
+        self._folder = folder / "checkpoints" / "trial-00000"
+
+    def __call__(self) -> set[str]:
+        if isinstance(self._executor, SimulatedExecutor):
+            return set(self._executor.checkpoints.get(0, set()))
+        return {str(path) for path in self._folder.glob("step-*")}
+
+
+def trained(executor: Executor, to: float, attempt: int = 1) -> list[str]:
+    """Let a waiting attempt of trial 0 train on: the checkpoints that its reports name."""
+    executor.advance(ev.Advance(0, attempt, to))
+    events = wait_for(executor, lambda events: to in resources_of(events))
+    return [str(event.checkpoint) for event in events if isinstance(event, ev.Reported)]
+
+
+def begun(executor: Executor) -> list[str]:
+    """Let attempt 1 of trial 0 train to 4 and wait there: the checkpoints that its reports name."""
+    executor.launch(launch(slot_of(executor), until=1.0))
+    first = wait_for(executor, of(ev.Reported))[-1]
+    assert isinstance(first, ev.Reported)
+    return [str(first.checkpoint), *trained(executor, to=4.0)]
+
+
+def test_a_checkpoint_that_a_report_names_stays_until_word_comes_that_a_later_one_is_on_record(
+    make_executor: Make, tmp_path: Path
+) -> None:
+    executor = make_executor(budget=EVERY_EPOCH)
+    saved = Saved(executor, tmp_path)
+    named = begun(executor)
+    assert len(named) == 4
+    assert set(named) <= saved(), "nothing has been acknowledged"
+    executor.recorded(0, 1, 1.0)
+    named += trained(executor, to=5.0)
+    assert set(named) <= saved(), "the first report is on record, and no later one"
+    executor.recorded(0, 1, 4.0)
+    named += trained(executor, to=6.0)
+    assert named[0] not in saved(), "only reports from before the one on record named it"
+    assert set(named[3:]) <= saved(), "the newest on record, and all after it"
+
+
+def test_repeated_and_late_words_are_harmless(make_executor: Make, tmp_path: Path) -> None:
+    executor = make_executor(budget=EVERY_EPOCH)
+    saved = Saved(executor, tmp_path)
+    named = begun(executor)
+    for resource in (4.0, 4.0, 1.0, 2.0):
+        executor.recorded(0, 1, resource)
+    named += trained(executor, to=6.0)
+    assert named[0] not in saved()
+    assert set(named[3:]) <= saved()
+
+
+def test_a_word_for_an_attempt_that_is_not_current_is_dropped(
+    make_executor: Make, tmp_path: Path
+) -> None:
+    executor = make_executor(budget=EVERY_EPOCH)
+    saved = Saved(executor, tmp_path)
+    named = begun(executor)
+    executor.stop(ev.Stop(0, 1, save=True))
+    stopped = next(e for e in wait_for(executor, of(ev.Stopped)) if isinstance(e, ev.Stopped))
+    assert stopped.checkpoint is not None
+    slot = "s0" if isinstance(executor, SimulatedExecutor) else "w0"
+    executor.launch(launch(slot, attempt=2, until=5.0, resume_from=stopped.checkpoint))
+    wait_for(executor, of(ev.Reported))
+    for trial, attempt in ((0, 1), (0, 7), (9, 1)):
+        executor.recorded(trial, attempt, 5.0)
+    named += trained(executor, to=6.0, attempt=2)
+    assert set(named) <= saved()
+
+
+def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path) -> None:
+    """The driver dies after a commit and before it has acknowledged it; the next one goes on from
+    what it wrote."""
+    executor = make_executor(budget=EVERY_EPOCH)
+    saved = Saved(executor, tmp_path)
+    named = begun(executor)
+    executor.stop(ev.Stop(0, 1))
+    wait_for(executor, of(ev.Stopped))
+    assert set(named) <= saved()
+    slot = "s0" if isinstance(executor, SimulatedExecutor) else "w0"
+    executor.launch(launch(slot, attempt=2, until=5.0, resume_from=named[-1]))
+    events = wait_for(executor, of(ev.Reported))
+    assert resources_of(events) == [5.0], "it goes on where the last report on record stood"
+    executor.recorded(0, 2, 5.0)
+    trained(executor, to=6.0, attempt=2)
+    executor.recorded(0, 2, 6.0)
+    named += trained(executor, to=7.0, attempt=2)
+    assert named[0] not in saved()
+    assert named[-1] in saved()
+
+
+# --------------------------------------------------------------------------------------------- real
+# workers alone
 
 
 def process_of(events: list[ev.Event]) -> int:
@@ -195,12 +313,14 @@ def test_a_worker_is_replaced_after_a_fault(ray_executor: Make) -> None:
     executor.launch(launch(slot, x=0.95, trial=1))
     events = wait_for(executor, of(ev.SlotUp))
     kinds = [type(event) for event in events]
-    assert kinds == [ev.Failed, ev.SlotDown, ev.SlotUp]
+    assert kinds == [ev.Began, ev.Failed, ev.SlotDown, ev.SlotUp]
     executor.launch(launch(events[-1].slot, trial=2))
     assert process_of(wait_for(executor, of(ev.Finished))) != before
 
 
-def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(ray_executor: Make) -> None:
+def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(
+    ray_executor: Make,
+) -> None:
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, x=0.65))
@@ -208,6 +328,7 @@ def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(ray_
     executor.launch(launch(slot, trial=1))
     events = wait_for(executor, of(ev.SlotUp))
     assert [type(event) for event in events if not isinstance(event, ev.Reported)] == [
+        ev.Began,
         ev.Finished,
         ev.SlotDown,
         ev.SlotUp,
@@ -239,9 +360,43 @@ def test_a_worker_that_does_not_stop_is_killed_and_replaced(
     assert ev.SlotDown(slot, "it did not stop when told to") in events
 
 
-def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(ray_executor: Make) -> None:
+def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(
+    ray_executor: Make,
+) -> None:
     executor = ray_executor()
     executor.launch(launch(slot_of(executor), time_limit_s=1e-9))
     failed = next(e for e in wait_for(executor, of(ev.Failed)) if isinstance(e, ev.Failed))
     assert failed.kind == "timeout"
     assert "time limit" in failed.text
+
+
+@pytest.mark.thorough
+def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(
+    local_ray: None, tmp_path: Path
+) -> None:
+    table = "a,b,label\n" + "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
+    train = tmp_path / "train.csv"
+    train.write_text(table)
+    config = WorkerConfig(
+        task={"kind": "tabular", "train": "train.csv", "validation": 0.5, "target": "label"},
+        base=str(tmp_path),
+        settings={"batch_size": 16},
+        budget=Budget(Unit.EPOCHS, 1.0, (1.0,)),
+        checkpoints=str(tmp_path / "checkpoints"),
+        prepares=True,
+    )
+    executor = RayExecutor(config, Resources(workers=1, gpu=0.0))
+    try:
+        slot = slot_of(executor)
+        train.unlink()
+        executor.launch(ev.Launch(0, 1, slot, {}, 7, 1.0))
+        (failed,) = [e for e in wait_for(executor, of(ev.Failed)) if isinstance(e, ev.Failed)]
+        assert "no such file" in failed.text
+        train.write_text(table)
+        slot = slot_of(executor)
+        executor.launch(ev.Launch(1, 1, slot, {}, 7, 1.0))
+        assert of(ev.Finished)(
+            wait_for(executor, lambda events: of(ev.Finished)(events) or of(ev.Failed)(events))
+        )
+    finally:
+        executor.close()

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from optuna.testing.pytest_storages import StorageTestCase
 
-from hpsearch.optuna_storage import StudyStorage
+from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def shared_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
     """One database for all tests here: each empties it before it begins."""
     if request.param == "sqlite":
         folder: Path = tmp_path_factory.mktemp("optuna")

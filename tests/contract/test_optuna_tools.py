@@ -1,4 +1,5 @@
-"""Optuna's own tools on our studies: optimize, plots, the dashboard, pruners; and the studies that a driver owns."""
+"""Optuna's own tools on our studies: optimize, plots, the dashboard, pruners; and the studies that
+a driver owns."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import io
 import json
 import pickle
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,11 +17,11 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
+from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.records import History, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StudyHeld
-from hpsearch.frozen import STEP_SCALE
-from hpsearch.lifecycle import State, move
-from hpsearch.optuna_storage import StudyStorage
-from hpsearch.records import History, Report, StudyRecord, Trial
+from hpsearch.optuna_storage.storage import StudyStorage
+from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 
 SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(-1.0, 1.0)}
@@ -66,15 +68,21 @@ def optimized(store: Store, trials: int = 12) -> optuna.Study:
 
 def driven(store: Store, trials: int = 1) -> History:
     """A study with running trials, as a driver makes it."""
-    history = History(store.create_study(StudyRecord(id=0, name="driven", spec="study: driven", created=1.0)))
+    history = History(
+        store.create_study(StudyRecord(id=0, name="driven", spec="study: driven", created=1.0))
+    )
     for number in range(trials):
-        history.add_trial(Trial(number, State.RUNNING, {"x": number / trials}, distributions=SPACE, started=2.0))
+        history.add_trial(
+            Trial(number, State.RUNNING, {"x": number / trials}, distributions=SPACE, started=2.0)
+        )
     return history
 
 
 def test_optuna_optimizes_in_our_database(store: Store, database_url: str) -> None:
     study = optimized(store)
-    elsewhere = optuna.load_study(study_name="by-optuna", storage=StudyStorage(Store.open(database_url)))
+    elsewhere = optuna.load_study(
+        study_name="by-optuna", storage=StudyStorage(Store.open(database_url))
+    )
     assert len(elsewhere.trials) == 12
     assert {trial.state for trial in elsewhere.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
     assert elsewhere.trials == study.trials
@@ -104,7 +112,9 @@ def test_several_objectives(store: Store) -> None:
     assert store.load(study.study_name).trials[0].values == study.trials[0].values
 
 
-def test_an_enqueued_trial_is_taken_by_one_of_two_processes_only(store: Store, database_url: str) -> None:
+def test_an_enqueued_trial_is_taken_by_one_of_two_processes_only(
+    store: Store, database_url: str
+) -> None:
     one = optuna.create_study(study_name="shared", storage=StudyStorage(store))
     two = optuna.load_study(study_name="shared", storage=StudyStorage(Store.open(database_url)))
     one.enqueue_trial({"x": 0.25})
@@ -133,7 +143,9 @@ def test_processes_share_a_study_without_gaps_or_losses(store: Store, database_u
         thread.join()
     trials = store.load("shared").trials
     assert [trial.number for trial in trials] == list(range(24))
-    assert all(trial.state is State.COMPLETE and trial.value == trial.params["x"] for trial in trials)
+    assert all(
+        trial.state is State.COMPLETE and trial.value == trial.params["x"] for trial in trials
+    )
 
 
 def test_the_plots_of_optuna_draw_a_stored_study(store: Store) -> None:
@@ -144,7 +156,12 @@ def test_the_plots_of_optuna_draw_a_stored_study(store: Store) -> None:
     assert list(history.data[0].y) == complete
     assert len(optuna.visualization.plot_intermediate_values(study).data) == 12
     assert optuna.visualization.plot_parallel_coordinate(study).data
-    assert set(optuna.visualization.plot_param_importances(study).data[0].y) == {"x", "rate", "layers", "kind"}
+    assert set(optuna.visualization.plot_param_importances(study).data[0].y) == {
+        "x",
+        "rate",
+        "layers",
+        "kind",
+    }
     for plot in (
         optuna.visualization.plot_slice,
         optuna.visualization.plot_contour,
@@ -183,20 +200,23 @@ def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
     detail = get(app, f"/api/studies/{study._study_id}")
     assert [trial["number"] for trial in detail["trials"]] == list(range(12))
     assert [trial["state"] for trial in detail["trials"]] == [
-        {TrialState.COMPLETE: "Complete", TrialState.PRUNED: "Pruned"}[trial.state] for trial in study.trials
+        {TrialState.COMPLETE: "Complete", TrialState.PRUNED: "Pruned"}[trial.state]
+        for trial in study.trials
     ]
 
 
-# ----------------------------------------------------------------------------------------- studies with a driver
+# ----------------------------------------------------------------------------------------- studies
+# with a driver
 
 
 def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: Store) -> None:
     history = driven(store)
-    storage = StudyStorage(store)
-    storage.attach(history)
+    storage = HistoryStorage(history, time.time)
     study = optuna.load_study(study_name="driven", storage=storage)
     trial = history.trials[0]
-    history.add_report(Report(trial=0, resource=3.0, value=0.5, metrics={"loss": 0.5}, created=1753900000.0))
+    history.add_report(
+        ReportRecord(trial=0, resource=3.0, value=0.5, metrics={"loss": 0.5}, created=1753900000.0)
+    )
     trial.state, trial.value = move(trial.state, State.PAUSED), 0.5
     history.touch(trial)
     (paused,) = study.trials
@@ -208,28 +228,30 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     trial.state = move(trial.state, State.RUNNING)
     history.touch(trial)
     (running,) = study.trials
-    assert (running.state, running.value, running.datetime_complete) == (TrialState.RUNNING, None, None)
+    assert (running.state, running.value, running.datetime_complete) == (
+        TrialState.RUNNING,
+        None,
+        None,
+    )
     assert paused.state == TrialState.PRUNED
 
 
-def test_an_attached_study_is_read_without_the_database(store: Store) -> None:
+def test_a_history_is_read_without_the_database(store: Store) -> None:
     history = driven(store, trials=3)
-    storage = StudyStorage(store)
-    storage.attach(history)
+    storage = HistoryStorage(history, time.time)
     study = optuna.load_study(study_name="driven", storage=storage)
     store.delete_study(history.study.id)
     assert len(study.trials) == 3
     assert study.study_name == "driven"
 
 
-def test_what_a_sampler_notes_on_an_attached_study_is_written_with_the_drivers_tick(
+def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(
     store: Store, database_url: str
 ) -> None:
     history = driven(store)
-    lease = store.acquire(history.study.id, "driver", now=1.0, ttl_s=4e9)
+    lease = store.acquire(history.study.id, "driver", ttl_s=4e9)
     store.commit(history.study.id, history.drain(), lease)
-    storage = StudyStorage(store)
-    storage.attach(history)
+    storage = HistoryStorage(history, time.time)
     an_id = storage.get_trial_id_from_study_id_trial_number(history.study.id, 0)
     storage.set_trial_system_attr(an_id, "sampler:note", (1, 2))
     storage.set_trial_param(an_id, "y", 0.5, FloatDistribution(0, 1))
@@ -248,7 +270,7 @@ def test_a_reader_follows_a_driver(store: Store, database_url: str) -> None:
     store.commit(history.study.id, history.drain())
     study = optuna.load_study(study_name="driven", storage=StudyStorage(Store.open(database_url)))
     first, second = study.get_trials(deepcopy=False)
-    history.add_report(Report(trial=1, resource=1.0, value=None, metrics={}))
+    history.add_report(ReportRecord(trial=1, resource=1.0, value=None, metrics={}))
     store.commit(history.study.id, history.drain())
     first_again, second_again = study.get_trials(deepcopy=False)
     assert first_again is first
@@ -256,9 +278,11 @@ def test_a_reader_follows_a_driver(store: Store, database_url: str) -> None:
     assert list(second_again.intermediate_values) == [1]
 
 
-def test_a_study_that_is_driven_elsewhere_can_be_read_but_not_written(store: Store, database_url: str) -> None:
+def test_a_study_that_is_driven_elsewhere_can_be_read_but_not_written(
+    store: Store, database_url: str
+) -> None:
     history = driven(store)
-    lease = store.acquire(history.study.id, "host-1:17", now=1.0, ttl_s=4e9)
+    lease = store.acquire(history.study.id, "host-1:17", ttl_s=4e9)
     store.commit(history.study.id, history.drain(), lease)
     study = optuna.load_study(study_name="driven", storage=StudyStorage(Store.open(database_url)))
     with pytest.raises(StudyHeld, match="host-1:17"):
@@ -281,10 +305,10 @@ def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> Non
 
 def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     history = driven(store)
-    history.study.system_attrs[STEP_SCALE] = 1000
+    history.study.step_scale = 1000
     history.touch_study()
     for resource in (0.333, 1.0, 2.5):
-        history.add_report(Report(trial=0, resource=resource, value=resource, metrics={}))
+        history.add_report(ReportRecord(trial=0, resource=resource, value=resource, metrics={}))
     store.commit(history.study.id, history.drain())
     storage = StudyStorage(store)
     study = optuna.load_study(study_name="driven", storage=storage)

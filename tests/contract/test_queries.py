@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from operator import ge, gt, le, lt
@@ -13,19 +14,51 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound, UserError
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, Changes, Decision, Outcome, Report, StudyRecord, StudyState, Trial
-from hpsearch.store.filters import Absent, Among, Condition, Joined, Name, Not, Order, Ordered, parse_sort, parse_where
-from hpsearch.store.frames import attempts_frame, reports_frame, trials_frame
-from hpsearch.store.queries import TrialRow, best_trials, find_study, only_study, trial_detail, trial_rows
-from hpsearch.store.standing import list_studies, study_status
+from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import (
+    Attempt,
+    Changes,
+    Decision,
+    Outcome,
+    ReportRecord,
+    StudyRecord,
+    StudyState,
+    Trial,
+)
+from hpsearch.errors import Damaged, FilterError, StudyNotFound, UserError
+from hpsearch.store.reading.filters import (
+    Absent,
+    Among,
+    Condition,
+    Joined,
+    Name,
+    Not,
+    Order,
+    Ordered,
+    parse_sort,
+    parse_where,
+)
+from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
+from hpsearch.store.reading.queries import (
+    TrialRow,
+    best_trials,
+    find_study,
+    only_study,
+    trial_detail,
+    trial_rows,
+)
+from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.store import Store
+from hpsearch.views.numbers import moment
+from leases import let_pass
+from thoroughness import examples
 
 SPEC = """
 study: s
 objective: {metric: accuracy, direction: maximize}
-budget: {trials: 10, gpu_hours: 0.5, wall_clock: 1h30m, cost: 5, cost_per_gpu_hour: 2, per_trial: {epochs: 3}}
+budget: {trials: 10, gpu_hours: 0.5, wall_clock: 1h30m, \
+cost: 5, cost_per_gpu_hour: 2, per_trial: {epochs: 3}}
 """
 
 
@@ -37,14 +70,18 @@ def store(database_url: str) -> Iterator[Store]:
 
 def save(store: Store, trials: list[Trial], name: str = "s", **study: Any) -> StudyRecord:
     """Write a study with these trials, their attempts and reports."""
-    record = store.create_study(StudyRecord(0, name, **{"spec": SPEC, "directions": ("maximize",), **study}))
+    record = store.create_study(
+        StudyRecord(0, name, **{"spec": SPEC, "directions": ("maximize",), **study})
+    )
     attempts = [attempt for trial in trials for attempt in trial.attempts]
     reports = [report for trial in trials for report in trial.reports.values()]
     store.commit(record.id, Changes(trials=trials, attempts=attempts, reports=reports))
     return record
 
 
-def trial(number: int, state: State = State.COMPLETE, *, params: dict[str, Any] | None = None, **more: Any) -> Trial:
+def trial(
+    number: int, state: State = State.COMPLETE, *, params: dict[str, Any] | None = None, **more: Any
+) -> Trial:
     return Trial(number, state, params or {}, resource=more.pop("resource", 3.0), **more)
 
 
@@ -53,14 +90,18 @@ def numbers(store: Store, **choice: Any) -> list[int]:
         return [row.number for row in trial_rows(connection, only_study(connection), **choice)]
 
 
-# --------------------------------------------------------------------------------------- where and sort by example
+# --------------------------------------------------------------------------------------- where and
+# sort by example
 
 
 def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
-    trials = [trial(n, params={"lr": 10.0**-n, "opt": "adamw" if n % 2 else "lion"}, value=n / 10) for n in range(5)]
+    trials = [
+        trial(n, params={"lr": 10.0**-n, "opt": "adamw" if n % 2 else "lion"}, value=n / 10)
+        for n in range(5)
+    ]
     for each in trials:
-        each.reports[1.0] = Report(each.number, 1.0, 0.0, {"loss": 9.0})
-        each.reports[2.0] = Report(each.number, 2.0, 0.0, {"loss": float(each.number)})
+        each.reports[1.0] = ReportRecord(each.number, 1.0, 0.0, {"loss": 9.0})
+        each.reports[2.0] = ReportRecord(each.number, 2.0, 0.0, {"loss": float(each.number)})
     save(store, trials)
     assert numbers(store, where="lr < 1e-2") == [3, 4]
     assert numbers(store, where="opt = 'adamw' or value >= 0.4") == [1, 3, 4]
@@ -77,7 +118,13 @@ def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
         {"size": math.inf, "latency_ms": math.nan},
     ]
     attributes = [{f"constraints:{name}": over for name, over in each.items()} for each in margins]
-    save(store, [trial(n, system_attrs={"fixed_params": {"x": 9}, **each}) for n, each in enumerate(attributes)])
+    save(
+        store,
+        [
+            trial(n, system_attrs={"fixed_params": {"x": 9}, **each})
+            for n, each in enumerate(attributes)
+        ],
+    )
     assert numbers(store, where="violation = 0") == [2, 3]
     assert numbers(store, where="violation > 0 and violation < 1") == [0, 1]
     assert numbers(store, where="violation in (0.75, 0.25)") == [0, 1]
@@ -90,9 +137,15 @@ def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
 
 def test_columns_win_over_parameters_and_parameters_over_metrics(store: Store) -> None:
     one = trial(0, params={"value": 1.0, "loss": 2.0}, value=5.0)
-    one.reports[1.0] = Report(0, 1.0, 5.0, {"loss": 3.0, "value": 4.0})
+    one.reports[1.0] = ReportRecord(0, 1.0, 5.0, {"loss": 3.0, "value": 4.0})
     save(store, [one])
-    for name, value in [("value", 5), ("params.value", 1), ("metrics.value", 4), ("loss", 2), ("metrics.loss", 3)]:
+    for name, value in [
+        ("value", 5),
+        ("params.value", 1),
+        ("metrics.value", 4),
+        ("loss", 2),
+        ("metrics.loss", 3),
+    ]:
         assert numbers(store, where=f"{name} = {value}") == [0]
 
 
@@ -100,6 +153,23 @@ def test_times_compare_with_dates(store: Store) -> None:
     save(store, [trial(0, created=1_750_000_000.0), trial(1, created=1_780_000_000.0)])
     assert numbers(store, where="created >= '2026-01-01'") == [1]
     assert numbers(store, where="created < '2025-06-15T17:06:41+02:00'") == [0]
+    assert numbers(store, where="created < '2025-06-15T15:06:41Z'") == [0]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"])
+def test_a_time_without_an_offset_is_the_one_that_tables_show(
+    store: Store, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(store, [trial(0, started=1_780_000_020.0), trial(1, started=1_780_003_620.0)])
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        shown = moment(1_780_000_000.0)
+        assert numbers(store, where=f"started >= '{shown}'") == [0, 1]
+        assert numbers(store, where=f"started > '{moment(1_780_000_080.0)}'") == [1]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(
@@ -111,6 +181,7 @@ def test_times_compare_with_dates(store: Store) -> None:
         ("value = 'high'", "'value' is a number"),
         ("state = 3", "'state' is text"),
         ("created > 'yesterday'", "'2026-01-31'"),
+        ("created > '0001-01-01'", "'2026-01-31'"),
         ("learning_rate < true", "no order"),
     ],
 )
@@ -121,26 +192,50 @@ def test_a_mistake_in_a_filter_names_the_remedy(store: Store, text: str, told: s
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["x = ''' OR 1=1 --'", "`x'); DROP TABLE trials; --` = 1", "x in ('%s', ':a', '{}')"])
+@pytest.mark.parametrize(
+    "text", ["x = ''' OR 1=1 --'", "`x'); DROP TABLE trials; --` = 1", "x in ('%s', ':a', '{}')"]
+)
 def test_nothing_typed_is_run_as_sql(store: Store, text: str) -> None:
     save(store, [trial(0, params={"x": "y", "x'); DROP TABLE trials; --": 2})])
     assert numbers(store, where=text) == []
     assert numbers(store) == [0]
 
 
-# --------------------------------------------------------------------------- where and sort against a plain reading
+# --------------------------------------------------------------------------- where and sort against
+# a plain reading
 
 MIXED = st.sampled_from(
-    [-1, 0, 1, 2.5, 1e-4, 10**15, True, False, None, "a", "B", "é", "1", math.inf, -math.inf, math.nan]
+    [
+        -1,
+        0,
+        1,
+        2.5,
+        1e-4,
+        10**15,
+        True,
+        False,
+        None,
+        "a",
+        "B",
+        "é",
+        "1",
+        math.inf,
+        -math.inf,
+        math.nan,
+    ]
 )
 METRICS = MIXED.filter(lambda value: isinstance(value, float))
 ODD = "odd 'name\"é"
-NUMBERS = st.sampled_from(["-1", "0", "1", "2.5", "1e-4", "inf", "-inf", "1e15", "99999999999999999999", "1.5"])
+NUMBERS = st.sampled_from(
+    ["-1", "0", "1", "2.5", "1e-4", "inf", "-inf", "1e15", "99999999999999999999", "1.5"]
+)
 TEXTS = st.sampled_from(["'a'", "'B'", '"é"', "'1'", "''", "'b'"])
 ORDERS = st.sampled_from(["<", "<=", ">", ">="])
 FREE = ["lr", "mixed", f"`{ODD}`", "metrics.mixed", "acc"]
 NUMERIC = ["value", "number", "seed", "resource", "rung", "violation"]
-LIMITS = st.dictionaries(st.sampled_from(["constraints:size", "constraints:", "constraint"]), METRICS)
+LIMITS = st.dictionaries(
+    st.sampled_from(["constraints:size", "constraints:", "constraint"]), METRICS
+)
 
 
 @st.composite
@@ -148,7 +243,9 @@ def some_trials(draw: st.DrawFn) -> list[Trial]:
     """Trials of which the first has every parameter and metric, so that each name is known."""
     trials = []
     for number in range(draw(st.integers(1, 6))):
-        params = {name: draw(MIXED) for name in ("lr", "mixed", ODD) if number == 0 or draw(st.booleans())}
+        params = {
+            name: draw(MIXED) for name in ("lr", "mixed", ODD) if number == 0 or draw(st.booleans())
+        }
         one = trial(
             number,
             draw(st.sampled_from(State)),
@@ -156,22 +253,24 @@ def some_trials(draw: st.DrawFn) -> list[Trial]:
             value=draw(st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])),
             seed=draw(st.sampled_from([0, 1, 2**62 + 1])),
             rung=draw(st.sampled_from([None, 0, 1])),
-            error_kind=draw(st.sampled_from([None, "a", "B"])),
+            error_text=draw(st.sampled_from([None, "a", "B"])),
             system_attrs=draw(LIMITS),
         )
         for resource in range(draw(st.integers(number == 0, 2))):
             metrics = {"acc": draw(METRICS), "mixed": draw(METRICS)}
-            one.reports[float(resource)] = Report(number, float(resource), 0.0, metrics)
+            one.reports[float(resource)] = ReportRecord(number, float(resource), 0.0, metrics)
         trials.append(one)
     return trials
 
 
 def comparisons() -> st.SearchStrategy[str]:
-    free, numeric, textual = st.sampled_from(FREE), st.sampled_from(NUMERIC), st.just("error_kind")
+    free, numeric, textual = st.sampled_from(FREE), st.sampled_from(NUMERIC), st.just("error_text")
     equal = st.sampled_from(["=", "!=", "<>", "=="])
     anything = st.one_of(NUMBERS, TEXTS, st.sampled_from(["true", "false"]))
 
-    def among(names: st.SearchStrategy[str], values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    def among(
+        names: st.SearchStrategy[str], values: st.SearchStrategy[str]
+    ) -> st.SearchStrategy[str]:
         listed = st.lists(values, min_size=1, max_size=3).map(lambda v: f"({', '.join(v)})")
         return st.tuples(names, st.sampled_from(["in", "not in"]), listed).map(" ".join)
 
@@ -180,7 +279,9 @@ def comparisons() -> st.SearchStrategy[str]:
         st.tuples(free, ORDERS, st.one_of(NUMBERS, TEXTS)).map(" ".join),
         st.tuples(numeric, st.one_of(equal, ORDERS), NUMBERS).map(" ".join),
         st.tuples(textual, st.one_of(equal, ORDERS), TEXTS).map(" ".join),
-        st.tuples(st.one_of(free, numeric, textual), st.sampled_from(["is null", "is not null"])).map(" ".join),
+        st.tuples(
+            st.one_of(free, numeric, textual), st.sampled_from(["is null", "is not null"])
+        ).map(" ".join),
         among(free, anything),
         among(numeric, NUMBERS),
     )
@@ -188,7 +289,9 @@ def comparisons() -> st.SearchStrategy[str]:
 
 def conditions() -> st.SearchStrategy[str]:
     def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        both = st.tuples(inner, st.sampled_from([" and ", " or "]), inner).map(lambda p: f"({''.join(p)})")
+        both = st.tuples(inner, st.sampled_from([" and ", " or "]), inner).map(
+            lambda p: f"({''.join(p)})"
+        )
         return st.one_of(both, inner.map(lambda c: f"not ({c})"))
 
     return st.recursive(comparisons(), joined, max_leaves=5)
@@ -196,13 +299,17 @@ def conditions() -> st.SearchStrategy[str]:
 
 names_taken = itertools.count()
 on_real_databases = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
 @on_real_databases
 @given(trials=some_trials(), texts=st.lists(conditions(), min_size=1, max_size=6))
-def test_where_selects_what_a_plain_reading_of_it_selects(store: Store, trials: list[Trial], texts: list[str]) -> None:
+def test_where_selects_what_a_plain_reading_of_it_selects(
+    store: Store, trials: list[Trial], texts: list[str]
+) -> None:
     name = f"where-{next(names_taken)}"
     save(store, trials, name)
     with store.reading() as connection:
@@ -217,12 +324,16 @@ def test_where_selects_what_a_plain_reading_of_it_selects(store: Store, trials: 
 @given(
     trials=some_trials(),
     keys=st.lists(
-        st.tuples(st.sampled_from([*FREE, *NUMERIC, "error_kind"]), st.sampled_from(["", " asc", " desc"])),
+        st.tuples(
+            st.sampled_from([*FREE, *NUMERIC, "error_text"]), st.sampled_from(["", " asc", " desc"])
+        ),
         min_size=1,
         max_size=3,
     ),
 )
-def test_sort_orders_as_a_plain_sort_does(store: Store, trials: list[Trial], keys: list[tuple[str, str]]) -> None:
+def test_sort_orders_as_a_plain_sort_does(
+    store: Store, trials: list[Trial], keys: list[tuple[str, str]]
+) -> None:
     name, text = f"sort-{next(names_taken)}", ", ".join(map("".join, keys))
     save(store, trials, name)
     with store.reading() as connection:
@@ -231,7 +342,9 @@ def test_sort_orders_as_a_plain_sort_does(store: Store, trials: list[Trial], key
         for key in reversed(parse_sort(text)):
             for kind in ("truth", "text", "number"):
                 expected = _sorted(expected, key.name, kind, descending=key.descending)
-        assert [r.number for r in trial_rows(connection, study, sort=text)] == [r.number for r in expected], text
+        assert [r.number for r in trial_rows(connection, study, sort=text)] == [
+            r.number for r in expected
+        ], text
 
 
 ORDER = {Order.BELOW: lt, Order.AT_MOST: le, Order.ABOVE: gt, Order.AT_LEAST: ge}
@@ -280,16 +393,19 @@ def _sorted(rows: list[TrialRow], name: Name, kind: str, *, descending: bool) ->
     return sorted(there, key=lambda row: _value(name, row), reverse=descending) + absent
 
 
-# ----------------------------------------------------------------------------------------------- best and standing
+# -----------------------------------------------------------------------------------------------
+# best and standing
 
 
 @pytest.mark.parametrize("damage", ["[1]", "1", '"a"', "null", '["lr"]'])
-def test_parameters_that_are_no_object_are_told_whatever_is_asked(store: Store, damage: str) -> None:
+def test_parameters_that_are_no_object_are_told_whatever_is_asked(
+    store: Store, damage: str
+) -> None:
     save(store, [trial(0, params={"lr": 0.1}), trial(1, params={"lr": 0.2})])
     with store._database.transaction("write") as connection:
         connection.exec_driver_sql(f"UPDATE trials SET params = '{damage}' WHERE number = 1")
     for choice in ({}, {"where": "number >= 0"}, {"sort": "lr desc"}):
-        with pytest.raises(StoreUnreachable, match="the database is damaged"):
+        with pytest.raises(Damaged, match="the database is damaged"):
             numbers(store, **choice)
     assert numbers(store, where="lr < 1") == [0]
 
@@ -302,8 +418,12 @@ def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> 
 
 def test_best_ranks_by_the_mean_of_repeats_wherever_they_stand(store: Store) -> None:
     trials = [trial(n, value=0.5 + n / 100) for n in range(20)]
-    trials += [trial(20 + n, value=v, role="confirm", repeats=19) for n, v in enumerate((0.60, 0.62))]
-    trials += [trial(22 + n, value=v, role="confirm", repeats=18) for n, v in enumerate((0.66, 0.67))]
+    trials += [
+        trial(20 + n, value=v, role=Role.CONFIRM, repeats=19) for n, v in enumerate((0.60, 0.62))
+    ]
+    trials += [
+        trial(22 + n, value=v, role=Role.CONFIRM, repeats=18) for n, v in enumerate((0.66, 0.67))
+    ]
     trials.append(trial(24, State.FAILED, value=0.99))
     save(store, trials)
     with store.reading() as connection:
@@ -320,8 +440,65 @@ def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store: Store) -> None:
     assert first.tied
 
 
+def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_compared(
+    store: Store,
+) -> None:
+    paused = [
+        trial(n, State.PAUSED, value=0.5, resource=at) for n, at in enumerate((1.0, 3.0, 1.0))
+    ]
+    repeats = [trial(4 + n, value=0.5, role=Role.CONFIRM, repeats=0) for n in range(2)]
+    save(store, [*paused, trial(3, value=0.5), *repeats])
+    with store.reading() as connection:
+        (first,) = best_trials(connection, only_study(connection), 1)
+    assert (first.trial.number, first.tied) == (0, True)
+
+
+@given(st.data())
+@settings(
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
+    store: Store, data: st.DataObject
+) -> None:
+    drawn = data.draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([0.5, 0.6]),
+                st.sampled_from([1.0, 3.0]),
+                st.sampled_from([State.COMPLETE, State.PAUSED, State.PRUNED, State.RUNNING]),
+            ),
+            min_size=1,
+            max_size=7,
+        )
+    )
+    trials = [
+        trial(n, state, value=value, resource=at) for n, (value, at, state) in enumerate(drawn)
+    ]
+    for number, value in data.draw(
+        st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.4, 0.5, 0.55])), max_size=5)
+    ):
+        if number < len(drawn):
+            trials.append(trial(len(trials), value=value, role=Role.CONFIRM, repeats=number))
+    record = save(store, trials)
+    with store.reading() as connection:
+        study = only_study(connection)
+        every = best_trials(connection, study, 9)
+        for top in range(1, 9):
+            assert best_trials(connection, study, top) == every[:top]
+        if trials[-1].role is Role.SEARCH:
+            assert [row.number for row in trial_rows(connection, study, top=9)] == [
+                each.trial.number for each in every
+            ]
+    store.delete_study(record.id)
+
+
 def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:
-    save(store, [trial(n, value=n / 10, params={"opt": "adamw" if n % 2 else "lion"}) for n in range(6)])
+    save(
+        store,
+        [trial(n, value=n / 10, params={"opt": "adamw" if n % 2 else "lion"}) for n in range(6)],
+    )
     with store.reading() as connection:
         ranked = best_trials(connection, only_study(connection), 2, where="opt = 'lion'")
     assert [r.trial.number for r in ranked] == [4, 2]
@@ -332,18 +509,25 @@ def test_the_best_value_counts_wherever_its_trial_stands(store: Store) -> None:
     save(store, [*pruned, trial(3, State.PAUSED, value=0.1, resource=2.0)])
     with store.reading() as connection:
         ranked = best_trials(connection, only_study(connection), 2)
-    assert [(r.trial.number, r.trial.state) for r in ranked] == [(0, State.PRUNED), (1, State.PRUNED)]
+    assert [(r.trial.number, r.trial.state) for r in ranked] == [
+        (0, State.PRUNED),
+        (1, State.PRUNED),
+    ]
 
 
 def test_of_several_objectives_the_best_are_those_that_nothing_beats(store: Store) -> None:
     measured = [(0.9, 30.0), (0.8, 10.0), (0.8, 20.0), (0.7, 10.0)]
     made = [trial(n, value=values[0], values=list(values)) for n, values in enumerate(measured)]
-    save(store, [*made, trial(4, State.FAILED, value=1.0, values=[1.0, 1.0])], directions=("maximize", "minimize"))
+    save(
+        store,
+        [*made, trial(4, State.FAILED, value=1.0, values=[1.0, 1.0])],
+        directions=("maximize", "minimize"),
+    )
     with store.reading() as connection:
         study = only_study(connection)
         assert [r.trial.number for r in best_trials(connection, study)] == [0, 1]
         assert [r.trial.values for r in best_trials(connection, study, 1)] == [[0.9, 30.0]]
-        assert list_studies(connection, 0.0)[0].best is None
+        assert list_studies(connection)[0].best is None
         with pytest.raises(UserError, match=r"several objectives(.|\n)*hpsearch best"):
             _ = study.direction
 
@@ -355,31 +539,40 @@ def test_a_trial_over_a_limit_never_ranks_above_one_that_keeps_it(store: Store) 
     save(store, [*made, keeps], spec=SPEC + "constraints: {latency_ms: {max: 20}}\n")
     with store.reading() as connection:
         ranked = best_trials(connection, only_study(connection), 2)
-    assert [(r.trial.number, r.trial.violation, r.tied) for r in ranked] == [(5, 0.0, False), (4, 0.5, False)]
+    assert [(r.trial.number, r.trial.violation, r.tied) for r in ranked] == [
+        (5, 0.0, False),
+        (4, 0.5, False),
+    ]
 
 
-def worked(number: int, state: State, outcome: Outcome | None, seconds: float = 10.0, **more: Any) -> Trial:
+def worked(
+    number: int, state: State, outcome: Outcome | None, seconds: float = 10.0, **more: Any
+) -> Trial:
     """A trial with one attempt that ended in a way that suits its state."""
     ended = None if outcome is None else 100.0 + seconds
-    attempt = Attempt(number, 1, "w-0", 100.0, 0.0, 20.0, "node", "cpu", ended, outcome, seconds if ended else 0.0)
+    attempt = Attempt(
+        number, 1, "w-0", 100.0, 0.0, 20.0, "node", "cpu", ended, outcome, seconds if ended else 0.0
+    )
     return trial(number, state, attempts=[attempt], gpu_seconds=attempt.gpu_seconds, **more)
 
 
 def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: Store) -> None:
     trials = [
         worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8),
-        worked(1, State.FAILED, Outcome.FAILED, error_kind="diverged", error_text="first"),
-        worked(2, State.FAILED, Outcome.FAILED, error_kind="diverged", error_text="second"),
+        worked(1, State.FAILED, Outcome.FAILED, error_kind=ErrorKind.DIVERGED, error_text="first"),
+        worked(2, State.FAILED, Outcome.FAILED, error_kind=ErrorKind.DIVERGED, error_text="second"),
         worked(3, State.RUNNING, None, value=0.1, resource=1.0),
-        worked(4, State.COMPLETE, Outcome.COMPLETE, value=0.7, role="confirm", repeats=0),
+        worked(4, State.COMPLETE, Outcome.COMPLETE, value=0.7, role=Role.CONFIRM, repeats=0),
     ]
     record = save(store, trials, active_seconds=3600.0)
-    store.acquire(record.id, "me", 1000.0, 60.0)
+    store.acquire(record.id, "me@here:17#b-00t/1/2", 60.0)
     with store.reading() as connection:
-        status = study_status(connection, only_study(connection), 1030.0)
-        later = study_status(connection, only_study(connection), 2000.0)
+        status = study_status(connection, only_study(connection))
+    let_pass(store, 61.0)
+    with store.reading() as connection:
+        later = study_status(connection, only_study(connection))
     assert status.summary.state == "running"
-    assert status.summary.driver == "me"
+    assert status.summary.driver == "me@here:17"
     assert status.summary.trials == {State.COMPLETE: 2, State.FAILED: 2, State.RUNNING: 1}
     assert {(b.name, b.used, b.most) for b in status.budget} == {
         ("trials", 4, 10),
@@ -389,17 +582,27 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: 
     }
     assert status.reserved_gpu_seconds == 20.0
     assert status.trials_per_hour == pytest.approx(4)
-    assert [(r.trial, r.worker, r.node, r.resource) for r in status.running] == [(3, "w-0", "node", 1.0)]
-    assert [(f.kind, f.count, f.trial, f.text) for f in status.failures] == [("diverged", 2, 2, "second")]
+    assert [(r.trial, r.worker, r.node, r.resource) for r in status.running] == [
+        (3, "w-0", "node", 1.0)
+    ]
+    assert [(f.kind, f.count, f.trial, f.text) for f in status.failures] == [
+        ("diverged", 2, 2, "second")
+    ]
     assert later.summary.state == "abandoned"
     assert later.summary.driver is None
 
 
 def test_studies_are_listed_newest_first_with_their_best(store: Store) -> None:
-    save(store, [trial(0, value=0.5), trial(1, State.QUEUED)], "old", created=1.0, state=StudyState.FINISHED)
+    save(
+        store,
+        [trial(0, value=0.5), trial(1, State.QUEUED)],
+        "old",
+        created=1.0,
+        state=StudyState.FINISHED,
+    )
     save(store, [], "new", created=2.0, state=StudyState.INTERRUPTED)
     with store.reading() as connection:
-        new, old = list_studies(connection, 0.0)
+        new, old = list_studies(connection)
     assert (new.head.name, new.state, new.best) == ("new", "interrupted", None)
     assert old.best is not None
     assert old.best.value == 0.5
@@ -415,9 +618,11 @@ def test_an_unknown_study_names_the_nearest(store: Store) -> None:
 def test_one_trial_with_everything_known_of_it(store: Store) -> None:
     one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8)
     for resource in (2.0, 1.0):
-        one.reports[resource] = Report(0, resource, 0.8, {"accuracy": 0.8, "loss": math.inf})
+        one.reports[resource] = ReportRecord(0, resource, 0.8, {"accuracy": 0.8, "loss": math.inf})
     record = save(store, [one])
-    store.commit(record.id, Changes(decisions=[Decision(0, "prune", "behind", 1.0, [3, 4])]))
+    store.commit(
+        record.id, Changes(decisions=[Decision(0, DecisionKind.PRUNE, "behind", 1.0, [3, 4])])
+    )
     with store.reading() as connection:
         detail = trial_detail(connection, only_study(connection), 0)
         with pytest.raises(UserError, match="has no trial 1"):
@@ -428,17 +633,29 @@ def test_one_trial_with_everything_known_of_it(store: Store) -> None:
     assert detail.decisions[0]["against"] == [3, 4]
 
 
-# -------------------------------------------------------------------------------------------------------- frames
+# --------------------------------------------------------------------------------------------------
+# frames
 
 
 def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> None:
-    one = worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.8, params={"lr": 0.1, "value": "x", "acc": 7})
-    one.reports[1.0] = Report(0, 1.0, 0.8, {"acc": 0.8})
+    one = worked(
+        0, State.COMPLETE, Outcome.COMPLETE, value=0.8, params={"lr": 0.1, "value": "x", "acc": 7}
+    )
+    one.reports[1.0] = ReportRecord(0, 1.0, 0.8, {"acc": 0.8})
     save(store, [one, trial(1, State.QUEUED, params={"lr": 0.2})])
     with store.reading() as connection:
         study = only_study(connection)
-        trials, reports, attempts = (make(connection, study) for make in (trials_frame, reports_frame, attempts_frame))
+        trials, reports, attempts = (
+            make(connection, study) for make in (trials_frame, reports_frame, attempts_frame)
+        )
     assert list(trials["lr"]) == [0.1, 0.2]
-    assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [0.8, "x", 7, 0.8]
-    assert reports[["trial", "resource", "acc", "lr", "params.acc"]].to_numpy().tolist() == [[0, 1.0, 0.8, 0.1, 7]]
+    assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [
+        0.8,
+        "x",
+        7,
+        0.8,
+    ]
+    assert reports[["trial", "resource", "acc", "lr", "params.acc"]].to_numpy().tolist() == [
+        [0, 1.0, 0.8, 0.1, 7]
+    ]
     assert attempts[["trial", "number", "worker"]].to_numpy().tolist() == [[0, 1, "w-0"]]

@@ -1,10 +1,12 @@
-"""What every database must do for a study: keep all of it, whole or not at all, for one driver at a time."""
+"""What every database must do for a study: keep all of it, whole or not at all, for one driver at a
+time."""
 
 from __future__ import annotations
 
 import math
 import pickle
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,22 +14,24 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
-from hpsearch.errors import LeaseLost, StudyExists, StudyHeld, StudyNotFound, UserError
-from hpsearch.lifecycle import State
-from hpsearch.records import (
+from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import (
     Attempt,
     Changes,
     Decision,
     Environment,
     History,
     Outcome,
-    Report,
+    ReportRecord,
     StudyRecord,
     StudyState,
     Trial,
 )
+from hpsearch.errors import LeaseLost, StudyExists, StudyHeld, StudyNotFound, UserError
 from hpsearch.store import schema
 from hpsearch.store.store import Store
+from leases import let_pass
 
 NASTY = "naïve ☃ 𝄞 NUL:\0 half:\ud800 quote:'\" percent:%s %(x)s \\u0000"
 TTL_S = 60.0
@@ -41,7 +45,9 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 def new_study(store: Store, name: str = "a-study") -> History:
-    return History(store.create_study(StudyRecord(id=0, name=name, spec="study: a-study\n", created=1.0)))
+    return History(
+        store.create_study(StudyRecord(id=0, name=name, spec="study: a-study\n", created=1.0))
+    )
 
 
 def save(store: Store, history: History) -> None:
@@ -57,12 +63,20 @@ def a_trial_with_every_field() -> Trial:
     return Trial(
         number=0,
         state=State.PAUSED,
-        params={"zeta": 1e23, "alpha": -0.0, "kind": "adam", "none": None, "flag": False, "n": 2**60, "top": math.inf},
+        params={
+            "zeta": 1e23,
+            "alpha": -0.0,
+            "kind": "adam",
+            "none": None,
+            "flag": False,
+            "n": 2**60,
+            "top": math.inf,
+        },
         seed=2**63 - 1,
         value=-math.inf,
         resource=0.1 + 0.2,
         rung=2,
-        error_kind="error",
+        error_kind=ErrorKind.ERROR,
         error_text="Traceback ☃",
         checkpoint="/checkpoints/0",
         gpu_seconds=0.1,
@@ -71,9 +85,11 @@ def a_trial_with_every_field() -> Trial:
         created=1.5,
         started=2.5,
         ended=3.5,
-        role="confirm",
+        role=Role.CONFIRM,
         repeats=3,
         values=[1.0, math.inf],
+        best_checkpoint="/checkpoints/0/best",
+        checkpoint_bytes=2**60,
         distributions={
             "zeta": FloatDistribution(1e-5, 1e30, log=True),
             "n": IntDistribution(0, 2**61, step=2),
@@ -118,9 +134,17 @@ def test_everything_about_a_study_comes_back(store: Store) -> None:
     )
     history.add_attempt(Attempt(trial=0, number=2, worker="w-2", started=4.0))
     history.add_report(
-        Report(trial=0, resource=1 / 3, value=0.5, metrics={"loss": -math.inf}, attempt=1, step=2**40, elapsed=1.5)
+        ReportRecord(
+            trial=0,
+            resource=1 / 3,
+            value=0.5,
+            metrics={"loss": -math.inf},
+            attempt=1,
+            step=2**40,
+            elapsed=1.5,
+        )
     )
-    history.add_report(Report(trial=0, resource=2.0, value=None, metrics={}, created=9.0))
+    history.add_report(ReportRecord(trial=0, resource=2.0, value=None, metrics={}, created=9.0))
     history.touch_study()
     save(store, history)
 
@@ -134,7 +158,9 @@ def test_everything_about_a_study_comes_back(store: Store) -> None:
 def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store: Store) -> None:
     history = new_study(store)
     history.add_trial(Trial(number=0, state=State.RUNNING, params={}, value=math.nan))
-    history.add_report(Report(trial=0, resource=1.0, value=math.nan, metrics={"loss": math.nan}))
+    history.add_report(
+        ReportRecord(trial=0, resource=1.0, value=math.nan, metrics={"loss": math.nan})
+    )
     save(store, history)
     (trial,) = store.load("a-study").trials
     assert trial.value is None
@@ -144,20 +170,39 @@ def test_what_is_not_a_number_is_kept_in_metrics_and_absent_as_a_value(store: St
 
 def test_words_from_anywhere_are_stored_readably(store: Store) -> None:
     history = new_study(store)
-    history.add_trial(Trial(number=0, state=State.FAILED, params={}, error_text=NASTY, checkpoint=NASTY))
+    history.add_trial(
+        Trial(number=0, state=State.FAILED, params={}, error_text=NASTY, checkpoint=NASTY)
+    )
     history.add_attempt(Attempt(trial=0, number=1, worker=NASTY, started=0.0, note=NASTY))
-    history.add_decision(Decision(trial=0, kind="fail", why=NASTY))
+    history.add_decision(Decision(trial=0, kind=DecisionKind.FAIL, why=NASTY))
     save(store, history)
     (trial,) = store.load("a-study").trials
     readable = "naïve ☃ 𝄞 NUL:\\x00 half:\\ud800 quote:'\" percent:%s %(x)s \\u0000"
-    assert trial.error_text == trial.checkpoint == trial.attempts[0].note == trial.attempts[0].worker == readable
+    assert (
+        trial.error_text
+        == trial.checkpoint
+        == trial.attempts[0].note
+        == trial.attempts[0].worker
+        == readable
+    )
 
 
 def test_decisions_and_environments_are_written_once_each(store: Store) -> None:
     history = new_study(store)
     history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
-    history.add_decision(Decision(trial=0, kind="start", why="its turn", resource=1.0, against=[3, 1], created=5.0))
-    history.add_environment(Environment(created=4.0, revision="abc", packages={"torch": "2"}, device="H200"))
+    history.add_decision(
+        Decision(
+            trial=0,
+            kind=DecisionKind.START,
+            why="its turn",
+            resource=1.0,
+            against=[3, 1],
+            created=5.0,
+        )
+    )
+    history.add_environment(
+        Environment(created=4.0, revision="abc", packages={"torch": "2"}, device="H200")
+    )
     save(store, history)
     save(store, history)
     with store.reading() as connection:
@@ -187,12 +232,14 @@ def test_an_unknown_name_gets_the_nearest_known_one(store: Store) -> None:
         store.load("baking-intents")
 
 
-def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(store: Store) -> None:
+def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
+    store: Store,
+) -> None:
     history = new_study(store)
     history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
     history.add_attempt(Attempt(trial=0, number=1, worker="w", started=0.0))
-    history.add_report(Report(trial=0, resource=1.0, value=1.0, metrics={}))
-    history.add_decision(Decision(trial=0, kind="start", why="its turn"))
+    history.add_report(ReportRecord(trial=0, resource=1.0, value=1.0, metrics={}))
+    history.add_decision(Decision(trial=0, kind=DecisionKind.START, why="its turn"))
     history.add_environment(Environment(created=0.0, revision=None, packages={}, device="cpu"))
     save(store, history)
     store.delete_study(history.study.id)
@@ -208,96 +255,176 @@ def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
     assert new_study(store).study.id > history.study.id
 
 
-# --------------------------------------------------------------------------------------------------- leases
+# --------------------------------------------------------------------------------------------------
+# leases
 
 
 def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store: Store) -> None:
     study_id = new_study(store).study.id
-    store.acquire(study_id, "host-1:17", now=1000.0, ttl_s=TTL_S)
-    with pytest.raises(StudyHeld, match=r"host-1:17 since 1970-01-01 00:16:40 UTC"):
-        store.acquire(study_id, "host-2:18", now=1059.0, ttl_s=TTL_S)
+    store.acquire(study_id, "host-1:17", TTL_S)
+    let_pass(store, TTL_S / 2)
+    with pytest.raises(StudyHeld, match=r"host-1:17 since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"):
+        store.acquire(study_id, "host-2:18", TTL_S)
+
+
+def test_people_are_shown_who_has_it_without_what_makes_that_certain(store: Store) -> None:
+    study_id = new_study(store).study.id
+    lost = store.acquire(study_id, "ada@gpu-1:17#b-00t/4026531836/99", TTL_S)
+    with pytest.raises(StudyHeld, match=r"driven by ada@gpu-1:17 since"):
+        store.acquire(study_id, "ada@gpu-1:17#b-00t/4026531999/99", TTL_S)
+    let_pass(store, TTL_S)
+    store.acquire(study_id, "bob@gpu-2:1#c-00t/4026531836/5", TTL_S)
+    with pytest.raises(LeaseLost, match=r"ada@gpu-1:17 does not own .*: bob@gpu-2:1 took it"):
+        store.renew(lost, TTL_S, 0.0)
+
+
+def test_a_lease_ends_by_the_databases_clock_and_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study_id = new_study(store).study.id
+    a_day_ahead = time.time() + 86_400.0
+    monkeypatch.setattr(time, "time", lambda: a_day_ahead)
+    lease = store.acquire(study_id, "one", TTL_S)
+    by_the_database = text("SELECT EXTRACT(EPOCH FROM clock_timestamp())")
+    if store.url.startswith("sqlite"):
+        by_the_database = text("SELECT (julianday('now') - 2440587.5) * 86400")
+    with store.reading() as connection:
+        now = float(connection.execute(by_the_database).scalar_one())
+    assert lease.since <= now + 0.001 < lease.expires
+    assert lease.expires - lease.since == pytest.approx(TTL_S, abs=0.1)
+    assert lease.live
+    let_pass(store, TTL_S)
+    held = store.holder("a-study")
+    assert held is not None
+    assert not held.live
+
+
+def test_a_live_lease_keeps_out_also_whoever_has_its_owners_name(store: Store) -> None:
+    study_id = new_study(store).study.id
+    store.acquire(study_id, "root@host:1", TTL_S)
+    with pytest.raises(StudyHeld):
+        store.acquire(study_id, "root@host:1", TTL_S)
 
 
 def test_an_expired_lease_is_taken_over_with_a_higher_epoch(store: Store) -> None:
     study_id = new_study(store).study.id
-    first = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
-    second = store.acquire(study_id, "two", now=1060.0, ttl_s=TTL_S)
+    first = store.acquire(study_id, "one", TTL_S)
+    let_pass(store, TTL_S)
+    second = store.acquire(study_id, "two", TTL_S)
     assert second.epoch > first.epoch
     assert store.holder("a-study") == second
 
 
 def test_a_renewed_lease_lasts_longer(store: Store) -> None:
     study_id = new_study(store).study.id
-    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
-    assert store.renew(lease, now=1050.0, ttl_s=TTL_S) is False
-    store.commit(study_id, Changes(), lease, now=1100.0, ttl_s=TTL_S)
+    lease = store.acquire(study_id, "one", TTL_S)
+    let_pass(store, TTL_S - 10)
+    assert store.renew(lease, TTL_S, 50.0) is False
+    let_pass(store, TTL_S - 10)
+    store.commit(study_id, Changes(), lease, TTL_S, 100.0)
+    let_pass(store, TTL_S - 10)
     with pytest.raises(StudyHeld):
-        store.acquire(study_id, "two", now=1159.0, ttl_s=TTL_S)
+        store.acquire(study_id, "two", TTL_S)
 
 
 def test_a_released_lease_is_free_at_once_and_nobody_holds_it(store: Store) -> None:
     study_id = new_study(store).study.id
     assert store.holder("a-study") is None
-    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
-    store.release(lease, now=1001.0)
+    lease = store.acquire(study_id, "one", TTL_S)
+    store.release(lease)
     assert store.holder("a-study") is None
-    store.acquire(study_id, "two", now=1001.0, ttl_s=TTL_S)
-    store.release(lease, now=1002.0)
+    store.acquire(study_id, "two", TTL_S)
+    store.release(lease)
     held = store.holder("a-study")
     assert held is not None
     assert held.owner == "two"
+
+
+def test_whoever_takes_a_study_over_learns_when_its_last_driver_lived(store: Store) -> None:
+    """By that driver's own clock, which may differ from the database's, and however it ended."""
+    study_id = new_study(store).study.id
+    first = store.acquire(study_id, "one", TTL_S)
+    assert first.alive_at is None
+    store.renew(first, TTL_S, 50.0)
+    store.release(first)
+    second = store.acquire(study_id, "two", TTL_S)
+    assert second.alive_at == 50.0
+    store.release(second)  # it ended before it had taken up what ran: that has cost nothing since
+    third = store.acquire(study_id, "three", TTL_S)
+    assert third.alive_at == 50.0
+    store.commit(study_id, Changes(), third, TTL_S, 70.0)
+    store.commit(study_id, Changes(), third)
+    let_pass(store, TTL_S)
+    assert store.acquire(study_id, "four", TTL_S).alive_at == 70.0
 
 
 @pytest.mark.parametrize("same_name", [False, True])
 def test_a_driver_that_was_taken_over_writes_nothing_more(store: Store, same_name: bool) -> None:
     history = new_study(store)
     study_id = history.study.id
-    zombie = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
-    store.acquire(study_id, "one" if same_name else "two", now=2000.0, ttl_s=TTL_S)
+    zombie = store.acquire(study_id, "one", TTL_S)
+    let_pass(store, TTL_S)
+    store.acquire(study_id, "one" if same_name else "two", TTL_S)
     before = store.load("a-study")
     history.add_trial(Trial(number=0, state=State.RUNNING, params={}))
     history.study.reason = "written by a zombie"
     history.touch_study()
     with pytest.raises(LeaseLost):
-        store.commit(study_id, history.drain(), zombie, now=2001.0, ttl_s=TTL_S)
+        store.commit(study_id, history.drain(), zombie, TTL_S, 2001.0)
     with pytest.raises(LeaseLost):
-        store.renew(zombie, now=2001.0, ttl_s=TTL_S)
+        store.renew(zombie, TTL_S, 2001.0)
     assert_same(store.load("a-study"), before)
 
 
 def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) -> None:
     history = new_study(store)
-    lease = store.acquire(history.study.id, "one", now=1000.0, ttl_s=TTL_S)
+    store.acquire(history.study.id, "one", TTL_S)
     with pytest.raises(StudyHeld, match="one"):
-        store.commit(history.study.id, Changes(study=history.study), now=1001.0)
-    with pytest.raises(StudyHeld), store.editing(history, 0, now=1001.0):
+        store.commit(history.study.id, Changes(study=history.study))
+    with pytest.raises(StudyHeld), store.editing(history, 0):
         pytest.fail("the block must not be entered")
-    store.commit(history.study.id, Changes(study=history.study), now=lease.expires)
+    let_pass(store, TTL_S)
+    store.commit(history.study.id, Changes(study=history.study))
 
 
-def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(store: Store) -> None:
+def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(
+    store: Store,
+) -> None:
     history = new_study(store)
-    lease = store.acquire(history.study.id, "one", now=1000.0, ttl_s=TTL_S)
-    with store.editing(store.load("a-study"), -1, now=2000.0):
+    lease = store.acquire(history.study.id, "one", TTL_S)
+    let_pass(store, TTL_S)
+    with store.editing(store.load("a-study"), -1):
         pass
     with pytest.raises(LeaseLost, match="its lease ended"):
-        store.commit(history.study.id, Changes(), lease, now=2001.0, ttl_s=TTL_S)
+        store.commit(history.study.id, Changes(), lease, TTL_S, 2001.0)
 
 
 def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) -> None:
     study_id = new_study(store).study.id
-    lease = store.acquire(study_id, "one", now=1000.0, ttl_s=TTL_S)
-    assert store.commit(study_id, Changes(), lease, 1001.0, TTL_S) is False
+    lease = store.acquire(study_id, "one", TTL_S)
+    assert store.commit(study_id, Changes(), lease, TTL_S, 1.0) is False
     store.request_stop("a-study")
-    assert store.commit(study_id, Changes(), lease, 1002.0, TTL_S) is True
-    assert store.renew(lease, 1003.0, TTL_S) is True
-    store.clear_stop("a-study")
-    assert store.renew(lease, 1004.0, TTL_S) is False
+    assert store.commit(study_id, Changes(), lease, TTL_S, 2.0) is True
+    assert store.renew(lease, TTL_S, 3.0) is True
     with pytest.raises(StudyNotFound):
         store.request_stop("another")
 
 
-# --------------------------------------------------------------------------------------------- transactions
+def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the_next_one(
+    store: Store,
+) -> None:
+    study_id = new_study(store).study.id
+    first = store.acquire(study_id, "one", TTL_S)
+    store.request_stop("a-study")
+    store.release(first)
+    second = store.acquire(study_id, "two", TTL_S)
+    assert store.renew(second, TTL_S, 1.0) is False
+    store.request_stop("a-study")
+    assert store.renew(second, TTL_S, 2.0) is True
+
+
+# ---------------------------------------------------------------------------------------------
+# transactions
 
 
 def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
@@ -309,7 +436,7 @@ def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:
     history.touch(history.trials[0])
     changes = history.drain()
     changes.study = StudyRecord(id=history.study.id, name="a-study", spec="other")
-    changes.reports = [Report(trial=99, resource=1.0, value=None, metrics={})]
+    changes.reports = [ReportRecord(trial=99, resource=1.0, value=None, metrics={})]
     with pytest.raises(IntegrityError):
         store.commit(history.study.id, changes)
     assert_same(store.load("a-study"), before)
@@ -329,7 +456,7 @@ def test_a_refresh_brings_only_what_has_changed(store: Store, database_url: str)
     clock, _ = seen.changed_since(0)
 
     history.add_attempt(Attempt(trial=1, number=1, worker="w", started=0.0))
-    history.add_report(Report(trial=2, resource=1.0, value=0.5, metrics={"loss": 0.5}))
+    history.add_report(ReportRecord(trial=2, resource=1.0, value=0.5, metrics={"loss": 0.5}))
     history.study.reason = "news"
     history.touch_study()
     save(store, history)
@@ -354,7 +481,8 @@ def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_
         while not done.is_set():
             for trial in reader.load("a-study").trials:
                 if not len(trial.reports) == len(trial.attempts) == trial.resource:
-                    torn.append(f"{trial.resource}: {len(trial.reports)} reports, {len(trial.attempts)} attempts")
+                    reports, attempts = len(trial.reports), len(trial.attempts)
+                    torn.append(f"{trial.resource}: {reports} reports, {attempts} attempts")
         reader.close()
 
     thread = threading.Thread(target=read)
@@ -368,7 +496,9 @@ def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_
                 trial.resource = float(tick)
                 history.touch(trial)
                 history.add_attempt(Attempt(trial=number, number=tick, worker="w", started=0.0))
-                history.add_report(Report(trial=number, resource=float(tick), value=None, metrics={}))
+                history.add_report(
+                    ReportRecord(trial=number, resource=float(tick), value=None, metrics={})
+                )
             save(store, history)
     finally:
         done.set()
@@ -383,7 +513,7 @@ def test_editors_of_one_study_take_turns(store: Store, database_url: str) -> Non
         mine = Store.open(database_url)
         history, revision = mine.load("a-study"), -1
         for _ in range(10):
-            with mine.editing(history, revision, now=0.0) as after:
+            with mine.editing(history, revision) as after:
                 history.add_trial(Trial(number=len(history.trials), state=State.QUEUED, params={}))
             revision = after
         mine.close()
@@ -400,7 +530,7 @@ def test_an_edit_that_raises_writes_nothing(store: Store) -> None:
     history = new_study(store)
 
     def fail_halfway() -> None:
-        with store.editing(history, 0, now=0.0):
+        with store.editing(history, 0):
             history.add_trial(Trial(number=0, state=State.QUEUED, params={}))
             raise ZeroDivisionError
 
@@ -437,11 +567,16 @@ def test_a_store_travels_to_another_process_by_its_url(store: Store) -> None:
 def test_people_can_query_the_tables_by_hand(store: Store) -> None:
     history = new_study(store)
     for number, value in enumerate([0.3, 0.1]):
-        history.add_trial(Trial(number=number, state=State.COMPLETE, params={"lr": value}, value=value))
+        history.add_trial(
+            Trial(number=number, state=State.COMPLETE, params={"lr": value}, value=value)
+        )
     save(store, history)
     query = text("SELECT number, value, params ->> 'lr' FROM trials ORDER BY value")
     with store.reading() as connection:
-        assert [(n, v, float(lr)) for n, v, lr in connection.execute(query)] == [(1, 0.1, 0.1), (0, 0.3, 0.3)]
+        assert [(n, v, float(lr)) for n, v, lr in connection.execute(query)] == [
+            (1, 0.1, 0.1),
+            (0, 0.3, 0.3),
+        ]
 
 
 def test_a_commit_of_many_rows_at_once(store: Store) -> None:
@@ -450,6 +585,8 @@ def test_a_commit_of_many_rows_at_once(store: Store) -> None:
         history.add_trial(Trial(number=number, state=State.QUEUED, params={"x": number / 7}))
     save(store, history)
     for trial in history.trials:
-        history.add_report(Report(trial=trial.number, resource=1.0, value=0.5, metrics={"loss": 0.5}))
+        history.add_report(
+            ReportRecord(trial=trial.number, resource=1.0, value=0.5, metrics={"loss": 0.5})
+        )
     save(store, history)
     assert_same(store.load("a-study"), history)

@@ -1,4 +1,5 @@
-"""Whatever a driver does to a study over any number of ticks, loading gives back what was committed."""
+"""Whatever a driver does to a study over any number of ticks, loading gives back what was
+committed."""
 
 from __future__ import annotations
 
@@ -10,19 +11,39 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, History, Outcome, Report, StudyRecord, StudyState, Trial
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import (
+    Attempt,
+    History,
+    Outcome,
+    ReportRecord,
+    StudyRecord,
+    StudyState,
+    Trial,
+)
 from hpsearch.store.store import Store
+from thoroughness import examples
 
 numbers = st.floats(allow_nan=False)
 moments = st.floats(min_value=0, max_value=4e9)
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 names = st.text(st.characters(), min_size=1, max_size=8)
-attributes = st.dictionaries(names, st.none() | st.booleans() | st.integers() | numbers | st.text(st.characters()))
+attributes = st.dictionaries(
+    names, st.none() | st.booleans() | st.integers() | numbers | st.text(st.characters())
+)
 distributions: st.SearchStrategy[BaseDistribution] = st.sampled_from(
-    [FloatDistribution(0.0, 1.0), IntDistribution(1, 9, log=True), CategoricalDistribution(["a", None, 1.5, False])]
+    [
+        FloatDistribution(0.0, 1.0),
+        IntDistribution(1, 9, log=True),
+        CategoricalDistribution(["a", None, 1.5, False]),
+    ]
 )
 DIRECTIONS = ("minimize", "maximize")
 DRAWN = "drawn "
@@ -65,7 +86,9 @@ class Ticks:
 
     def happen(self) -> None:
         for deed in self._draw(
-            st.lists(st.sampled_from(["add", "change", "report", "attempt", "end", "study"]), max_size=6)
+            st.lists(
+                st.sampled_from(["add", "change", "report", "attempt", "end", "study"]), max_size=6
+            )
         ):
             if deed == "study":
                 self._change_study()
@@ -76,20 +99,34 @@ class Ticks:
 
     def _change_study(self) -> None:
         study = self._history.study
-        study.state, study.reason = self._draw(st.sampled_from(StudyState)), self._draw(st.none() | words)
+        study.state, study.reason = (
+            self._draw(st.sampled_from(StudyState)),
+            self._draw(st.none() | words),
+        )
         study.user_attrs = self._draw(attributes)
         self._history.touch_study()
 
     def _change(self, trial: Trial) -> None:
         changed = self._draw(trials(trial.number))
-        for name in ("state", "params", "value", "values", "resource", "error_text", "distributions", "system_attrs"):
+        for name in (
+            "state",
+            "params",
+            "value",
+            "values",
+            "resource",
+            "error_text",
+            "distributions",
+            "system_attrs",
+        ):
             setattr(trial, name, getattr(changed, name))
         self._history.touch(trial)
 
     def _report(self, trial: Trial) -> None:
         resource = self._draw(st.sampled_from([1.0, 1 / 3, 2.5]) | moments)
         metrics = self._draw(st.dictionaries(names, numbers, max_size=3))
-        self._history.add_report(Report(trial.number, resource, self._draw(st.none() | numbers), metrics))
+        self._history.add_report(
+            ReportRecord(trial.number, resource, self._draw(st.none() | numbers), metrics)
+        )
 
     def _attempt(self, trial: Trial) -> None:
         worker, started = self._draw(words), self._draw(moments)
@@ -97,7 +134,10 @@ class Ticks:
 
     def _end(self, trial: Trial) -> None:
         for attempt in trial.attempts[-1:]:
-            attempt.ended, attempt.outcome = self._draw(moments), self._draw(st.sampled_from(Outcome))
+            attempt.ended, attempt.outcome = (
+                self._draw(moments),
+                self._draw(st.sampled_from(Outcome)),
+            )
             self._history.touch_attempt(attempt)
 
 
@@ -111,12 +151,14 @@ def store(database_url: str) -> Iterator[Store]:
 study_numbers = itertools.count()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_loaded_is_what_was_committed(store: Store, data: st.DataObject) -> None:
     name = f"study-{next(study_numbers)}"
-    history = History(store.create_study(StudyRecord(0, name, "", DIRECTIONS, active_seconds=math.pi)))
-    lease = store.acquire(history.study.id, "driver", now=0.0, ttl_s=60.0)
+    history = History(
+        store.create_study(StudyRecord(0, name, "", DIRECTIONS, active_seconds=math.pi))
+    )
+    lease = store.acquire(history.study.id, "driver", ttl_s=60.0)
     follower, revision = History(store.find_study(name)), -1
     ticks = Ticks(data, history)
     for _ in range(data.draw(st.integers(1, 4))):

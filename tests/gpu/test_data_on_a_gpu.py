@@ -1,4 +1,5 @@
-"""Batches on a GPU: the same from data that lies there and from data that is sent, and nothing waits for the device."""
+"""Batches on a GPU: the same from data that lies there and from data that is sent, and nothing
+waits for the device."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ import pytest
 import torch
 
 from trials import tasks
-from trials.batching import Sequences
-from trials.budgets import budget_from
 from trials.contract import Setup
-from trials.residence import Residence, free_bytes
-from trials.samples import LABELS, Column, Padded, Samples
+from trials.data.batching import Sequences
+from trials.data.residence import Residence, free_bytes
+from trials.data.samples import LABELS, Column, Padded, Samples
+from trials.report_grid import budget_from
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -21,8 +22,13 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 def texts(residence):
     """500 texts of different lengths, each its own class."""
     rng = np.random.default_rng(0)
-    sequences = Sequences.of([rng.integers(0, 99, rng.integers(1, 40)).tolist() for _ in range(500)])
-    parts = [Padded(residence, "ids", sequences, 7, "mask"), Column(residence, LABELS, np.arange(500))]
+    sequences = Sequences.of(
+        [rng.integers(0, 99, rng.integers(1, 40)).tolist() for _ in range(500)]
+    )
+    parts = [
+        Padded(residence, "ids", sequences, 7, "mask"),
+        Column(residence, LABELS, np.arange(500)),
+    ]
     return Samples(residence, parts, [sequences.lengths])
 
 
@@ -33,7 +39,10 @@ def cuda():
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_a_batch_is_that_of_the_cpu_and_no_step_of_it_waits_for_the_device(cuda, resident):
-    samples, expected = texts(Residence(cuda, resident)), texts(Residence(torch.device("cpu"), True))
+    samples, expected = (
+        texts(Residence(cuda, resident)),
+        texts(Residence(torch.device("cpu"), True)),
+    )
     rows = np.random.default_rng(1).permutation(500)[:32]
     samples.batch(rows)  # the first one loads kernels
     with warnings.catch_warnings():
@@ -46,7 +55,9 @@ def test_a_batch_is_that_of_the_cpu_and_no_step_of_it_waits_for_the_device(cuda,
     wanted = expected.batch(rows)
     assert batch.labels.is_cuda
     assert torch.equal(batch.labels.cpu(), wanted.labels)
-    assert all(torch.equal(batch.inputs[name].cpu(), wanted.inputs[name]) for name in ("ids", "mask"))
+    assert all(
+        torch.equal(batch.inputs[name].cpu(), wanted.inputs[name]) for name in ("ids", "mask")
+    )
     assert (batch.tokens, batch.cells) == (wanted.tokens, wanted.cells)
 
 
@@ -59,7 +70,9 @@ def test_a_run_is_fed_the_same_by_threads_and_from_the_gpu(tmp_path, monkeypatch
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (120, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "train.npz", images=images, labels=np.arange(120) % 3)
-    task = tasks.load({"kind": "image_classification", "train": "train.npz", "validation": 0.2}, tmp_path)
+    task = tasks.load(
+        {"kind": "image_classification", "train": "train.npz", "validation": 0.2}, tmp_path
+    )
     data = task.prepare({})
     params = {"flip": True, "shift": 2, "batch_size": 16, "precision": "fp32", "data_workers": 2}
 
@@ -73,7 +86,9 @@ def test_a_run_is_fed_the_same_by_threads_and_from_the_gpu(tmp_path, monkeypatch
         return [batch.inputs["images"].cpu() for batch in seen]
 
     resident = batches("resident")
-    monkeypatch.setattr(Residence, "of", staticmethod(lambda data, device: Residence(device, resident=False)))
+    monkeypatch.setattr(
+        Residence, "of", staticmethod(lambda data, device: Residence(device, resident=False))
+    )
     sent = batches("sent")
     assert len(resident) == len(sent) > 5
     assert all(torch.equal(one, other) for one, other in zip(resident, sent, strict=True))

@@ -1,17 +1,20 @@
-"""The training loop on a GPU: every precision it has, a resume, and memory that does not suffice."""
+"""The training loop on a GPU: every precision, a resume, and memory that does not suffice."""
 
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from trials import tasks
-from trials.budgets import budget_from
 from trials.contract import Setup
-from trials.memory import release_memory
+from trials.devices.memory import release_memory
+from trials.report_grid import budget_from
 from trials.runner import Runner, failure_of
+from trials.telemetry.gpu import peak_flops, training_flops
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -20,7 +23,10 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 def start(tmp_path):
     """Starts a run on sentences whose first word tells their class."""
     rng = random.Random(0)
-    rows = [(rng.choice(["good", "bad"]), " ".join(rng.choices(["a", "the", "day"], k=6))) for _ in range(200)]
+    rows = [
+        (rng.choice(["good", "bad"]), " ".join(rng.choices(["a", "the", "day"], k=6)))
+        for _ in range(200)
+    ]
     lines = ["text,label", *(f"{label} {rest},{label}" for label, rest in rows)]
     (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
     part = {"train": "train.csv", "validation": 0.25, "text": "text", "label": "label"}
@@ -51,7 +57,9 @@ def test_a_resumed_run_goes_on_as_the_undisturbed_one(start, precision):
     resumed = list(start("b", first[-1].checkpoint, precision=precision).advance(6))
     assert [r.resource for r in resumed] == [4.0, 5.0, 6.0]
     # A GPU adds in no fixed order.
-    assert resumed[0].metrics["train_loss"] == pytest.approx(reports[3].metrics["train_loss"], rel=0.05, abs=0.01)
+    assert resumed[0].metrics["train_loss"] == pytest.approx(
+        reports[3].metrics["train_loss"], rel=0.05, abs=0.01
+    )
 
 
 def test_memory_that_does_not_suffice_is_told_as_that_and_released():
@@ -59,3 +67,39 @@ def test_memory_that_does_not_suffice_is_told_as_that_and_released():
         torch.empty(2**50, device="cuda")
     assert failure_of(caught.value).kind == "out_of_memory"
     release_memory()
+
+
+def test_the_backward_pass_counts_where_a_thread_of_its_own_computes_it():
+    layer = torch.nn.Linear(64, 32, bias=False, device="cuda")
+    rows = torch.ones(8, 64, device="cuda", requires_grad=True)
+    assert training_flops(layer, lambda: layer(rows).sum()) == 3 * 2 * 8 * 64 * 32
+
+
+def test_the_share_of_the_peak_is_a_share(start):
+    runner = start("run")
+    *_, last = runner.advance(6)
+    known = peak_flops(torch.cuda.get_device_name(0), "fp32") is not None
+    assert 0 < last.metrics.get("mfu", 0.5) < 1
+    assert ("mfu" in last.metrics) or not known
+    runner.close()
+
+
+PART = """
+import torch
+from trials.devices import memory
+memory.keep_to_share("cuda:0", 0.25)
+device = torch.device("cuda:0")
+most = memory.entitled_bytes(device)
+torch.empty(int(most * 0.9), dtype=torch.uint8, device=device)
+torch.cuda.empty_cache()
+try:
+    torch.empty(int(most * 1.1), dtype=torch.uint8, device=device)
+except torch.OutOfMemoryError:
+    print("kept", memory.is_short(device))
+"""
+
+
+def test_a_process_cannot_take_more_than_its_share():
+    release_memory()
+    done = subprocess.run([sys.executable, "-c", PART], capture_output=True, text=True, check=True)
+    assert done.stdout == "kept False\n"

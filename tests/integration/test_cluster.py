@@ -13,13 +13,14 @@ from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
 from executor_events import of, wait_for
-from hpsearch import events as ev
+from hpsearch.domain import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import ray_cluster
+from hpsearch.executors.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
-from hpsearch.executors.worker import RETIRED, WorkerConfig
-from hpsearch.spec import Resources
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
 from trials.contract import Budget, Unit
 
 TASK = """
@@ -45,12 +46,21 @@ def nodes() -> Iterator[Cluster]:
 def config(tmp_path: Path) -> WorkerConfig:
     (tmp_path / "endless.py").write_text(TASK)
     budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
-    return WorkerConfig({"kind": "endless:train"}, str(tmp_path), {}, budget, str(tmp_path / "saved"), prepares=False)
+    return WorkerConfig(
+        {"kind": "endless:train"},
+        str(tmp_path),
+        {},
+        budget,
+        str(tmp_path / "saved"),
+        prepares=False,
+    )
 
 
 @pytest.fixture
-def executor(nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayExecutor]:
-    """An executor with a worker on the one node, which looks at the cluster's nodes all the time."""
+def executor(
+    nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RayExecutor]:
+    """An executor with a worker on the one node, which often looks at the cluster's nodes."""
     monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
     resources = Resources(workers="auto", gpu=0.0)
     with cluster(nodes.address, resources):
@@ -61,7 +71,8 @@ def executor(nodes: Cluster, config: WorkerConfig, monkeypatch: pytest.MonkeyPat
 
 
 def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, list[str]]:
-    """A second node with a worker on each CPU, the first of them with an attempt; and the names of their slots."""
+    """A second node with a worker on each CPU, the first of them with an attempt; and the names of
+    their slots."""
     node = nodes.add_node(num_cpus=cpus)
     came = wait_for(executor, of(ev.SlotUp, cpus))
     slots = [event.slot for event in came if isinstance(event, ev.SlotUp)]
@@ -70,25 +81,35 @@ def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, li
     return node, slots
 
 
-def test_workers_follow_the_nodes_as_they_come_and_go(nodes: Cluster, executor: RayExecutor) -> None:
+def test_workers_follow_the_nodes_as_they_come_and_go(
+    nodes: Cluster, executor: RayExecutor
+) -> None:
     node, slots = busy_node(nodes, executor, cpus=2)
     nodes.remove_node(node)
     gone = wait_for(executor, of(ev.SlotDown, 2))
     assert {event.slot for event in gone if isinstance(event, ev.SlotDown)} == set(slots)
 
 
-def test_workers_on_a_node_that_is_about_to_go_save_and_move(nodes: Cluster, executor: RayExecutor) -> None:
+@pytest.mark.thorough
+def test_workers_on_a_node_that_is_about_to_go_save_and_move(
+    nodes: Cluster, executor: RayExecutor
+) -> None:
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     preempted = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     in_a_minute = int((time.time() + 60) * 1000)
-    accepted, why = GcsClient(address=nodes.address).drain_node(node.node_id, preempted, "spot", in_a_minute)
+    accepted, why = GcsClient(address=nodes.address).drain_node(
+        node.node_id, preempted, "spot", in_a_minute
+    )
     assert accepted, why
     events = wait_for(executor, of(ev.SlotDown))
     assert [(e.trial, e.attempt) for e in events if isinstance(e, ev.Stopped)] == [(0, 1)]
     assert [e for e in events if isinstance(e, ev.SlotDown)] == [ev.SlotDown(slot, RETIRED)]
 
 
-def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(nodes: Cluster, config: WorkerConfig) -> None:
+@pytest.mark.thorough
+def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(
+    nodes: Cluster, config: WorkerConfig
+) -> None:
     resources = Resources(workers="auto", cpu=64.0, gpu=0.0)
     with (
         cluster(nodes.address, resources),
@@ -102,7 +123,10 @@ def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
         cluster("127.0.0.1:1", Resources()).__enter__()
 
 
-def test_a_node_that_is_ended_in_order_costs_its_trials_no_attempt(nodes: Cluster, executor: RayExecutor) -> None:
+@pytest.mark.thorough
+def test_a_node_that_is_ended_in_order_costs_its_trials_no_attempt(
+    nodes: Cluster, executor: RayExecutor
+) -> None:
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     node.all_processes["raylet"][0].process.terminate()
     events = wait_for(executor, of(ev.SlotDown))
@@ -110,6 +134,7 @@ def test_a_node_that_is_ended_in_order_costs_its_trials_no_attempt(nodes: Cluste
     assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
 
 
+@pytest.mark.thorough
 def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayExecutor) -> None:
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     node.all_processes["raylet"][0].process.kill()

@@ -1,4 +1,5 @@
-"""`hpsearch dashboard` as a person starts it: Optuna's dashboard answers from our database, to those who may ask."""
+"""`hpsearch dashboard` as a person starts it: Optuna's dashboard answers from our database, to
+those who may ask."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ import pytest
 
 from dashboards import served
 from hpsearch.cli.main import main
-from hpsearch.lifecycle import State
-from hpsearch.records import Changes, StudyRecord, Trial
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, StudyRecord, Trial
 from hpsearch.store.store import Store
 
 pytest.importorskip("optuna_dashboard")
@@ -43,12 +44,17 @@ def names(answer: HTTPResponse) -> list[str]:
     return [study["study_name"] for study in json.load(answer)["study_summaries"]]
 
 
-# ---------------------------------------------------------------------------------------------------- loopback
+# --------------------------------------------------------------------------------------------------
+# loopback
 
 
-def test_the_dashboard_shows_a_study_until_it_is_interrupted(sqlite_url: str, study_id: int) -> None:
+def test_the_dashboard_shows_a_study_until_it_is_interrupted(
+    sqlite_url: str, study_id: int
+) -> None:
     with served(sqlite_url, "flowers") as dashboard:
-        assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/dashboard/studies/{study_id}", dashboard.link)
+        assert re.fullmatch(
+            rf"http://127\.0\.0\.1:\d+/dashboard/studies/{study_id}", dashboard.link
+        )
         with urllib.request.urlopen(dashboard.link) as page:
             assert "<title>Optuna Dashboard</title>" in page.read().decode()
         assert names(dashboard.ask("/api/studies")) == ["flowers"]
@@ -57,7 +63,9 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(sqlite_url: str, st
         assert dashboard.interrupt() == ""
 
 
-def test_on_loopback_other_names_and_other_origins_are_refused(sqlite_url: str, study_id: int) -> None:
+def test_on_loopback_other_names_and_other_origins_are_refused(
+    sqlite_url: str, study_id: int
+) -> None:
     new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
     with served(sqlite_url) as dashboard:
         assert dashboard.ask("/api/studies", Host="evil.example").status == 403
@@ -70,8 +78,12 @@ def test_on_loopback_other_names_and_other_origins_are_refused(sqlite_url: str, 
         assert sorted(names(dashboard.ask("/api/studies"))) == ["flowers", "planted"]
 
 
+@pytest.mark.thorough
 def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, study_id: int) -> None:
-    with served(sqlite_url) as dashboard, socket.create_connection(("127.0.0.1", urlsplit(dashboard.link).port or 0)):
+    with (
+        served(sqlite_url) as dashboard,
+        socket.create_connection(("127.0.0.1", urlsplit(dashboard.link).port or 0)),
+    ):
         assert names(dashboard.ask("/api/studies")) == ["flowers"]
         assert dashboard.interrupt() == ""
 
@@ -88,7 +100,8 @@ def test_a_token_that_is_given_is_asked_for_on_loopback_too(
         assert names(dashboard.ask("/api/studies", Authorization=bearer)) == ["flowers"]
 
 
-# ---------------------------------------------------------------------------------------------- beyond loopback
+# ----------------------------------------------------------------------------------------------
+# beyond loopback
 
 
 def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) -> None:
@@ -97,14 +110,25 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
         assert link.hostname == socket.gethostname().lower()
         token = link.query.removeprefix("token=")
         assert len(token) >= 43, "256 bits"
-        for path in ("/", "/dashboard", "/api/studies", "/static/bundle.js", "/api/studies?token=guessed-0123456789"):
+        for path in (
+            "/",
+            "/dashboard",
+            "/api/studies",
+            "/static/bundle.js",
+            "/api/studies?token=guessed-0123456789",
+        ):
             refused = dashboard.ask(path)
             assert refused.status == 401, path
             assert b"the link that `hpsearch dashboard` printed" in refused.read()
-        assert dashboard.ask("/api/studies", Authorization="Bearer guessed-0123456789").status == 401
+        assert (
+            dashboard.ask("/api/studies", Authorization="Bearer guessed-0123456789").status == 401
+        )
 
         entered = dashboard.ask(f"{link.path}?{link.query}")
-        assert (entered.status, entered.headers["Location"]) == (303, f"/dashboard/studies/{study_id}")
+        assert (entered.status, entered.headers["Location"]) == (
+            303,
+            f"/dashboard/studies/{study_id}",
+        )
         cookie = entered.headers["Set-Cookie"].partition(";")[0]
         assert dashboard.ask(entered.headers["Location"], Cookie=cookie).status == 200
         assert names(dashboard.ask("/api/studies", Cookie=cookie)) == ["flowers"]
@@ -115,6 +139,7 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
         assert token not in more
 
 
+@pytest.mark.thorough
 def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
     if not _has_ipv6_loopback():
         pytest.skip("this machine has no IPv6")
@@ -124,7 +149,8 @@ def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
             assert names(answer) == ["flowers"]
 
 
-# ---------------------------------------------------------------------------------------------------- mistakes
+# --------------------------------------------------------------------------------------------------
+# mistakes
 
 
 Run = Callable[..., str]
@@ -149,10 +175,12 @@ def test_an_address_of_another_machine_is_refused(host: str, refused: Run) -> No
     assert f"cannot listen on {host}, port 0" in said
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "", "a..b", "[::1]", "x" * 70, "127.0.0.1:80"])
+@pytest.mark.parametrize(
+    "host", ["no.such.host.invalid", "", "a..b", "[::1]", "x" * 70, "127.0.0.1:80"]
+)
 def test_a_name_without_an_address_is_refused(host: str, refused: Run) -> None:
     said = refused("--host", host)
-    assert f"--host {host}: no address is known by that name" in said
+    assert f"--host {host}: no address is known for that name" in said
     assert "0.0.0.0" in said
 
 
@@ -163,7 +191,9 @@ def test_a_port_that_is_taken_is_refused(refused: Run) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen-charact"])
-def test_a_token_that_could_be_tried_out_is_refused(token: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_could_be_tried_out_is_refused(
+    token: str, refused: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
     said = refused("--host", "0.0.0.0")
     assert f"HPSEARCH_DASHBOARD_TOKEN has {len(token)} characters" in said

@@ -14,14 +14,27 @@ import yaml
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from hpsearch.cli.main import main
-from hpsearch.lifecycle import State
-from hpsearch.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.domain.facts import DecisionKind, ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
 
-SOUNDS = {"cat": ["meow", "purr", "hiss"], "dog": ["bark", "woof", "growl"], "cow": ["moo", "low", "graze"]}
-ROWS = [(f"{sound} number{n} again", animal) for n in range(20) for animal, all_ in SOUNDS.items() for sound in all_]
+SOUNDS = {
+    "cat": ["meow", "purr", "hiss"],
+    "dog": ["bark", "woof", "growl"],
+    "cow": ["moo", "low", "graze"],
+}
+ROWS = [
+    (f"{sound} number{n} again", animal)
+    for n in range(20)
+    for animal, all_ in SOUNDS.items()
+    for sound in all_
+]
 TEST = [
-    (f"{sound} number{n} again", animal) for n in range(20, 23) for animal, all_ in SOUNDS.items() for sound in all_
+    (f"{sound} number{n} again", animal)
+    for n in range(20, 23)
+    for animal, all_ in SOUNDS.items()
+    for sound in all_
 ]
 STUDY = {
     "study": "animals",
@@ -47,7 +60,7 @@ def write(path: Path, rows: list[tuple[str, str]]) -> None:
 
 @pytest.fixture
 def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A database with a study whose second trial is the best; the command is given from its folder."""
+    """A database with a study whose second trial is the best; commands run from its folder."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "animals.csv", ROWS)
     write(tmp_path / "test.csv", TEST)
@@ -55,13 +68,25 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     trials = [
         Trial(0, State.COMPLETE, {"learning_rate": 1e-4}, seed=10, value=0.4, resource=4.0),
         Trial(1, State.COMPLETE, {"learning_rate": 2e-2}, seed=11, value=0.9, resource=4.0),
-        Trial(2, State.FAILED, {"learning_rate": 1e-1}, seed=12, error_kind="diverged", error_text="loss is nan"),
+        Trial(
+            2,
+            State.FAILED,
+            {"learning_rate": 1e-1},
+            seed=12,
+            error_kind=ErrorKind.DIVERGED,
+            error_text="loss is nan",
+        ),
     ]
     with closing(Store.open(url)) as store:
-        record = StudyRecord(0, "animals", yaml.safe_dump(STUDY), ("maximize",), StudyState.FINISHED, "budget used")
-        record.user_attrs["hpsearch:base"] = str(tmp_path)
+        record = StudyRecord(
+            0, "animals", yaml.safe_dump(STUDY), ("maximize",), StudyState.FINISHED, "budget used"
+        )
+        record.base = str(tmp_path)
         store.create_study(record)
-        store.commit(record.id, Changes(trials=trials, decisions=[Decision(1, "finish", "budget used")]))
+        store.commit(
+            record.id,
+            Changes(trials=trials, decisions=[Decision(1, DecisionKind.FINISH, "budget used")]),
+        )
     return url
 
 
@@ -83,7 +108,9 @@ def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
     story = json.loads((version / "training.json").read_text())
     assert (story["study"], story["trial"], story["seed"]) == ("animals", 1, 11)
     assert story["settings"]["learning_rate"] == 2e-2
-    assert story["settings"]["monitor"] == "accuracy", "the study's objective chooses the checkpoint"
+    assert story["settings"]["monitor"] == "accuracy", (
+        "the study's objective chooses the checkpoint"
+    )
     assert {"torch", "transformers", "hpsearch", "python"} <= set(story["packages"])
     assert story["hpsearch"] == story["packages"]["hpsearch"]
     classify = transformers.pipeline("text-classification", str(version), device="cpu")
@@ -96,27 +123,46 @@ def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
     assert measured["accuracy"] > 0.6, "a majority guess is right in a third of the cases"
 
 
-def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(storage: str, tmp_path: Path) -> None:
-    asked = ("--trial", "0", "--data", "train+validation", "--export", "torch.export", "--out", "kept")
+@pytest.mark.thorough
+def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(
+    storage: str, tmp_path: Path
+) -> None:
+    asked = (
+        "--trial",
+        "0",
+        "--data",
+        "train+validation",
+        "--export",
+        "torch.export",
+        "--out",
+        "kept",
+    )
     assert train(storage, *asked) == 0
     assert train(storage, *asked) == 0
     assert sorted(path.name for path in (tmp_path / "kept" / "animals").iterdir()) == ["v1", "v2"]
     story = json.loads((tmp_path / "kept" / "animals" / "v2" / "training.json").read_text())
-    assert (story["trial"], story["data"], story["metrics"]["validation"]) == (0, "train+validation", None)
+    assert (story["trial"], story["data"], story["metrics"]["validation"]) == (
+        0,
+        "train+validation",
+        None,
+    )
     assert (tmp_path / "kept" / "animals" / "v2" / story["export"]["file"]).is_file()
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(
-    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    storage: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def press_ctrl_c_after_two_epochs(text: str) -> None:
         if text.startswith("2 of 12"):
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr("hpsearch.cli.train.note", press_ctrl_c_after_two_epochs)
+        patched.setattr("hpsearch.cli.studies.train.note", press_ctrl_c_after_two_epochs)
         assert train(storage) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "repeat the same command" in capsys.readouterr().err
     assert not list((tmp_path / "models" / "animals").glob("v*"))
     assert train(storage) == 0
     said = capsys.readouterr()
@@ -132,7 +178,11 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(
     ],
 )
 def test_a_trial_that_cannot_be_trained_is_refused(
-    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
+    storage: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    complaint: str,
 ) -> None:
     assert train(storage, *arguments) == 2
     assert complaint in capsys.readouterr().err

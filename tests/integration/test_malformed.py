@@ -1,4 +1,5 @@
-"""Whatever is malformed: its exit code, a message that names the place and the remedy, and nothing is changed by it."""
+"""Whatever is malformed: its exit code, a message that names the place and the remedy, and nothing
+is changed by it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ import pytest
 from hpsearch.cli.main import main
 from malformed import Case, commands, data_files, databases, good, study_files
 
-TABLES = {module.__name__.rpartition(".")[2]: module.CASES for module in (study_files, data_files, commands, databases)}
+TABLES = {
+    module.__name__.rpartition(".")[2]: module.CASES
+    for module in (study_files, data_files, commands, databases)
+}
 CASES = {f"{table}: {case.name}": case for table, cases in TABLES.items() for case in cases}
 
 
@@ -20,7 +24,9 @@ def contents(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
         plain = path.is_file() and not path.is_symlink()
-        found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if plain else oct(path.lstat().st_mode)
+        found[str(path)] = (
+            hashlib.sha256(path.read_bytes()).hexdigest() if plain else oct(path.lstat().st_mode)
+        )
     return found
 
 
@@ -38,7 +44,7 @@ def test_malformed_input_is_refused_with_its_place_and_remedy_and_nothing_is_cha
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("HPSEARCH_STORAGE", f"sqlite:///{tmp_path}/study.db")
-    monkeypatch.setattr("hpsearch.store.database.WAIT_S", 0.1)
+    monkeypatch.setattr("hpsearch.store.database.wait_s", lambda: 0.1)
     for variable in ("FORCE_COLOR", "TTY_COMPATIBLE", "RAY_ADDRESS"):
         monkeypatch.delenv(variable, raising=False)
     good(tmp_path)

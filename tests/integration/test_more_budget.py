@@ -1,17 +1,20 @@
-"""A study that has ended goes on with more budget, and keeps the checkpoints it needs and no others."""
+"""A study that has ended goes on with more budget, and keeps the checkpoints it needs and no
+others."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from test_run_and_resume import Workplace
+
+from integration.test_run_and_resume import Workplace
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path / "work")
+def workplace(shared_ray: Mapping[str, str], tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path / "work", shared_ray)
 
 
 def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplace) -> None:
@@ -23,13 +26,20 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplac
     after = workplace.rows("SELECT number, params FROM trials ORDER BY number")
     assert len(after) == 20
     assert after[:14] == before
-    assert workplace.rows("SELECT spec LIKE '%trials: 20%', spec LIKE '%wall_clock: 1h%' FROM studies") == [(1, 1)]
-    assert "20 trials of 20" in workplace.call("status", "toy")
+    assert workplace.rows(
+        "SELECT spec LIKE '%trials: 20%', spec LIKE '%wall_clock: 1h%' FROM studies"
+    ) == [(1, 1)]
+    assert "20 trials of 20" in workplace.ask("status", "toy")
     assert "must be above 0" in workplace.call("resume", "toy", "--trials", "0", code=2)
-    assert "has begun 20 trials already" in workplace.call("resume", "toy", "--trials", "3", code=2)
+    assert "has already started 20 trials" in workplace.call(
+        "resume", "toy", "--trials", "3", code=2
+    )
 
 
-def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(workplace: Workplace) -> None:
+@pytest.mark.thorough
+def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(
+    workplace: Workplace,
+) -> None:
     workplace.write(
         search={"pruner": "none"},
         budget={"trials": 14, "per_trial": {"epochs": 2}},
@@ -37,9 +47,45 @@ def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are
     )
     workplace.call("run", "study.yaml")
     kept = workplace.rows("SELECT number FROM trials WHERE checkpoint IS NOT NULL ORDER BY number")
-    folders = sorted((workplace.folder / "hpsearch-studies" / "toy").glob("trial-*"))
+    ((home,),) = workplace.rows("SELECT checkpoints FROM studies")
+    folders = sorted(Path(home).glob("trial-*"))
+    assert [path.name for path in (workplace.folder / "hpsearch-studies").iterdir()] == [
+        Path(home).name
+    ]
     assert [path.name for path in folders] == [f"trial-{number:05d}" for (number,) in kept]
     assert len(kept) == 10
-    told = json.loads(workplace.call("status", "toy", "--format", "json"))
-    files = [path for path in (workplace.folder / "hpsearch-studies").rglob("*") if path.is_file()]
-    assert told["checkpoint_bytes"] == sum(path.stat().st_size for path in files if not path.is_symlink()) > 0
+    told = json.loads(workplace.ask("status", "toy", "--format", "json"))
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    assert (
+        told["checkpoint_bytes"]
+        == sum(path.stat().st_size for path in files if not path.is_symlink())
+        > 0
+    )
+
+
+@pytest.mark.thorough
+def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace: Workplace) -> None:
+    few = {
+        "search": {"pruner": "none"},
+        "budget": {"trials": 4, "per_trial": {"epochs": 2}},
+        "settings": {"pause": 0.0, "fragile": True},
+    }
+    for name in ("toy", "other"):
+        workplace.write(study=name, **few)
+        workplace.call("run", "study.yaml", "--checkpoints", "shared")
+    workplace.call(
+        "run", "study.yaml", "--checkpoints", "shared", "--storage", "sqlite:///second.db"
+    )
+    assert "no problems found" in workplace.ask("db", "check")
+    assert "no problems found" in workplace.ask("db", "check", "--storage", "sqlite:///second.db")
+    homes = sorted(path.name.rpartition("-")[0] for path in (workplace.folder / "shared").iterdir())
+    assert homes == ["other", "other", "toy"]
+    assert "removed its checkpoints, of 4 trials" in workplace.ask("rm", "other", "--yes")
+    workplace.call("run", "study.yaml", "--checkpoints", "shared")
+    workplace.call("resume", "other", "--trials", "5", "--checkpoints", "moved")
+    assert "no problems found" in workplace.ask("db", "check")
+    assert "no problems found" in workplace.ask("db", "check", "--storage", "sqlite:///second.db")
+    said = workplace.ask("rm", "other", "--yes")
+    assert said.count("removed its checkpoints, of") == 2
+    assert len(list((workplace.folder / "shared").iterdir())) == 2
+    assert not list((workplace.folder / "moved").iterdir())

@@ -1,4 +1,5 @@
-"""The database's password stays with the driver: nothing that is said, stored, exported or started has it."""
+"""The database's password stays with the driver: nothing that is said, stored, exported or started
+has it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from pathlib import Path
 
 
 def train(params, trial):
-    own, parent = (Path(f"/proc/{process}/environ").read_text() for process in ("self", os.getppid()))
+    own, parent = (Path(f"/proc/{process}/environ").read_text() \
+for process in ("self", os.getppid()))
     (Path(__file__).parent / "environment").write_text(repr(dict(os.environ)) + own + parent)
     trial.report(1, {"loss": params["x"]})
 """
@@ -38,9 +40,24 @@ STUDY: dict[str, Any] = {
 }
 
 COMMANDS = [
-    *(("ls",), ("status", "toy"), ("best", "toy", "--format", "json"), ("trials", "toy"), ("show", "toy", "0")),
-    *(("export", "toy", "--to", f"{what}.csv", "--what", what) for what in ("trials", "reports", "attempts")),
-    *(("db", "check"), ("status", "nothing"), ("run", "study.yaml"), ("db", "upgrade"), ("stop", "toy")),
+    *(
+        ("ls",),
+        ("status", "toy"),
+        ("best", "toy", "--format", "json"),
+        ("trials", "toy"),
+        ("show", "toy", "0"),
+    ),
+    *(
+        ("export", "toy", "--to", f"{what}.csv", "--what", what)
+        for what in ("trials", "reports", "attempts")
+    ),
+    *(
+        ("db", "check"),
+        ("status", "nothing"),
+        ("run", "study.yaml"),
+        ("db", "upgrade"),
+        ("stop", "toy"),
+    ),
 ]
 
 
@@ -53,7 +70,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ("rm", "toy", "--yes"), ("dashboard", "toy"), ("resume", "toy")])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, ("rm", "toy", "--yes"), ("dashboard", "toy"), ("resume", "toy")]
+)
 @pytest.mark.parametrize("given", ["option", "variable"])
 def test_a_server_that_is_not_there_is_told_without_the_password(
     command: tuple[str, ...],
@@ -75,15 +94,26 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
 
 
 def test_a_study_leaves_its_password_nowhere(
-    folder: Path, postgresql_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     url = make_url(postgresql_url).set(password=SECRET).render_as_string(hide_password=False)
     monkeypatch.setenv("HPSEARCH_STORAGE", url)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "run", "study.yaml"]
-    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    program = [
+        sys.executable,
+        "-c",
+        "from hpsearch.cli.main import main; main()",
+        "run",
+        "study.yaml",
+    ]
+    done = subprocess.run(
+        program, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     for command in COMMANDS:
         with pytest.raises(SystemExit):
@@ -100,6 +130,10 @@ def test_a_study_leaves_its_password_nowhere(
 def rows(url: str) -> list[Any]:
     """All rows of all our tables."""
     with psycopg.connect(url) as connection:
-        named = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()
+        named = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        ).fetchall()
         assert len(named) >= 6
-        return [connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for (name,) in named]
+        return [
+            connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for (name,) in named
+        ]

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hpsearch import wiring
 from hpsearch.cli.main import main
-from hpsearch.driver import LEASE_TTL_S, Driver
-from hpsearch.executors.simulated import SimulatedExecutor
-from hpsearch.levels import trial_budget
-from hpsearch.spec_file import load
+from hpsearch.driver.journal import LEASE_TTL_S
+from hpsearch.driver.loop import Driver
+from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.reading import load
+from hpsearch.wiring.creation import create_study
+from hpsearch.wiring.driving import build_study
 from studies import PLAIN, Bowl
 
 
@@ -23,12 +25,12 @@ def test_a_study_replayed_on_its_own_curves_finds_the_same(
 ) -> None:
     study, curves = tmp_path / "study.yaml", tmp_path / "curves.parquet"
     study.write_text(json.dumps({**PLAIN, "search": {"sampler": "random", "pruner": "none"}}))
-    spec = load(study, inspect_data=False)
+    spec = load(study)
     with closing(Store.open(sqlite_url)) as store:
-        history = wiring.create_study(store, spec, tmp_path)
+        history = create_study(store, spec, tmp_path)
         executor = SimulatedExecutor(Bowl(), trial_budget(spec), 2)
-        lease = store.acquire(history.study.id, "test", 0.0, LEASE_TTL_S)
-        Driver(wiring.build_study(store, history, spec), executor, store, lease, clock=executor.clock).run()
+        lease = store.acquire(history.study.id, "test", LEASE_TTL_S)
+        Driver(build_study(history, spec), executor, store, lease, clock=executor.clock).run()
     best = min(history.trials, key=lambda trial: trial.value or 1.0)
     for arguments in (
         ["export", "--storage", sqlite_url, "--what", "reports", "--to", str(curves)],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +21,29 @@ import pytest
 import yaml
 from ray.cluster_utils import Cluster
 
+from hpsearch.cli.main import main
+
 TASK = """
 import time
 from pathlib import Path
 
+HERE = Path(__file__).parent
+
+
+def is_held(trial, epoch):
+    try:
+        first_trial, first_epoch = map(int, (HERE / "hold").read_text().split())
+    except FileNotFoundError:
+        return False
+    return int(trial.folder.name.removeprefix("trial-")) >= first_trial and epoch >= first_epoch
+
 
 def train(params, trial):
-    log = Path(__file__).parent / "trained.txt"
     start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
     for epoch in range(start + 1, int(trial.budget) + 1):
         time.sleep(params["pause"])
-        with log.open("a") as file:
-            file.write(f"{params['x']} {epoch}\\n")
+        while is_held(trial, epoch):
+            time.sleep(0.01)
         with trial.save() as folder:
             (folder / "epoch").write_text(str(epoch))
         if params["x"] > 0.95 and params["fragile"]:
@@ -49,12 +64,23 @@ STUDY: dict[str, Any] = {
 
 
 class Workplace:
-    """A folder with a study file and a task, and the commands run in it."""
+    """A folder with a study file and a task, and the commands run in it.
 
-    def __init__(self, folder: Path, storage: str | None = None) -> None:
+    Args:
+        folder: Made where it is not there.
+        ray: The environment in which commands join a Ray; without it, each starts one of its own.
+        storage: The database's URL.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        ray: Mapping[str, str] | None = None,
+        storage: str = "sqlite:///study.db",
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.storage = storage or "sqlite:///study.db"
+        self.environment = {"HPSEARCH_STORAGE": storage, "OMP_NUM_THREADS": "1", **(ray or {})}
         (folder / "toy_task.py").write_text(TASK)
         self.write()
 
@@ -62,12 +88,25 @@ class Workplace:
         study = {**STUDY, **changes}
         (self.folder / "study.yaml").write_text(yaml.safe_dump(study))
 
+    def hold(self, trial: int = 0, epoch: int = 1) -> None:
+        """Let trials from this one on wait before this epoch and later ones, until `let_go`.
+
+        However slow the machine is and whatever a test does meanwhile, the study does not come to
+        its end.
+        """
+        draft = self.folder / "hold.draft"
+        draft.write_text(f"{trial} {epoch}")
+        draft.replace(self.folder / "hold")
+
+    def let_go(self) -> None:
+        """Let the trials that `hold` keeps train on."""
+        (self.folder / "hold").unlink()
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "HPSEARCH_STORAGE": self.storage, "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
             [sys.executable, "-c", "from hpsearch.cli.main import main; main()", *arguments],
             cwd=self.folder,
-            env=environment,
+            env={**os.environ, **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -76,10 +115,27 @@ class Workplace:
     def call(self, *arguments: str, code: int = 0) -> str:
         """Run a command to its end and return all it said."""
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, f"{arguments} ended with {process.returncode}:\n{out}\n{err}"
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == code, (
+            f"{arguments} ended with {process.returncode}:\n{out}\n{err}"
+        )
         assert "Traceback" not in err
         return out + err
+
+    def ask(self, *arguments: str) -> str:
+        """As `call`, in this process: for what only reads or removes, to save a program's start.
+
+        Returns what it wrote to stdout, or its messages if it wrote nothing there.
+        """
+        said, beside = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            with redirect_stdout(said), redirect_stderr(beside), pytest.raises(SystemExit) as ended:
+                main(arguments)
+        assert not ended.value.code, beside.getvalue()
+        return said.getvalue() or beside.getvalue()
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(self.folder / "study.db")
@@ -90,7 +146,7 @@ class Workplace:
 
     def wait_until(self, query: str, process: subprocess.Popen[str]) -> None:
         """Wait until a query has a row; fail if the process ends before."""
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 240  # of a machine with much else to do
         while time.monotonic() < give_up:
             try:
                 if self.rows(query):
@@ -103,13 +159,13 @@ class Workplace:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path / "work")
+def workplace(shared_ray: Mapping[str, str], tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path / "work", shared_ray)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """The study, run once without any trouble."""
+    """The study, run once without any trouble, on a Ray of its own."""
     workplace = Workplace(tmp_path_factory.mktemp("undisturbed") / "work")
     workplace.call("run", "study.yaml")
     return workplace
@@ -118,39 +174,71 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 CONFIGURATIONS = "SELECT number, state, params, value, resource, seed FROM trials ORDER BY number"
 
 
-def killed_at(workplace: Workplace, when: str) -> None:
-    """Run the study and kill its driver with SIGKILL once a query has a row."""
+@pytest.mark.thorough
+def test_a_study_ends_as_ever_though_nobody_reads_its_messages_any_more(
+    workplace: Workplace,
+) -> None:
+    process = workplace.start("run", "study.yaml")
+    assert process.stderr is not None
+    assert process.stdout is not None
+    process.stderr.readline()
+    process.stderr.close()
+    process.stdout.close()
+    assert process.wait(timeout=240) == 0
+    assert workplace.rows("SELECT state FROM studies") == [("finished",)]
+
+
+def killed_at(workplace: Workplace, when: str, trial: int, epoch: int) -> None:
+    """Run the study up to an epoch of a trial, and kill its driver with SIGKILL once a query has a
+    row."""
+    workplace.hold(trial, epoch)
     process = workplace.start("run", "study.yaml")
     workplace.wait_until(when, process)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
+    workplace.let_go()
 
 
 def test_a_study_runs_to_its_end(undisturbed: Workplace) -> None:
-    assert undisturbed.rows("SELECT state, reason FROM studies") == [("finished", "all 14 trials have ended")]
+    assert undisturbed.rows("SELECT state, reason FROM studies") == [
+        ("finished", "all 14 trials have ended")
+    ]
     states = [state for (state,) in undisturbed.rows("SELECT state FROM trials")]
     assert len(states) == 14
     assert set(states) == {"complete", "pruned"}
     assert undisturbed.rows("SELECT count(*) FROM attempts WHERE ended IS NULL") == [(0,)]
     assert undisturbed.rows("SELECT packages FROM environments")
-    assert "all is as it must be" in undisturbed.call("db", "check")
+    assert "no problems found" in undisturbed.ask("db", "check")
 
 
 @pytest.mark.parametrize(
-    "when",
+    ("when", "trial", "epoch"),
     [
-        "SELECT 1 FROM trials WHERE number = 3 AND state = 'running'",
-        "SELECT 1 FROM reports WHERE resource = 2",
-        "SELECT 1 FROM reports WHERE resource = 7",
+        pytest.param(
+            "SELECT 1 FROM trials WHERE number = 3 AND state = 'running'",
+            3,
+            1,
+            id="as a trial starts",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param("SELECT 1 FROM reports WHERE resource = 2", 0, 3, id="between two rungs"),
+        pytest.param(
+            "SELECT 1 FROM reports WHERE resource = 7",
+            0,
+            8,
+            id="near the end of a trial",
+            marks=pytest.mark.thorough,
+        ),
     ],
-    ids=["as a trial starts", "between two rungs", "near the end of a trial"],
 )
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(
-    workplace: Workplace, undisturbed: Workplace, when: str
+    workplace: Workplace, undisturbed: Workplace, when: str, trial: int, epoch: int
 ) -> None:
-    killed_at(workplace, when)
-    finished_before = workplace.rows("SELECT number, value FROM trials WHERE state IN ('complete', 'pruned', 'failed')")
+    killed_at(workplace, when, trial, epoch)
+    finished_before = workplace.rows(
+        "SELECT number, value FROM trials WHERE state IN ('complete', 'pruned', 'failed')"
+    )
     running = [n for (n,) in workplace.rows("SELECT number FROM trials WHERE state = 'running'")]
     reported_before = workplace.rows("SELECT trial, max(resource) FROM reports GROUP BY trial")
     spent_before = workplace.rows("SELECT sum(gpu_seconds) FROM attempts")[0][0] or 0.0
@@ -162,27 +250,35 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
         assert workplace.rows(f"SELECT value FROM trials WHERE number = {number}") == [(value,)]
     attempts = "SELECT trial, count(*) FROM attempts GROUP BY trial ORDER BY trial"
     more = dict(workplace.rows(attempts))
-    for trial, count in undisturbed.rows(attempts):
-        assert more[trial] == count + (trial in running), f"trial {trial}"
+    for number, count in undisturbed.rows(attempts):
+        assert more[number] == count + (number in running), f"trial {number}"
     interrupted = workplace.rows("SELECT trial FROM attempts WHERE outcome = 'interrupted'")
     assert interrupted == [(n,) for n in running]
     assert workplace.rows("SELECT sum(gpu_seconds) FROM attempts")[0][0] >= spent_before
-    assert "all is as it must be" in workplace.call("db", "check")
+    assert "no problems found" in workplace.ask("db", "check")
 
     for number in running:
         reported = max((r for n, r in reported_before if n == number), default=0.0)
-        continued = workplace.rows(f"SELECT start_resource FROM attempts WHERE trial = {number} ORDER BY number DESC")
-        assert (reported,) in continued, "it continues from its last report: less than one interval is lost"
+        continued = workplace.rows(
+            f"SELECT start_resource FROM attempts WHERE trial = {number} ORDER BY number DESC"
+        )
+        assert (reported,) in continued, (
+            "it continues from its last report: less than one interval is lost"
+        )
 
 
-@pytest.mark.parametrize("notice", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "notice", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)]
+)
 def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
     workplace: Workplace, undisturbed: Workplace, notice: signal.Signals
 ) -> None:
+    workplace.hold(epoch=3)
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
     process.send_signal(notice)
-    out, err = process.communicate(timeout=60)
+    workplace.let_go()
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 130, out + err
     assert "hpsearch resume toy" in err
     assert "Traceback" not in err
@@ -193,48 +289,72 @@ def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
     assert workplace.rows(CONFIGURATIONS) == undisturbed.rows(CONFIGURATIONS)
 
 
-def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace: Workplace, undisturbed: Workplace) -> None:
-    workplace.write(settings={"pause": 0.3, "fragile": False})
+@pytest.mark.thorough
+def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(
+    workplace: Workplace, undisturbed: Workplace
+) -> None:
+    workplace.hold(
+        epoch=3
+    )  # the first signal alone would not end it: a trial that is held does not save
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
     process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    heard = any("again to stop at once" in line for line in process.stderr)
+    assert heard, "without this wait, the two signals could be heard as one"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "Traceback" not in err
+    assert "interrupted at once" in err
     assert "hpsearch resume toy" in err
-    assert "running" not in workplace.call("ls")
+    workplace.let_go()
+    (listed,) = json.loads(workplace.ask("ls", "--format", "json"))
+    assert listed["state"] == "abandoned", (
+        "its trials are running on record, and nobody drives them"
+    )
     workplace.call("resume", "toy")
-    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [row[:3] for row in undisturbed.rows(CONFIGURATIONS)]
+    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [
+        row[:3] for row in undisturbed.rows(CONFIGURATIONS)
+    ]
 
 
+@pytest.mark.thorough
 def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> None:
+    workplace.hold(epoch=2)
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports", process)
-    workplace.call("stop", "toy")
-    process.communicate(timeout=60)
+    assert "will stop study toy" in workplace.call("stop", "toy")
+    workplace.let_go()
+    process.communicate(timeout=240)
     assert process.returncode == 130
     assert workplace.rows("SELECT state FROM studies") == [("interrupted",)]
     workplace.call("resume", "toy")
     assert workplace.rows("SELECT state FROM studies") == [("finished",)]
 
 
-def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(undisturbed: Workplace) -> None:
+def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(
+    undisturbed: Workplace,
+) -> None:
     tables = ("studies", "trials", "attempts", "reports", "decisions")
     before = [undisturbed.rows(f"SELECT * FROM {table}") for table in tables]
     said = undisturbed.call("resume", "toy")
-    assert "study toy has ended already: all 14 trials have ended" in said
+    assert "study toy has already ended: all 14 trials have ended" in said
     assert "hpsearch resume toy --trials N" in said
     assert [undisturbed.rows(f"SELECT * FROM {table}") for table in tables] == before
 
 
-def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(undisturbed: Workplace) -> None:
+def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(
+    undisturbed: Workplace,
+) -> None:
     said = undisturbed.call("run", "study.yaml", code=2)
     assert "hpsearch resume toy" in said
 
 
-def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(workplace: Workplace) -> None:
-    workplace.write(settings={"pause": 0.2, "fragile": False})
+def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(
+    workplace: Workplace,
+) -> None:
+    workplace.hold()
     process = workplace.start("run", "study.yaml")
     try:
         workplace.wait_until("SELECT 1 FROM trials", process)
@@ -245,32 +365,42 @@ def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(wo
         process.communicate()
 
 
-def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(workplace: Workplace) -> None:
+def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(
+    workplace: Workplace,
+) -> None:
     said = workplace.call("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
     assert "no cluster answers at 127.0.0.1:1" in said
     assert not (workplace.folder / "study.db").exists(), "nothing is left behind"
 
 
+@pytest.mark.thorough
 def test_a_study_whose_cluster_has_lost_its_head_ends_in_order_and_goes_on_with_another(
-    workplace: Workplace, undisturbed: Workplace
+    undisturbed: Workplace, tmp_path: Path
 ) -> None:
+    workplace = Workplace(tmp_path / "work")
     resources = {"workers": 1, "gpu": 0, "worker_timeout": "3s"}
-    workplace.write(settings={"pause": 0.2, "fragile": False}, resources=resources)
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    workplace.write(resources=resources)
+    workplace.hold(epoch=3)
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     head = psutil.Process(nodes.head_node.all_processes["gcs_server"][0].process.pid)
     try:
         process = workplace.start("run", "study.yaml", "--address", nodes.address)
         workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
         head.suspend()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
         assert process.returncode == 3, err
-        assert "the head of the Ray cluster has not answered for 3 s" in err
+        assert re.search(r"the head of the Ray cluster has not answered for \d+ s", err), err
     finally:
         head.resume()
         nodes.shutdown()
+    workplace.let_go()
     workplace.call("resume", "toy")
-    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [row[:3] for row in undisturbed.rows(CONFIGURATIONS)]
-    assert "all is as it must be" in workplace.call("db", "check")
+    assert [row[:3] for row in workplace.rows(CONFIGURATIONS)] == [
+        row[:3] for row in undisturbed.rows(CONFIGURATIONS)
+    ]
+    assert "no problems found" in workplace.ask("db", "check")
 
 
 def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workplace) -> None:
@@ -286,8 +416,12 @@ def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workpla
     assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'complete'")[0][0] >= 1
 
 
+@pytest.mark.thorough
 def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace: Workplace) -> None:
-    workplace.write(settings={"pause": 0.0, "fragile": True}, space={"x": {"type": "float", "low": 0.96, "high": 1.0}})
+    workplace.write(
+        settings={"pause": 0.0, "fragile": True},
+        space={"x": {"type": "float", "low": 0.96, "high": 1.0}},
+    )
     said = workplace.call("run", "study.yaml", code=2)
     assert "trials failed the same way (error): RuntimeError" in said
     assert workplace.rows("SELECT state FROM studies") == [("failed",)]
@@ -295,11 +429,13 @@ def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace: Workp
 
 
 @pytest.fixture
-def postgresql_workplace(postgresql_url: str, tmp_path: Path) -> Callable[..., str]:
-    return Workplace(tmp_path / "work", postgresql_url).call
+def postgresql_workplace(
+    postgresql_url: str, shared_ray: Mapping[str, str], tmp_path: Path
+) -> Workplace:
+    return Workplace(tmp_path / "work", shared_ray, postgresql_url)
 
 
-def test_a_study_runs_on_postgresql_too(postgresql_workplace: Callable[..., str]) -> None:
-    postgresql_workplace("run", "study.yaml")
-    assert "finished" in postgresql_workplace("ls")
-    assert "all is as it must be" in postgresql_workplace("db", "check")
+def test_a_study_runs_on_postgresql_too(postgresql_workplace: Workplace) -> None:
+    postgresql_workplace.call("run", "study.yaml")
+    assert "finished" in postgresql_workplace.ask("ls")
+    assert "no problems found" in postgresql_workplace.ask("db", "check")

@@ -7,15 +7,16 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
-from test_run_and_resume import Workplace
 
 import hpsearch
+from integration.test_run_and_resume import Workplace
 
 STUDY: dict[str, Any] = {
     "study": "animals",
@@ -41,19 +42,27 @@ STUDY: dict[str, Any] = {
 
 def write_animals(path: Path) -> None:
     draw = random.Random(0)
-    sounds = {"cat": ["meow", "purr", "hiss"], "dog": ["bark", "woof", "growl"], "cow": ["moo", "low", "graze"]}
+    sounds = {
+        "cat": ["meow", "purr", "hiss"],
+        "dog": ["bark", "woof", "growl"],
+        "cow": ["moo", "low", "graze"],
+    }
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "label"])
         for n in range(240):
             label = draw.choice(sorted(sounds))
-            words = [draw.choice(sounds[label]), f"number{n}", draw.choice(["today", "again", "loudly"])]
+            words = [
+                draw.choice(sounds[label]),
+                f"number{n}",
+                draw.choice(["today", "again", "loudly"]),
+            ]
             writer.writerow([" ".join(draw.sample(words, 3)), label])
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    workplace = Workplace(tmp_path_factory.mktemp("text") / "work")
+def finished(shared_ray: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    workplace = Workplace(tmp_path_factory.mktemp("text") / "work", shared_ray)
     write_animals(workplace.folder / "animals.csv")
     (workplace.folder / "study.yaml").write_text(yaml.safe_dump(STUDY))
     said = workplace.call("check", "study.yaml")
@@ -64,7 +73,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 def test_the_study_finds_a_configuration_that_learns(finished: Workplace) -> None:
-    (best,) = json.loads(finished.start("best", "--format", "json").communicate()[0])
+    (best,) = json.loads(finished.ask("best", "--format", "json"))
     assert best["state"] == "complete"
     assert best["value"] > 0.6, "a majority guess is right in a third of the cases"
     assert Path(best["checkpoint"], "model.safetensors").is_file()
@@ -73,15 +82,23 @@ def test_the_study_finds_a_configuration_that_learns(finished: Workplace) -> Non
 
 def test_every_report_carries_how_the_training_went(finished: Workplace) -> None:
     (metrics,) = finished.rows("SELECT metrics FROM reports ORDER BY trial, resource LIMIT 1")[0]
-    expected = {"loss", "accuracy", "macro_f1", "mcc", "train_loss", "samples_per_second", "tokens_per_second"}
+    expected = {
+        "loss",
+        "accuracy",
+        "macro_f1",
+        "mcc",
+        "train_loss",
+        "samples_per_second",
+        "tokens_per_second",
+    }
     expected |= {"padding_ratio", "peak_memory_bytes", "micro_batch", "grad_norm", "learning_rate"}
     assert expected <= set(json.loads(metrics))
 
 
 def test_the_winners_settings_train_alone_to_the_same_reports(finished: Workplace) -> None:
-    out, _ = finished.start("best", "--format", "yaml").communicate()
+    out = finished.ask("best", "--format", "yaml")
     (finished.folder / "winner.yaml").write_text(out)
-    (best,) = json.loads(finished.start("best", "--format", "json").communicate()[0])
+    (best,) = json.loads(finished.ask("best", "--format", "json"))
     alone = subprocess.run(
         [sys.executable, "-m", "trials", "winner.yaml", "--out", "alone"],
         cwd=finished.folder,
@@ -90,20 +107,37 @@ def test_the_winners_settings_train_alone_to_the_same_reports(finished: Workplac
         check=False,
     )
     assert alone.returncode == 0, alone.stderr
+    assert "not computed as before" not in alone.stderr
     reports = [json.loads(line) for line in alone.stdout.splitlines()]
     assert max(report["metrics"]["accuracy"] for report in reports) == best["value"]
     assert (finished.folder / "alone" / "best" / "model.safetensors").is_file()
+
+
+def test_a_trial_is_recorded_with_what_its_sums_depend_on(finished: Workplace) -> None:
+    recorded = [json.loads(text) for (text,) in finished.rows("SELECT arithmetic FROM attempts")]
+    assert {each["threads"] for each in recorded} == {1}, "a worker has one core"
+    assert {each["precision"] for each in recorded} <= {"bf16", "fp32"}
+    assert all(each["device"] and each["versions"]["torch"] for each in recorded)
+    written = yaml.safe_load(finished.ask("best", "--format", "yaml"))
+    assert written["arithmetic"] in recorded
+    assert "1 thread, " in finished.ask("show", "animals", "0")
 
 
 def test_frames_files_and_optuna_show_the_same_trials(finished: Workplace) -> None:
     with hpsearch.open(f"sqlite:///{finished.folder}/study.db", "animals") as study:
         trials = study.trials()
         assert list(trials["number"]) == list(range(6))
-        assert len(study.trials(where="learning_rate > 0.005")) == (trials["learning_rate"] > 0.005).sum()
-        assert study.best()["value"].iloc[0] == trials.loc[trials["state"] == "complete", "value"].max()
+        assert (
+            len(study.trials(where="learning_rate > 0.005"))
+            == (trials["learning_rate"] > 0.005).sum()
+        )
+        assert (
+            study.best()["value"].iloc[0]
+            == trials.loc[trials["state"] == "complete", "value"].max()
+        )
         assert {"trial", "resource", "accuracy"} <= set(study.reports().columns)
         assert study.optuna().best_trial.number == study.best()["number"].iloc[0]
-    finished.call("export", "animals", "--to", "trials.parquet")
+    finished.ask("export", "animals", "--to", "trials.parquet")
     assert len(pd.read_parquet(finished.folder / "trials.parquet")) == 6
 
 
@@ -112,15 +146,22 @@ def test_the_prepared_data_reach_a_worker_without_being_copied(finished: Workpla
     import ray
 
     from hpsearch.executors.ray_cluster import cluster
-    from hpsearch.spec import Resources
+    from hpsearch.study_file.models import Resources
     from trials import tasks
 
     task = tasks.load(STUDY["task"], finished.folder)
     with cluster(None, Resources(workers=1)):
-        padding = np.zeros(1 << 20, dtype=np.int8)  # what is small Ray keeps inline; tokens of a real study are not
+        padding = np.zeros(
+            1 << 20, dtype=np.int8
+        )  # what is small Ray keeps inline; tokens of a real study are not
         data, _ = ray.get(ray.put((task.prepare({"max_length": 16}), padding)))
         arrays = [value for value in vars(data).values() if isinstance(value, np.ndarray)]
-        arrays += [a for part in vars(data).values() if hasattr(part, "__dict__") for a in vars(part).values()]
+        arrays += [
+            a
+            for part in vars(data).values()
+            if hasattr(part, "__dict__")
+            for a in vars(part).values()
+        ]
         arrays = [array for array in arrays if isinstance(array, np.ndarray) and array.size > 1]
         assert arrays
         assert not any(array.flags.owndata or array.flags.writeable for array in arrays)

@@ -1,4 +1,5 @@
-"""Workers that are stopped, told to end, or killed with children: noticed, replaced, and nothing of them stays."""
+"""Workers that are stopped, told to end, or killed with children: noticed, replaced, and nothing of
+them stays."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from executor_events import of, wait_for
-from hpsearch import events as ev
+from hpsearch.domain import events as ev
+from hpsearch.executors.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
-from hpsearch.executors.worker import RETIRED, WorkerConfig
-from hpsearch.spec import Resources
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
 from trials.contract import Budget, Unit
 
 TASK = """
@@ -30,9 +32,11 @@ def train(params, trial):
     (HERE / "child").write_text(str(child.pid))
     with trial.save() as folder:
         (folder / "state").write_text("1")
-    trial.report(1, {"loss": 1.0, "process": os.getpid()})
+    resource = 1.0
+    trial.report(resource, {"loss": 1.0, "process": os.getpid()})
     while not (HERE / "go on").exists():
-        trial.report(trial._resource + 1e-6, {"loss": 1.0, "process": os.getpid()})
+        resource += 1e-6
+        trial.report(resource, {"loss": 1.0, "process": os.getpid()})
         time.sleep(0.05)
 """
 
@@ -50,7 +54,9 @@ def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
     (tmp_path / "endless_task.py").write_text(TASK)
     budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
     saved = str(tmp_path / "checkpoints")
-    config = WorkerConfig({"kind": "endless_task:train"}, str(tmp_path), {}, budget, saved, prepares=False)
+    config = WorkerConfig(
+        {"kind": "endless_task:train"}, str(tmp_path), {}, budget, saved, prepares=False
+    )
     resources = Resources(workers=1, gpu=0.0).model_copy(update={"worker_timeout_s": TIMEOUT_S})
     made = RayExecutor(config, resources)
     yield made
@@ -59,9 +65,13 @@ def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
 
 def begun(executor: RayExecutor, until: float = 4.0) -> tuple[str, int]:
     """Starts an attempt; the slot it is on, and the process that trains it."""
-    slot = next(event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp))
+    slot = next(
+        event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)
+    )
     executor.launch(ev.Launch(0, 1, slot, {}, 1, until))
-    report = next(event for event in wait_for(executor, of(ev.Reported)) if isinstance(event, ev.Reported))
+    report = next(
+        event for event in wait_for(executor, of(ev.Reported)) if isinstance(event, ev.Reported)
+    )
     return slot, int(report.metrics["process"])
 
 
@@ -79,7 +89,9 @@ def wait_until(done: Callable[[], bool]) -> None:
         os.sched_yield()
 
 
-def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(executor: RayExecutor) -> None:
+def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(
+    executor: RayExecutor,
+) -> None:
     slot, process = begun(executor, until=1.0)
     os.kill(process, signal.SIGSTOP)
     events = wait_for(executor, of(ev.SlotUp))
@@ -107,6 +119,7 @@ def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -
     wait_until(lambda: gone(child))
 
 
+@pytest.mark.thorough
 def test_a_driver_that_was_away_itself_takes_nobody_for_silent(
     executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,10 +129,27 @@ def test_a_driver_that_was_away_itself_takes_nobody_for_silent(
     assert not of(ev.SlotDown)(executor.poll(0.0))
 
 
+@pytest.mark.thorough
+def test_a_driver_that_was_away_itself_takes_nobody_for_disobedient(
+    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(executor)
+    executor.stop(ev.Stop(0, 1))
+    later = time.monotonic() + 1000.0
+    monkeypatch.setattr("hpsearch.executors.ray.time.monotonic", lambda: later)
+    events = executor.poll(0.0)
+    monkeypatch.undo()
+    events += [] if of(ev.Stopped)(events) else wait_for(executor, of(ev.Stopped))
+    assert not of(ev.SlotDown)(events)
+
+
+@pytest.mark.thorough
 def test_a_worker_that_never_gets_ready_is_tried_anew(
     executor: RayExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("hpsearch.executors.ray.STARTS", 0)  # whatever is not ready at once takes too long
+    monkeypatch.setattr(
+        "hpsearch.executors.ray.STARTS", 0
+    )  # whatever is not ready at once takes too long
     executor.poll(0.0)
     assert "worker w0 is not ready yet" in caplog.text
     monkeypatch.undo()

@@ -1,7 +1,8 @@
-"""Tables of malformed input: study files, data, command lines and databases, each with what must be said about it.
+"""Tables of malformed input: study files, data, command lines and databases, each with what must be
+said about it.
 
-A case is a name, what makes it, the command that meets it, and its answer: the exit code, the place that the message
-must name, and the remedy.
+A case is a name, what makes it, the command that meets it, and its answer: the exit code, the place
+that the message must name, and the remedy.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ budget:
 resources: {workers: 1, cpu: 1, gpu: 0}
 """
 
-ROWS = [f"a {word} day,{label}" for word, label in (("good", "up"), ("bad", "down"), ("fine", "up"), ("poor", "down"))]
+ROWS = [
+    f"a {word} day,{label}"
+    for word, label in (("good", "up"), ("bad", "down"), ("fine", "up"), ("poor", "down"))
+]
 TABLE = "\n".join(["text,label", *ROWS * 4, ""])
 
 Make = Callable[[Path], None]

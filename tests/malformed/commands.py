@@ -7,8 +7,8 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, Changes, Outcome, StudyRecord, Trial
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Attempt, Changes, Outcome, StudyRecord, Trial
 from hpsearch.store.store import Store
 from malformed import STUDY, TABLE, Case, Make, both, nothing, written
 
@@ -16,12 +16,17 @@ from malformed import STUDY, TABLE, Case, Make, both, nothing, written
 def study(folder: Path) -> None:
     """A database with a study of three trials."""
     with closing(Store.open(f"sqlite:///{folder}/study.db")) as store:
-        attributes = {"hpsearch:base": str(folder), "hpsearch:checkpoints": str(folder / "checkpoints")}
-        record = store.create_study(StudyRecord(0, "flowers", STUDY, ("maximize",), user_attrs=attributes))
+        record = StudyRecord(0, "flowers", STUDY, ("maximize",), base=str(folder))
+        record.checkpoints = str(folder / "checkpoints")
+        store.create_study(record)
         trials = [
-            Trial(n, State.COMPLETE, {"lr": 0.1 * n}, value=n / 10, resource=1.0, gpu_seconds=1.0) for n in range(3)
+            Trial(n, State.COMPLETE, {"lr": 0.1 * n}, value=n / 10, resource=1.0, gpu_seconds=1.0)
+            for n in range(3)
         ]
-        attempts = [Attempt(n, 1, "w", 1.0, ended=2.0, outcome=Outcome.COMPLETE, gpu_seconds=1.0) for n in range(3)]
+        attempts = [
+            Attempt(n, 1, "w", 1.0, ended=2.0, outcome=Outcome.COMPLETE, gpu_seconds=1.0)
+            for n in range(3)
+        ]
         store.commit(record.id, Changes(trials=trials, attempts=attempts))
 
 
@@ -37,7 +42,6 @@ HEADER = "learning_rate,batch_size,epochs,accuracy\n"
 HELP = "Try 'hpsearch"
 DIGITS = "9" * 30
 # A case a line, however long: a table is read by its columns.
-# ruff: noqa: E501
 # fmt: off
 CASES = [
     # options and arguments
@@ -55,7 +59,7 @@ CASES = [
     Case("workers below zero", nothing, "--workers -1", "whole number from 1", (*RUN, "--workers", "-1")),
     Case("a superscript of workers", nothing, "--workers ²", "whole number from 1", (*RUN, "--workers", "²")),
     Case("30 digits of workers", nothing, "--workers 999", "to 100000", (*RUN, "--workers", DIGITS)),
-    Case("top with sort", study, "--top already says", "drop --top", ("trials", "--top", "1", "--sort", "lr")),
+    Case("top with sort", study, "--top cannot be combined", "leave out --top", ("trials", "--top", "1", "--sort", "lr")),
     Case("a seed of 30 digits", nothing, "'--seed'", "less than or equal", (*SIMULATE, "--seed", DIGITS)),
     Case("a port", study, "'--port'", "less than or equal to 65535", ("dashboard", "--port", "99999")),
     Case("a path with a NUL", study, "'--to'", "null byte", ("export", "--to", "a\0.csv")),
@@ -96,9 +100,9 @@ CASES = [
     Case("a study that is no UTF-8", study, "no study is named", "there is: flowers", ("best", "\udcff")),
     Case("a study of SQL", study, "' OR '1'='1", "there is: flowers", ("best", "x' OR '1'='1")),
     Case("a study in another folder", study, "../../x", "there is: flowers", ("status", "../../x")),
-    Case("a trial that is a word", study, "'flowers seven'", "such as: hpsearch show", ("show", "flowers", "seven")),
+    Case("a trial that is a word", study, "'flowers seven'", "for example: hpsearch show", ("show", "flowers", "seven")),
     Case("a trial that is missing", study, "no trial 99", "it has trials 0 to 2", ("show", "flowers", "99")),
-    Case("a trial of 5,000 digits", study, "the number of a trial", "such as", ("show", "flowers", "9" * 5000)),
+    Case("a trial of 5,000 digits", study, "the number of a trial", "for example", ("show", "flowers", "9" * 5000)),
     Case("a trial to train that is missing", study, "no trial 99", "0 to 2", ("train", "flowers", "--trial", "99")),
     Case("a trial to train of 30 digits", study, "'--trial'", "less than", ("train", "flowers", "--trial", DIGITS)),
     Case("a study to remove", study, "remove study flowers", "--yes", ("rm", "flowers")),
@@ -108,12 +112,12 @@ CASES = [
     Case("a study that is there", study, "flowers is already", "hpsearch resume flowers", RUN),
     # what is written and read
     Case("an export of another kind", study, "out.xlsx", "--to out.csv", ("export", "--to", "out.xlsx")),
-    Case("an export that is there", both(study, written("out.csv", "x")), "out.csv is there", "--force",
+    Case("an export that is there", both(study, written("out.csv", "x")), "out.csv already exists", "--force",
          ("export", "--to", "out.csv")),
     Case("an export to nowhere", study, "nowhere/out.csv", "check the folder", ("export", "--to", "nowhere/out.csv")),
     Case("an export of 300 letters", study, "too long", "choose another", ("export", "--to", "x" * 300 + ".csv")),
     Case("an unknown starter", nothing, "'nothing'", "use one of", ("init", "x.yaml", "--kind", "nothing")),
-    Case("a study file that is there", nothing, "study.yaml is there", "--force", ("init", "study.yaml")),
+    Case("a study file that is there", nothing, "study.yaml already exists", "--force", ("init", "study.yaml")),
     Case("a study file nowhere", nothing, "nowhere/x.yaml", "check the folder", ("init", "nowhere/x.yaml")),
     Case("a study file of 300 letters", nothing, "too long", "choose another", ("init", "x" * 300)),
     Case("columns of no file", nothing, "new.csv", "check the path", INIT),
@@ -128,9 +132,13 @@ CASES = [
     Case("an address of 300 letters", nothing, "names no host", "use host:6379", (*RUN, "--address", "x" * 300 + ":1")),
     Case("an address where nobody is", nothing, "127.0.0.1:1", "check the address", (*RUN, "--address", "127.0.0.1:1"), 3),
     Case("checkpoints in no store", nothing, "nosuch://x", "give a folder", (*RUN, "--checkpoints", "nosuch://x")),
-    Case("checkpoints in a file", written("file", ""), "file is no folder", "name another", (*RUN, "--checkpoints", "file")),
-    Case("checkpoints below a file", written("file", ""), "file is no folder", "name another",
+    Case("checkpoints in a file", written("file", ""), "file is not a folder", "name another", (*RUN, "--checkpoints", "file")),
+    Case("checkpoints below a file", written("file", ""), "file is not a folder", "name another",
          (*RUN, "--checkpoints", "file/below")),
+    Case("checkpoints in another study's folder", written("hpsearch-study.json", '{"study": "trees", "uid": "1"}'),
+         "another study, trees", "name another", (*RUN, "--checkpoints", ".")),
+    Case("checkpoints in a folder with a damaged mark", written("hpsearch-study.json", "{"),
+         "cannot be read", "name another", (*RUN, "--checkpoints", ".")),
     Case("checkpoints with a NUL", nothing, "a\\x00b", "name a folder", (*RUN, "--checkpoints", "a\0b")),
     Case("no curves", nothing, "curves.csv", "hpsearch export", SIMULATE),
     Case("curves of nothing", curves(""), "curves.csv", "hpsearch export", SIMULATE),

@@ -1,4 +1,5 @@
-"""Data files that cannot be: encodings, broken formats, rows and columns that do not fit, things that are no files."""
+"""Data files that cannot be: encodings, broken formats, rows and columns that do not fit, things
+that are no files."""
 
 from __future__ import annotations
 
@@ -42,12 +43,20 @@ def validation(content: bytes | str) -> Make:
 
 def test(content: bytes | str) -> Make:
     """Test data of this content."""
-    return both(written("data/test.csv", content), changed(("  text: text", "  test: data/test.csv\n  text: text")))
+    return both(
+        written("data/test.csv", content),
+        changed(("  text: text", "  test: data/test.csv\n  text: text")),
+    )
 
 
-def task(kind: str, name: str, content: bytes | str | None, *lines: str, metric: str = "accuracy") -> Make:
+def task(
+    kind: str, name: str, content: bytes | str | None, *lines: str, metric: str = "accuracy"
+) -> Make:
     """A study of another kind, with its training data; None for none."""
-    text = "".join(f"  {line}\n" for line in (f"kind: {kind}", f"train: data/{name}", "validation: 0.25", *lines))
+    text = "".join(
+        f"  {line}\n"
+        for line in (f"kind: {kind}", f"train: data/{name}", "validation: 0.25", *lines)
+    )
     study = changed((TEXT_TASK, text), ("metric: accuracy", f"metric: {metric}"))
     return study if content is None else both(study, written(f"data/{name}", content))
 
@@ -58,7 +67,15 @@ NUMBERS = "x,y\n" + "".join(f"{i},{2 * i}\n" for i in range(20))
 
 def regression(content: str, *lines: str) -> Make:
     """A regression of column y."""
-    return task("tabular", "t.csv", content, "target: y", "objective_kind: regression", *lines, metric="loss")
+    return task(
+        "tabular",
+        "t.csv",
+        content,
+        "target: y",
+        "objective_kind: regression",
+        *lines,
+        metric="loss",
+    )
 
 
 def conll(content: bytes | str, name: str = "t.conll") -> Make:
@@ -68,7 +85,9 @@ def conll(content: bytes | str, name: str = "t.conll") -> Make:
 
 def pairs(content: str) -> Make:
     """A sequence to sequence task from column a to column b."""
-    return task("sequence_to_sequence", "t.csv", content, "source: a", "target: b", SCRATCH, metric="loss")
+    return task(
+        "sequence_to_sequence", "t.csv", content, "source: a", "target: b", SCRATCH, metric="loss"
+    )
 
 
 def documents(content: bytes | str) -> Make:
@@ -89,7 +108,9 @@ def npz(content: bytes | None = None, **arrays: Any) -> Make:
     """An archive of arrays, or what is to pass for one."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    return task("image_classification", "images.npz", buffer.getvalue() if content is None else content)
+    return task(
+        "image_classification", "images.npz", buffer.getvalue() if content is None else content
+    )
 
 
 def bind(path: Path) -> None:
@@ -103,7 +124,6 @@ def bind(path: Path) -> None:
 
 RECORD = '{"text": "a", "label": "b"}\n'
 # A case a line, however long: a table is read by its columns.
-# ruff: noqa: E501
 # fmt: off
 CASES = [
     # not text in UTF-8

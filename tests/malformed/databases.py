@@ -1,4 +1,5 @@
-"""Databases that cannot be: other files, other programs', other versions, half made, damaged, locked."""
+"""Databases that cannot be: other files, other programs', other versions, half made, damaged,
+locked."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def bytes_of(change: object) -> Make:
 
 def garbled(content: bytes) -> bytes:
     """Every third byte after the first page is another one."""
-    return content[:4096] + bytes(0x5A if i % 3 == 0 else byte for i, byte in enumerate(content[4096:]))
+    return content[:4096] + bytes(
+        0x5A if i % 3 == 0 else byte for i, byte in enumerate(content[4096:])
+    )
 
 
 def locked(folder: Path) -> None:
@@ -73,10 +76,11 @@ NEVER = after("UPDATE alembic_version SET version_num = 'hpsearch_0000'")
 NOTES = without_study("CREATE TABLE notes (text)")
 VERSION_TABLE = "CREATE TABLE alembic_version (version_num VARCHAR(32))"
 OPTUNAS = without_study(
-    "CREATE TABLE studies (study_id INTEGER)", VERSION_TABLE, "INSERT INTO alembic_version VALUES ('v3.2.0.a')"
+    "CREATE TABLE studies (study_id INTEGER)",
+    VERSION_TABLE,
+    "INSERT INTO alembic_version VALUES ('v3.2.0.a')",
 )
 # A case a line, however long: a table is read by its columns.
-# ruff: noqa: E501
 # fmt: off
 CASES = [
     Case("a text", raw("a shopping list\n" * 100), "study.db", "check the path", STATUS, 3),
@@ -129,7 +133,9 @@ CASES = [
     Case("a study file with a list as its budget", after("UPDATE studies SET spec = 'budget: [1]'"), "budget is none", "db check", STATUS, 3),
     Case("a study file to resume that is no YAML", after("UPDATE studies SET spec = '{'"), "flowers (study file):1:",
          "check indentation", ("resume", "flowers")),
-    Case("a study without its folder", after("UPDATE studies SET user_attrs = '{}'"), "hpsearch:base", "hpsearch run",
+    Case("a study file to resume with more budget that is no YAML", after("UPDATE studies SET spec = '{'"), "flowers (study file):1:",
+         "check indentation", ("resume", "flowers", "--trials", "9")),
+    Case("a study without its folder", after("UPDATE studies SET base = NULL"), "has no base", "hpsearch run",
          ("resume", "flowers")),
     Case("locked, read", locked, "database is locked", "see which: fuser", STATUS, 3),
     Case("locked, run in", locked, "database is locked", "see which: fuser", RUN, 3),

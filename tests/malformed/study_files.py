@@ -1,4 +1,5 @@
-"""Study files that cannot be: broken text, YAML that is none, names that are no names, values that make no sense."""
+"""Study files that cannot be: broken text, YAML that is none, names that are no names, values that
+make no sense."""
 
 from __future__ import annotations
 
@@ -28,7 +29,6 @@ ALIASES = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(8)
 )
 # A case a line, however long: a table is read by its columns.
-# ruff: noqa: E501
 # fmt: off
 CASES = [
     # text that is no YAML, or not one plain document
@@ -50,8 +50,8 @@ CASES = [
          "study.yaml:2:", "without tags"),
     Case("a tag of one's own", changed(("seed: 7", "seed: !x 7")), "study.yaml:2:", "without tags"),
     Case("a billion aliases", whole(ALIASES), "study.yaml:1:", "shorten the file or its aliases"),
-    Case("nested without end", whole("study: " + "[" * 5000), "study.yaml:1:", "write it flat"),
-    Case("holds itself", whole("study: &a [*a]\n"), "study.yaml:1: study[0]", "write it out"),
+    Case("nested without end", whole("study: " + "[" * 5000), "study.yaml:1:", "use fewer levels"),
+    Case("contains itself", whole("study: &a [*a]\n"), "study.yaml:1: study[0]", "write it out"),
     Case("an unknown alias", changed(("seed: 7", "seed: *nope")), "study.yaml:2:", "define the anchor"),
     Case("a key twice", whole(f"{STUDY}seed: 8\n"), "study.yaml:20: seed", "keep one"),
     # not a file
@@ -119,11 +119,15 @@ CASES = [
     Case("two units", changed(("epochs: 1", "epochs: 1, steps: 2")), "study.yaml:18: budget.per_trial", "keep one"),
     Case("cost without a price", changed(("trials: 4", "cost: 5")), "study.yaml:17: budget.cost:", "cost_per_gpu_hour"),
     Case("wall clock", changed(("trials: 4", "wall_clock: soon")), "study.yaml:17: budget.wall_clock:", "such as 2h"),
-    Case("wall clock to the base 60", changed(("trials: 4", "wall_clock: 1:30")), "study.yaml:17:", "1h30m"),
+    Case("wall clock in base 60", changed(("trials: 4", "wall_clock: 1:30")), "study.yaml:17:", "1h30m"),
     Case("sampler misspelt", also("search: {sampler: tpee}"), "study.yaml:19: search.sampler:", "did you mean tpe?"),
     Case("pruner's eta", also("search: {pruner: {kind: promotion, eta: 1}}"), "study.yaml:19: search", "from 2 to"),
     Case("workers", changed(("workers: 1", "workers: 0")), "study.yaml:19: resources.workers:", "at least 1"),
     Case("enqueued outside the space", also("enqueue: [{learning_rate: 5}]"), "study.yaml:19: enqueue[0]", "must be from"),
     Case("checkpoints in no store", also("checkpoints: nosuch://bucket"), "nosuch://bucket", "give a folder"),
+    Case("checkpoints that may take nothing", also("checkpoints: {max_gb: 0}"),
+         "study.yaml:19: checkpoints.max_gb:", "above 0"),
+    Case("checkpoints with a misspelt limit", also("checkpoints: {max_gbs: 3}"),
+         "study.yaml:19: checkpoints.max_gbs:", "did you mean max_gb?"),
     Case("checkpoints with a NUL", also('checkpoints: "a\\0b"'), "a\\x00b", "name a folder"),
 ]

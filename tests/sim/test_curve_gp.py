@@ -1,4 +1,5 @@
-"""The curve model as a sampler: the same from the same history, on any kind of space, and better than chance."""
+"""The curve model as a sampler: the same from the same history, on any kind of space, and better
+than chance."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.trial import FrozenTrial
 
-from hpsearch import curve_gp
-from hpsearch.curve_gp import CurveGPSampler
-from hpsearch.lifecycle import State
-from hpsearch.records import History, Report, Trial
-from hpsearch.selection import rank
-from hpsearch.simulation import simulate
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.ranking.selection import rank
+from hpsearch.search.curve_gp import sampler as curve_gp
+from hpsearch.search.curve_gp.curves import MOST_ROWS, CurveReader, ShownCurve
+from hpsearch.search.curve_gp.sampler import CurveGPSampler
+from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, brain, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y", "z")}
@@ -29,27 +32,41 @@ class Valley(Bowl):
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         best = {"x": 0.3, "y": 0.8, "z": 0.55}
-        return {"loss": sum((params[name] - at) ** 2 for name, at in best.items()) + 1 / (1 + resource)}
+        return {
+            "loss": sum((params[name] - at) ** 2 for name, at in best.items()) + 1 / (1 + resource)
+        }
 
 
 @dataclass
 class Hidden(Bowl):
-    """Good configurations lie behind a condition: with momentum, near 0.85, and a learning rate of a half."""
+    """Good configurations lie behind a condition: with momentum, near 0.85, and a learning rate of
+    a half."""
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
-        loss = (params["x"] - 0.5) ** 2 + (0.4 if params["optimizer"] != "sgd" else (params["momentum"] - 0.85) ** 2)
+        loss = (params["x"] - 0.5) ** 2 + (
+            0.4 if params["optimizer"] != "sgd" else (params["momentum"] - 0.85) ** 2
+        )
         return {"loss": loss + 1 / (1 + resource)}
 
 
 def spec_for(sampler: str = "curve_gp", seed: int = 0, **changes: Any) -> Any:
-    return spec_with(**{"space": SPACE, "budget": BUDGET, "seed": seed, "search": {"sampler": sampler}, **changes})
+    return spec_with(
+        **{
+            "space": SPACE,
+            "budget": BUDGET,
+            "seed": seed,
+            "search": {"sampler": sampler},
+            **changes,
+        }
+    )
 
 
 def best(history: History) -> float:
     return rank(history.trials, "minimize")[0].value
 
 
-# --------------------------------------------------------------------------------------------- the same again
+# --------------------------------------------------------------------------------------------- the
+# same again
 
 
 def test_the_same_seed_proposes_the_same() -> None:
@@ -63,7 +80,7 @@ def test_a_study_that_is_taken_up_again_proposes_what_it_would_have() -> None:
     history = Simulation(spec, curves=Valley(), workers=1).run().history
     again = brain(spec, _copied(history, spec, 20))
     trial = again.history.add_trial(Trial(20, State.QUEUED, {}))
-    again._search.propose(trial)
+    again._searcher.propose(trial)
     assert trial.params == history.trials[20].params
 
 
@@ -79,23 +96,24 @@ def _copied(history: History, spec: Any, count: int) -> History:
         for trial in history.trials[:number]:
             partial.add_trial(trial)
         replay = brain(spec, partial)
-        replay._search.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
+        replay._searcher.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
     assert searched
     return copied
 
 
-# ------------------------------------------------------------------------------------------------- evidence
+# -------------------------------------------------------------------------------------------------
+# evidence
 
 
 def test_a_paused_trial_is_evidence_at_its_resource() -> None:
     spec = spec_for()
     history = history_for(spec)
     paused = Trial(0, State.PAUSED, {"x": 0.1, "y": 0.2, "z": 0.3}, value=0.5, resource=3.0)
-    paused.reports = {r: Report(0, r, 1 / r, {"loss": 1 / r}) for r in (1.0, 2.0, 3.0)}
+    paused.reports = {r: ReportRecord(0, r, 1 / r, {"loss": 1 / r}) for r in (1.0, 2.0, 3.0)}
     history.add_trial(paused)
-    search = brain(spec, history)._search
-    assert search._curve_gp is not None
-    (curve,) = search._curve_gp._evidence(search._study())
+    search = brain(spec, history)._searcher
+    assert search.proposals._curve_gp is not None
+    (curve,) = search.proposals._curve_gp.reader.curves(search.searched())
     assert curve.resources[-1] == 3.0
     assert curve.values[-1] == pytest.approx(1 / 3)
 
@@ -106,26 +124,42 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(1000):
         params = dict(zip("xyz", map(float, rng.random(3)), strict=True))
         trial = Trial(number, State.COMPLETE, params, value=params["x"] + 0.1, resource=27.0)
-        trial.reports = {r: Report(number, r, params["x"] + 1 / r, {}) for r in (1.0, 3.0, 9.0, 27.0)}
+        trial.reports = {
+            r: ReportRecord(number, r, params["x"] + 1 / r, {}) for r in (1.0, 3.0, 9.0, 27.0)
+        }
         history.add_trial(trial)
-    search = brain(spec, history)._search
+    search = brain(spec, history)._searcher
     read, rows = [], []
-    curve, condition = CurveGPSampler._curve, curve_gp.CurveModel.condition
-    monkeypatch.setattr(CurveGPSampler, "_curve", lambda self, t, sign: read.append(t.number) or curve(self, t, sign))
-    monkeypatch.setattr(curve_gp.CurveModel, "condition", lambda self, r: rows.append(len(r)) or condition(self, r))
+    curve, condition = CurveReader.read, curve_gp.CurveModel.condition
+
+    def noted(self: CurveReader, trial: FrozenTrial, sign: float) -> ShownCurve | None:
+        read.append(trial.number)
+        return curve(self, trial, sign)
+
+    monkeypatch.setattr(CurveReader, "read", noted)
+    monkeypatch.setattr(
+        curve_gp.CurveModel, "condition", lambda self, r: rows.append(len(r)) or condition(self, r)
+    )
     for number in (1000, 1001):
         search.propose(history.add_trial(Trial(number, State.QUEUED, {})))
-    assert sum(number < 1000 for number in read) == 1000, "the second decision reads no old trial again"
-    assert max(rows) <= curve_gp.MOST_ROWS
+    assert sum(number < 1000 for number in read) == 1000, (
+        "the second decision reads no old trial again"
+    )
+    assert max(rows) <= MOST_ROWS
 
 
-# ------------------------------------------------------------------------------------------ better than chance
+# ------------------------------------------------------------------------------------------ better
+# than chance
 
 
 def test_it_finds_better_configurations_than_random_search() -> None:
     ours, random = (
         [
-            best(simulate(spec_for(seed=seed, search={"sampler": sampler, "pruner": "none"}), Valley(), 2))
+            best(
+                simulate(
+                    spec_for(seed=seed, search={"sampler": sampler, "pruner": "none"}), Valley(), 2
+                )
+            )
             for seed in range(6)
         ]
         for sampler in ("curve_gp", "random")
@@ -134,6 +168,7 @@ def test_it_finds_better_configurations_than_random_search() -> None:
     assert np.mean(ours) - floor < 0.4 * (np.mean(random) - floor)
 
 
+@pytest.mark.thorough
 def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() -> None:
     space = {
         "x": {"type": "float", "low": 0.0, "high": 1.0},
@@ -143,10 +178,18 @@ def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() ->
     found: dict[str, list[int]] = {}
     for sampler in ("curve_gp", "random"):
         search = {"sampler": sampler, "pruner": "none"}
-        studies = [simulate(spec_for(seed=s, space=space, search=search), Hidden(), 2) for s in range(12)]
+        studies = [
+            simulate(spec_for(seed=s, space=space, search=search), Hidden(), 2) for s in range(12)
+        ]
         floor = 1 / 28 + 0.02
-        found[sampler] = [next((t.number for t in s.trials if (t.value or 1) < floor), 30) for s in studies]
-        assert all(("momentum" in t.params) == (t.params["optimizer"] == "sgd") for s in studies for t in s.trials)
+        found[sampler] = [
+            next((t.number for t in s.trials if (t.value or 1) < floor), 30) for s in studies
+        ]
+        assert all(
+            ("momentum" in t.params) == (t.params["optimizer"] == "sgd")
+            for s in studies
+            for t in s.trials
+        )
     assert np.mean(found["curve_gp"]) < 0.8 * np.mean(found["random"])
 
 
@@ -154,7 +197,9 @@ def test_it_works_in_bare_optuna() -> None:
     space = {name: FloatDistribution(0, 1) for name in ("x", "y")}
 
     def objective(trial: optuna.Trial) -> float:
-        return (trial.suggest_float("x", 0, 1) - 0.3) ** 2 + (trial.suggest_float("y", 0, 1) - 0.6) ** 2
+        return (trial.suggest_float("x", 0, 1) - 0.3) ** 2 + (
+            trial.suggest_float("y", 0, 1) - 0.6
+        ) ** 2
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=CurveGPSampler(space, total=10, seed=3))

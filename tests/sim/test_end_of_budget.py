@@ -1,4 +1,4 @@
-"""How studies end: at each limit, with what can still win finished; and how they go on with more."""
+"""How studies end: at each limit, with what can still win finished; how they go on with more."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from hpsearch.lifecycle import State
-from hpsearch.records import History, StudyState
-from hpsearch.reopening import reopen
+from hpsearch.brain.reopening import reopen
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, StudyState
 from studies import Bowl, Simulation, spec_with
 
 EPOCHS = {"per_trial": {"epochs": 9}}
@@ -40,12 +41,17 @@ def test_a_study_ends_at_whichever_limit_comes_first(limit: dict[str, Any], reas
     assert reason in (done.history.study.reason or "")
     assert done.history.study.state is StudyState.FINISHED
     assert all(trial.state.terminal for trial in done.history.trials)
-    assert seconds(done.history) <= min(limit.get("gpu_hours", 1000.0), limit.get("cost", 2000.0) / 2) * 3600
+    assert (
+        seconds(done.history)
+        <= min(limit.get("gpu_hours", 1000.0), limit.get("cost", 2000.0) / 2) * 3600
+    )
     assert done.executor.now <= (600.0 if "wall_clock" in limit else float("inf"))
 
 
 def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clock_stops() -> None:
-    spec = spec_with(budget={"wall_clock": "15m", **EPOCHS}, search={"sampler": "random", "pruner": "none"})
+    spec = spec_with(
+        budget={"wall_clock": "15m", **EPOCHS}, search={"sampler": "random", "pruner": "none"}
+    )
     done = Simulation(spec, workers=4, curves=Bowl()).run()
     started = max(trial.started or 0.0 for trial in done.history.trials)
     assert started < 840  # a trial of 9 epochs takes 90 s on average
@@ -61,7 +67,9 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
 def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
     spec = spec_with(budget={"wall_clock": "10m", **EPOCHS})
     done = Simulation(spec, workers=2).run()
-    best = min((t for t in done.history.trials if t.value is not None), key=lambda t: t.value or 0.0)
+    best = min(
+        (t for t in done.history.trials if t.value is not None), key=lambda t: t.value or 0.0
+    )
     assert best.state is State.COMPLETE
     assert best.resource == 9
 
@@ -74,7 +82,9 @@ def test_a_finished_study_with_a_larger_budget_goes_on_with_what_waited() -> Non
     reopen(history)
     assert all(history.trials[number].state is State.PAUSED for number in left)
     assert all(history.trials[number].ended is None for number in left)
-    more = Simulation(spec_with(budget={"trials": 40, **EPOCHS}), history, start=first.executor.now).run()
+    more = Simulation(
+        spec_with(budget={"trials": 40, **EPOCHS}), history, start=first.executor.now
+    ).run()
     assert len(more.history.trials) == 40
     again = [number for number in left if history.trials[number].state is State.COMPLETE]
     assert again, "with more trials beside it, one that waited stands among the best third"
@@ -91,7 +101,9 @@ def test_a_trial_whose_checkpoint_is_gone_does_not_come_back() -> None:
 
 
 def test_what_a_pruner_stopped_stays_stopped() -> None:
-    spec = spec_with(search={"sampler": "random", "pruner": "median"}, budget={"trials": 20, **EPOCHS})
+    spec = spec_with(
+        search={"sampler": "random", "pruner": "median"}, budget={"trials": 20, **EPOCHS}
+    )
     history = Simulation(spec).run().history
     before = ended(history)
     assert before[State.PRUNED]
@@ -109,3 +121,21 @@ def test_an_interrupted_study_is_not_reopened() -> None:
     before = ended(study.history)
     reopen(study.history)
     assert ended(study.history) == before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_defaults_that_the_budget_cannot_train_in_full_are_tried_like_any_other_trial(
+    workers: int,
+) -> None:
+    spec = spec_with(budget={"gpu_hours": 0.1, "per_trial": {"seconds": 600}})
+    done = (
+        Simulation(spec, defaults={"x": 0.5}, workers=workers, curves=Bowl(seconds_per_unit=1.0))
+        .run()
+        .history
+    )
+    first = done.trials[0]
+    assert first.params == {"x": 0.5}
+    assert first.role is Role.ENQUEUED
+    assert first.resource < 600
+    assert len(done.trials) > 1
+    assert sum(trial.gpu_seconds for trial in done.trials) <= 360

@@ -1,4 +1,5 @@
-"""Failures are facts about a region: samplers are told, and the share of failing trials falls as a study goes on."""
+"""Failures are facts about a region: samplers are told, and the share of failing trials falls as a
+study goes on."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from hpsearch.lifecycle import State
-from hpsearch.records import History
-from hpsearch.sampler_view import FAILURE
-from hpsearch.simulation import simulate
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History
+from hpsearch.search.sampler_view import FAILURE
+from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, spec_with
 
 HALF = Bowl(diverges=0.5)
@@ -18,7 +19,9 @@ TRIALS = 40
 
 def run(sampler: str, seed: int, pruner: str = "none") -> History:
     budget = {"trials": TRIALS, "per_trial": {"epochs": 9}}
-    return simulate(spec_with(seed=seed, budget=budget, search={"sampler": sampler, "pruner": pruner}), HALF, 2)
+    return simulate(
+        spec_with(seed=seed, budget=budget, search={"sampler": sampler, "pruner": pruner}), HALF, 2
+    )
 
 
 def failing(history: History, half: int) -> int:
@@ -40,21 +43,31 @@ def test_random_search_goes_on_failing() -> None:
 
 
 def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> None:
-    spec = spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}}, search={"sampler": "tpe", "pruner": "none"})
+    spec = spec_with(
+        budget={"trials": 12, "per_trial": {"epochs": 9}},
+        search={"sampler": "tpe", "pruner": "none"},
+    )
     simulation = Simulation(spec, curves=HALF).run()
-    view = simulation.study._search._view(simulation.history.trials[-1])
-    failed = [t for t in view.get_trials() if simulation.history.trials[t.number].state is State.FAILED]
+    view = simulation.study._searcher.proposals.view_for(simulation.history.trials[-1])
+    failed = [
+        t for t in view.get_trials() if simulation.history.trials[t.number].state is State.FAILED
+    ]
     others = [t for t in view.get_trials() if t not in failed]
     assert failed
-    assert {(t.state, t.value) for t in failed} == {(TrialState.COMPLETE, max(t.value or 0.0 for t in others))}
+    assert {(t.state, t.value) for t in failed} == {
+        (TrialState.COMPLETE, max(t.value or 0.0 for t in others))
+    }
     assert {t.constraints[FAILURE.partition(":")[2]] for t in failed} == {1.0}
     assert {t.constraints[FAILURE.partition(":")[2]] for t in others} == {-1.0}
 
 
 def test_to_everybody_else_a_failed_trial_has_failed() -> None:
-    spec = spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}}, search={"sampler": "tpe", "pruner": "none"})
+    spec = spec_with(
+        budget={"trials": 12, "per_trial": {"epochs": 9}},
+        search={"sampler": "tpe", "pruner": "none"},
+    )
     simulation = Simulation(spec, curves=HALF).run()
-    study = simulation.study._search._study()
+    study = simulation.study._searcher.searched()
     assert TrialState.FAIL in {trial.state for trial in study.trials}
     assert not any(trial.constraints for trial in study.trials)
 

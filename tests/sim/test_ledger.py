@@ -1,6 +1,8 @@
-"""The ledger over a thousand random studies: what is spent stays within the budget, and every second is accounted for.
+"""The ledger over a thousand random studies: what is spent stays within the budget, and every
+second is accounted for.
 
-Workers are lost, trials diverge, are pruned, time out and are repeated, and speeds differ by orders of magnitude.
+Workers are lost, trials diverge, are pruned, time out and are repeated, and speeds differ by orders
+of magnitude.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from typing import Any
 
 import pytest
 
-from hpsearch.lifecycle import State
-from hpsearch.records import History, Outcome, StudyState
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, Outcome, StudyState
+from random_studies import assert_same_books
 from studies import Bowl, Simulation, spec_with
+from thoroughness import examples
 
-HISTORIES = 1000
+HISTORIES = examples(1000)
 PARTS = 10
 PRUNERS = ("none", {"kind": "promotion", "eta": 3}, {"kind": "median", "n_startup_trials": 1})
 
@@ -55,7 +59,8 @@ def random_study(seed: int) -> tuple[Simulation, float]:
     spec = spec_with(budget=budget, search=search, seed=seed)
     curves = Uneven(10.0, draw.choice([math.inf, 0.7]), seed, draw.choice([0.0, 0.3, 1.5]))
     losses = tuple(sorted(draw.uniform(0.0, limit) for _ in range(draw.randint(0, 6))))
-    return Simulation(spec, curves=curves, workers=draw.randint(1, 6), losses=losses), limit
+    workers, share = draw.randint(1, 6), draw.choice([0.25, 1.0, 1.0, 8.0])
+    return Simulation(spec, curves=curves, workers=workers, losses=losses, gpus=share), limit
 
 
 def spent(history: History) -> float:
@@ -63,14 +68,18 @@ def spent(history: History) -> float:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the_books(part: int) -> None:
+def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the_books(
+    part: int,
+) -> None:
     for seed in range(part, HISTORIES, PARTS):
         simulation, limit = random_study(seed)
-        books, history = simulation.study.books, simulation.history
+        books, history = simulation.study.spending, simulation.history
         while not simulation.study.finished:
             simulation.tick()
             reserved = sum(books.ledger.reserved.values())
-            assert books.ledger.spent + reserved <= limit * (1 + 1e-9), f"seed {seed}: more is promised than there is"
+            assert books.ledger.spent + reserved <= limit * (1 + 1e-9), (
+                f"seed {seed}: more is promised than there is"
+            )
         simulation.run()
         assert spent(history) <= limit, f"seed {seed}"
         assert books.ledger.spent == pytest.approx(spent(history)), f"seed {seed}"
@@ -78,8 +87,39 @@ def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the
         for trial in history.trials:
             charged = sum(attempt.gpu_seconds for attempt in trial.attempts)
             assert trial.gpu_seconds == pytest.approx(charged), f"seed {seed}, trial {trial.number}"
-            assert trial.cost is None or trial.cost == pytest.approx(charged / 3600 * 2.0), f"seed {seed}"
-            assert all(a.outcome is not None and a.ended is not None for a in trial.attempts), f"seed {seed}"
+            assert trial.cost is None or trial.cost == pytest.approx(charged / 3600 * 2.0), (
+                f"seed {seed}"
+            )
+            assert all(a.outcome is not None and a.ended is not None for a in trial.attempts), (
+                f"seed {seed}"
+            )
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before(part: int) -> None:
+    for seed in range(part, HISTORIES // 4, PARTS):
+        simulation, _ = random_study(seed)
+        for _ in range(random.Random(seed).randint(1, 60)):
+            if simulation.study.finished:
+                break
+            simulation.tick()
+        assert_same_books(simulation.study, simulation.executor._gpus)
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0, 8.0])
+def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: float) -> None:
+    spec = spec_with(
+        budget={"gpu_hours": 0.6 * share, "per_trial": {"epochs": 9}},
+        search={"sampler": "random", "pruner": "none"},
+        resources={"gpu": share},
+    )
+    whole = Simulation(spec, gpus=share).run()
+    cut = Simulation(spec, gpus=share)
+    for _ in range(60):
+        cut.tick()
+    resumed = Simulation(spec, cut.history, start=cut.executor.now, gpus=share).run()
+    assert len(resumed.history.trials) >= 0.9 * len(whole.history.trials)
+    assert spent(resumed.history) <= 0.6 * share * 3600
 
 
 def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
@@ -92,14 +132,21 @@ def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
         outcomes |= {attempt.outcome for trial in history.trials for attempt in trial.attempts}
         states |= {trial.state for trial in history.trials}
         reasons.add(history.study.reason)
-    assert outcomes >= {Outcome.COMPLETE, Outcome.PAUSED, Outcome.PRUNED, Outcome.FAILED, Outcome.LOST}
+    assert outcomes >= {
+        Outcome.COMPLETE,
+        Outcome.PAUSED,
+        Outcome.PRUNED,
+        Outcome.FAILED,
+        Outcome.LOST,
+    }
     assert states == {State.COMPLETE, State.PRUNED, State.FAILED}
     assert "the budget left is too small for another trial" in reasons
 
 
 def test_a_study_with_too_little_for_another_trial_ends_and_says_so() -> None:
     spec = spec_with(
-        budget={"gpu_hours": 100 / 3600, "per_trial": {"epochs": 9}}, search={"sampler": "random", "pruner": "none"}
+        budget={"gpu_hours": 100 / 3600, "per_trial": {"epochs": 9}},
+        search={"sampler": "random", "pruner": "none"},
     )
     simulation = Simulation(spec, workers=1).run()
     assert simulation.history.study.state is StudyState.FINISHED

@@ -1,4 +1,5 @@
-"""Limits on what is reported, several objectives, and known-good configurations, through the brain and the database."""
+"""Limits on what is reported, several objectives, and known-good configurations, through the brain
+and the database."""
 
 from __future__ import annotations
 
@@ -8,18 +9,21 @@ from typing import Any
 
 import pytest
 
-from hpsearch.agenda import ENQUEUED
-from hpsearch.lifecycle import State
-from hpsearch.pareto import dominates, pareto_front
-from hpsearch.records import History, StudyState
-from hpsearch.selection import rank
-from hpsearch.simulation import simulate
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, StudyState
+from hpsearch.ranking.pareto import dominates, pareto_front
+from hpsearch.ranking.selection import rank
+from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y")}
 LIMIT = {"latency_ms": {"max": 20}}
 """Kept where x is at most 0.2, and the best loss lies at 0.3."""
-SEVERAL = [{"metric": "loss", "direction": "minimize"}, {"metric": "speed", "direction": "maximize"}]
+SEVERAL = [
+    {"metric": "loss", "direction": "minimize"},
+    {"metric": "speed", "direction": "maximize"},
+]
 
 
 @dataclass
@@ -28,23 +32,34 @@ class Costly(Bowl):
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         loss = (params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2 + 1 / (1 + resource)
-        return {"loss": loss, "latency_ms": 100 * params["x"], "speed": 1 - params["x"] - abs(params["y"] - 0.6)}
+        return {
+            "loss": loss,
+            "latency_ms": 100 * params["x"],
+            "speed": 1 - params["x"] - abs(params["y"] - 0.6),
+        }
 
 
 def limited(sampler: str, seed: int, pruner: str = "promotion", trials: int = 40) -> History:
     budget = {"trials": trials, "per_trial": {"epochs": 9}}
     search = {"sampler": sampler, "pruner": pruner}
-    return simulate(spec_with(seed=seed, space=SPACE, constraints=LIMIT, budget=budget, search=search), Costly(), 2)
+    return simulate(
+        spec_with(seed=seed, space=SPACE, constraints=LIMIT, budget=budget, search=search),
+        Costly(),
+        2,
+    )
 
 
-# --------------------------------------------------------------------------------------------------- limits
+# --------------------------------------------------------------------------------------------------
+# limits
 
 
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe", "nsgaii"])
 def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: str) -> None:
     ranked = rank(limited(sampler, 0).trials, "minimize")
     keeping = [each.trial.params["x"] <= 0.2 for each in ranked]
-    assert keeping == sorted(keeping, reverse=True), "whoever keeps it stands before all that do not"
+    assert keeping == sorted(keeping, reverse=True), (
+        "whoever keeps it stands before all that do not"
+    )
     assert any(keeping)
     assert not all(keeping)
 
@@ -52,7 +67,9 @@ def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: st
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe"])
 def test_samplers_learn_where_the_limit_is_kept(sampler: str) -> None:
     late = [trial for seed in range(3) for trial in limited(sampler, seed, "none").trials[20:]]
-    assert sum(trial.violation > 0 for trial in late) / len(late) < 0.6, "of the whole space it is four fifths"
+    assert sum(trial.violation > 0 for trial in late) / len(late) < 0.6, (
+        "of the whole space it is four fifths"
+    )
 
 
 def test_promotions_go_to_those_that_keep_the_limit() -> None:
@@ -71,31 +88,46 @@ def test_a_report_without_a_limited_metric_fails_the_trial_and_names_it() -> Non
 
 def test_a_target_is_reached_within_the_limits_only() -> None:
     budget = {"trials": 40, "target": 0.14, "per_trial": {"epochs": 9}}
-    spec = spec_with(space=SPACE, constraints=LIMIT, budget=budget, search={"sampler": "random", "pruner": "none"})
+    spec = spec_with(
+        space=SPACE,
+        constraints=LIMIT,
+        budget=budget,
+        search={"sampler": "random", "pruner": "none"},
+    )
     history = Simulation(spec, curves=Costly()).run().history
     reached = [trial.violation > 0 for trial in history.trials if (trial.value or 1.0) <= 0.14]
     assert len(reached) > 1
     assert reached == [True] * (len(reached) - 1) + [False]
 
 
-# ------------------------------------------------------------------------------------------ several objectives
+# ------------------------------------------------------------------------------------------ several
+# objectives
 
 
 @pytest.mark.parametrize("sampler", [None, "nsgaii", "nsgaiii", "random", "qmc"])
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("pruner", ["none", "promotion"])
-def test_several_objectives_give_a_front_that_nothing_beats(sampler: str | None, pruner: str) -> None:
+def test_several_objectives_give_a_front_that_nothing_beats(
+    sampler: str | None, pruner: str
+) -> None:
     search = {"pruner": pruner} if sampler is None else {"sampler": sampler, "pruner": pruner}
     budget = {"trials": 40, "per_trial": {"epochs": 9}}
     spec = spec_with(space=SPACE, objective=SEVERAL, budget=budget, search=search)
     history = simulate(spec, Costly(), 2)
     assert history.study.state is StudyState.FINISHED
     assert history.study.directions == ("minimize", "maximize")
-    losses = {trial.number: (trial.values[0], -trial.values[1]) for trial in history.trials if trial.values}
+    losses = {
+        trial.number: (trial.values[0], -trial.values[1])
+        for trial in history.trials
+        if trial.values
+    }
     front = [each.trial.number for each in pareto_front(history.trials, history.study.directions)]
     assert len(front) > 2
     assert not any(dominates(losses[other], losses[number]) for number in front for other in losses)
-    assert all(any(dominates(losses[n], losses[other]) for n in front) for other in losses.keys() - set(front))
+    assert all(
+        any(dominates(losses[n], losses[other]) for n in front)
+        for other in losses.keys() - set(front)
+    )
     assert [losses[n][0] for n in front] == sorted(losses[n][0] for n in front)
 
 
@@ -106,7 +138,9 @@ def test_tpe_finds_a_better_front_than_random_search_though_trials_fail() -> Non
         spec = spec_with(seed=seed, space=SPACE, objective=SEVERAL, budget=budget, search=search)
         return hypervolume(simulate(spec, Costly(), 2))
 
-    tpe, random = (sum(front_of(sampler, seed) for seed in range(3)) for sampler in ("tpe", "random"))
+    tpe, random = (
+        sum(front_of(sampler, seed) for seed in range(3)) for sampler in ("tpe", "random")
+    )
     assert tpe > random
 
 
@@ -122,25 +156,39 @@ def hypervolume(history: History) -> float:
 
 def test_limits_hold_for_several_objectives_too() -> None:
     spec = spec_with(
-        space=SPACE, objective=SEVERAL, constraints=LIMIT, budget={"trials": 40, "per_trial": {"epochs": 9}}, search={}
+        space=SPACE,
+        objective=SEVERAL,
+        constraints=LIMIT,
+        budget={"trials": 40, "per_trial": {"epochs": 9}},
+        search={},
     )
     history = simulate(spec, Costly(), 2)
-    assert all(each.trial.params["x"] <= 0.2 for each in pareto_front(history.trials, history.study.directions))
+    assert all(
+        each.trial.params["x"] <= 0.2
+        for each in pareto_front(history.trials, history.study.directions)
+    )
 
 
-# ------------------------------------------------------------------------------------------------- known-good
+# -------------------------------------------------------------------------------------------------
+# known-good
 
 
 def test_known_good_configurations_from_the_command_line_are_tried_next() -> None:
-    spec = spec_with(space=SPACE, enqueue=[{"x": 0.1, "y": 0.2}], budget={"trials": 9, "per_trial": {"epochs": 9}})
+    spec = spec_with(
+        space=SPACE,
+        enqueue=[{"x": 0.1, "y": 0.2}],
+        budget={"trials": 9, "per_trial": {"epochs": 9}},
+    )
     history = history_for(spec)
     first = Simulation(spec, history)
     while len(history.trials) < 4:
         first.tick()
     first.study.interrupt(first.executor.now)
     first.run()
-    history.study.system_attrs[ENQUEUED] = [{"x": 0.5}, {"x": 0.6, "y": 0.7}]
+    history.study.enqueued = [{"x": 0.5}, {"x": 0.6, "y": 0.7}]
     trials = Simulation(spec, history, start=first.executor.now).run().history.trials
-    asked_for = [(trial.number, trial.params["x"]) for trial in trials if trial.role == "enqueued"]
+    asked_for = [
+        (trial.number, trial.params["x"]) for trial in trials if trial.role is Role.ENQUEUED
+    ]
     assert asked_for == [(0, 0.1), (4, 0.5), (5, 0.6)]
     assert trials[5].params["y"] == 0.7

@@ -1,4 +1,4 @@
-"""Optuna's pruners in a study, each with its own arguments, through the brain on a virtual clock."""
+"""Optuna's pruners in a study, each with its arguments, through the brain on a virtual clock."""
 
 from __future__ import annotations
 
@@ -9,22 +9,32 @@ from typing import Any
 import optuna
 import pytest
 
-from hpsearch.advice import advice
-from hpsearch.lifecycle import State
-from hpsearch.records import History
-from hpsearch.sampler_view import in_bracket
-from hpsearch.simulation import simulate
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History
+from hpsearch.search.sampler_view import in_bracket
+from hpsearch.simulation.running import simulate
+from hpsearch.study_file.advice import advice
 from studies import Bowl, Simulation, spec_with
 
 PRUNERS: dict[str, dict[str, Any]] = {
-    "median": {"kind": "median", "n_startup_trials": 3, "n_warmup_steps": 1, "interval_steps": 2, "n_min_trials": 2},
+    "median": {
+        "kind": "median",
+        "n_startup_trials": 3,
+        "n_warmup_steps": 1,
+        "interval_steps": 2,
+        "n_min_trials": 2,
+    },
     "percentile": {"kind": "percentile", "percentile": 25.0, "n_startup_trials": 3},
     "successive_halving": {"kind": "successive_halving", "min_resource": 1, "reduction_factor": 2},
     "successive_halving, steps known": {"kind": "successive_halving"},
     "hyperband": {"kind": "hyperband", "min_resource": 1, "max_resource": 9, "reduction_factor": 3},
     "hyperband, steps known": {"kind": "hyperband"},
     "threshold": {"kind": "threshold", "upper": 0.3, "n_warmup_steps": 3},
-    "patient": {"kind": "patient", "wrapped_pruner": {"kind": "median", "n_startup_trials": 3}, "patience": 1},
+    "patient": {
+        "kind": "patient",
+        "wrapped_pruner": {"kind": "median", "n_startup_trials": 3},
+        "patience": 1,
+    },
     "patient alone": {"kind": "patient", "wrapped_pruner": None, "patience": 1},
     "wilcoxon": {"kind": "wilcoxon", "p_threshold": 0.2, "n_startup_steps": 2},
 }
@@ -32,7 +42,8 @@ PRUNERS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Rebound(Bowl):
-    """Curves that are the worse the further from the bowl's floor, and rise again late where x is above 0.8."""
+    """Curves that are the worse the further from the bowl's floor, and rise again late where x is
+    above 0.8."""
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         loss = super().measure(params, seed, resource)["loss"]
@@ -41,11 +52,15 @@ class Rebound(Bowl):
 
 def run(pruner: dict[str, Any], sampler: str = "random") -> History:
     budget = {"trials": 30, "per_trial": {"epochs": 9}}
-    return simulate(spec_with(budget=budget, search={"sampler": sampler, "pruner": pruner}), Rebound(), 2)
+    return simulate(
+        spec_with(budget=budget, search={"sampler": sampler, "pruner": pruner}), Rebound(), 2
+    )
 
 
 @pytest.mark.parametrize("pruner", PRUNERS.values(), ids=PRUNERS)
-def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(pruner: dict[str, Any]) -> None:
+def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(
+    pruner: dict[str, Any],
+) -> None:
     trials = run(pruner).trials
     pruned = [trial for trial in trials if trial.state is State.PRUNED]
     complete = [trial for trial in trials if trial.state is State.COMPLETE]
@@ -57,26 +72,36 @@ def test_every_pruner_of_optuna_stops_weak_trials_and_completes_good_ones(pruner
 
 def test_pruners_that_no_test_names_do_not_exist() -> None:
     known = {name for name in optuna.pruners.__all__ if name not in ("BasePruner", "NopPruner")}
-    tested = {"".join(part.title() for part in each["kind"].split("_")) + "Pruner" for each in PRUNERS.values()}
+    tested = {
+        "".join(part.title() for part in each["kind"].split("_")) + "Pruner"
+        for each in PRUNERS.values()
+    }
     assert tested == known
 
 
 def test_a_first_wave_that_a_median_cannot_prune_is_told_with_the_remedy() -> None:
     (told,) = advice(spec_with(search={"pruner": {"kind": "median", "n_startup_trials": 3}}))
-    assert "finished trials only, of which there must be 3" in told
+    assert "finished trials only and needs 3 of them" in told
     assert "promotion compares from the first rung on" in told
-    assert advice(spec_with(search={"pruner": PRUNERS["patient"]})), "also where another pruner wraps it"
+    assert advice(spec_with(search={"pruner": PRUNERS["patient"]})), (
+        "also where another pruner wraps it"
+    )
     assert not advice(spec_with(search={"pruner": "promotion"}))
 
 
 def test_under_hyperband_a_proposal_of_tpe_depends_on_its_own_bracket_alone() -> None:
     hyperband = {"kind": "hyperband", "min_resource": 1, "max_resource": 9, "reduction_factor": 3}
-    spec = spec_with(budget={"trials": 40, "per_trial": {"epochs": 9}}, search={"sampler": "tpe", "pruner": hyperband})
+    spec = spec_with(
+        budget={"trials": 40, "per_trial": {"epochs": 9}},
+        search={"sampler": "tpe", "pruner": hyperband},
+    )
     simulation = Simulation(spec, curves=Rebound()).run()
-    study = simulation.study._search._study()
+    study = simulation.study._searcher.searched()
     trials = study.get_trials(deepcopy=False)
-    brackets = {frozenset(t.number for t in in_bracket(study.pruner, study, trials, n)) for n in range(40)}
+    brackets = {
+        frozenset(t.number for t in in_bracket(study.pruner, study, trials, n)) for n in range(40)
+    }
     assert len(brackets) == 3, "max_resource 9 at a factor of 3 makes three brackets"
     assert sorted(number for bracket in brackets for number in bracket) == list(range(40))
-    view = simulation.study._search._view(simulation.history.trials[39])
+    view = simulation.study._searcher.proposals.view_for(simulation.history.trials[39])
     assert {t.number for t in view.get_trials()} in brackets

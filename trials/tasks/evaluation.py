@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import nn
 
-from trials.batching import Ints
-from trials.distributed import Group
+from trials.data.batching import Ints
+from trials.devices.processes import Group
+from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
+from trials.optim.precision import Precision
+from trials.settings import Settings
+
+Measures = tuple[torch.Tensor, torch.Tensor]
+"""The sum of the losses of some samples, and what else is measured of each."""
+Measure = Callable[[Ints, Precision], Measures]
+"""Measures the samples of some rows."""
 
 
 @contextmanager
@@ -29,15 +38,81 @@ def cut(order: Ints, size: int) -> list[Ints]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
+class Batches:
+    """The validation batches of a workload, which become smaller where the device has too little
+    memory for them.
+
+    Args:
+        model: What is evaluated.
+        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
+        settings: `eval_batch_size` is the most samples in a batch.
+        device: Where the model is.
+    """
+
+    def __init__(
+        self, model: nn.Module, lengths: Ints, settings: Settings, device: torch.device
+    ) -> None:
+        self._model, self._lengths, self._settings, self._device = model, lengths, settings, device
+        self._limits: dict[str, MicroBatch] = {}
+
+    @property
+    def size(self) -> int:
+        """The most samples in a batch."""
+        return self._settings.eval_batch_size
+
+    def parts(self, order: Ints) -> list[Ints]:
+        """Rows in batches of `eval_batch_size`."""
+        return cut(order, self.size)
+
+    def measured(
+        self, rows: Ints, precision: Precision, measure: Measure
+    ) -> list[tuple[Ints, Measures]]:
+        """What is measured of a batch: at once, or part after part, with their rows."""
+
+        def in_parts(size: int) -> list[tuple[Ints, Measures]]:
+            return [(part, measure(part, precision)) for part in cut(rows, size)]
+
+        return self._limit(precision).fitting(len(rows), in_parts)
+
+    def joined(self, rows: Ints, precision: Precision, measure: Measure) -> Measures:
+        """What is measured of a batch, as if it had been measured at once."""
+        found = self.measured(rows, precision, measure)
+        if len(found) == 1:
+            _, measures = found[0]
+            return measures
+        losses, others = [], []
+        for _, (loss, other) in found:
+            losses.append(loss)
+            others.append(other)
+        return torch.stack(losses).sum(), torch.cat(others)
+
+    def rehearse(self, order: Ints, precision: Precision, measure: Measure) -> None:
+        """Measure the first batch of `order`, and wait for the device."""
+        first = self.parts(order)[0]
+        _, (loss, _) = self.measured(first, precision, measure)[-1]
+        loss.item()
+
+    def _limit(self, precision: Precision) -> MicroBatch:
+        name = precision.name
+        if name not in self._limits:
+            given = self._model, self._lengths, self._settings, precision, self._device
+            self._limits[name] = evaluation_batch_of(*given)
+        return self._limits[name]
+
+
 def total(losses: list[torch.Tensor], group: Group | None = None) -> float:
-    """The sum of the losses of batches, read from the device at once; not a number where one is not finite.
+    """The sum of the losses of batches, read from the device at once; not a number where one is not
+    finite.
 
     Args:
         losses: Of this process's batches.
-        group: The processes that have batches of their own; None where all have the same. The sum is rounded once,
-            whoever has which.
+        group: The processes that have batches of their own; None where all have the same. The sum
+            is rounded once, whoever has which.
     """
-    values = torch.stack(losses).tolist() if losses else []
+    values: list[float] = torch.stack(losses).tolist() if losses else []
     if group is not None:
-        values = [value for share in group.gather(values) for value in share]
-    return math.fsum(values) if all(map(math.isfinite, values)) else math.nan
+        shares = group.gather(values)
+        values = list(itertools.chain.from_iterable(shares))
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    return math.fsum(values)

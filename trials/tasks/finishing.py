@@ -1,7 +1,8 @@
-"""What the final training of a built-in task takes: all its samples, its test samples, and its model as a file.
+"""What the final training of a built-in task takes: all its samples, its test samples, and its
+model as a file.
 
-Everything here is the same for every task; a task itself only reads its test file (`TrainedTask.on_test`) and loads
-what its workload wrote (`TrainedTask.portable`).
+Everything here is the same for every task; a task itself only reads its test file
+(`TrainedTask.on_test`) and loads what its workload wrote (`TrainedTask.portable`).
 """
 
 from __future__ import annotations
@@ -10,34 +11,62 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
-from trials.batching import Sequences
-from trials.contract import Setup, TaskError
-from trials.export import Export, Inputs, export
-from trials.precision import Precision
-from trials.tasks.trained import TrainedTask
-from trials.workload import Workload
+from trials.contract import Problem, Setup, TaskError
+from trials.data.batching import Sequences
+from trials.descriptions.models import ADAPTER_CONFIG
+from trials.devices.memory import release_memory
+from trials.final.export import Export, Inputs, Portable, export
+from trials.optim.precision import Precision
+from trials.settings import Settings
+from trials.tasks.prepared import Spec
+from trials.workload import Adaptable, Workload
 
-PLAIN = {"lora", "packing"}
-"""Settings of the training that a written model is without."""
+TOKENS, MASK = "input_ids", "attention_mask"
+"""What every text model reads, in the order in which `Scores` takes it."""
+ACTIVATIONS = 0.25
+"""The memory that measuring a model takes beside its weights, as a share of them; assumed, and
+rather too much."""
 SAMPLES = ((4, 0), (3, 4), (1, 7))
-"""Batches that an exported model is compared on: how many samples, from which on. The last is cut to half its length,
-where lengths may differ."""
+"""Batches that an exported model is compared on: how many samples, from which on. The last is cut
+to half its length, where lengths may differ."""
+
+
+class FinalTask(Protocol):
+    """What a final training asks of a built-in task, as `trained.TrainedTask` has it."""
+
+    SETTINGS: ClassVar[type[Settings]]
+
+    @property
+    def spec(self) -> Spec:
+        """The `task` part, parsed."""
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the data files."""
+
+    def on_test(self, data: Any, settings: Any) -> Any:
+        """The data with the test samples where the validation samples were."""
+
+    def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
+        """The model to train, with its data on the device."""
+
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
+        """The model that a workload wrote into a folder, to be exported."""
 
 
 class FinalParts:
-    """The parts that `trials.final` asks of a built-in task (a `final.Parts`).
+    """The parts that `trials.final.training` asks of a built-in task (a `final.Parts`).
 
     Args:
         task: The task.
     """
 
-    def __init__(self, task: TrainedTask) -> None:
+    def __init__(self, task: FinalTask) -> None:
         self._task = task
 
     @property
@@ -45,7 +74,11 @@ class FinalParts:
         """The data files, or folders, by the key that names them."""
         spec = self._task.spec
         named = {"train": spec.train, "validation": spec.validation, "test": spec.test}
-        return {key: path for key, path in named.items() if isinstance(path, Path)}
+        found = {}
+        for key, path in named.items():
+            if isinstance(path, Path):
+                found[key] = path
+        return found
 
     def fingerprint(self, data: Any) -> str:
         """SHA-256 of the prepared training and validation samples."""
@@ -53,88 +86,133 @@ class FinalParts:
         return digest
 
     def joined(self, data: Any) -> Any:
-        """Train on the validation samples too; what was learnt of the training samples (a tokenizer, the classes, the
-        mean of a column) stays."""
-        names = [field.name for field in dataclasses.fields(data) if field.name.startswith("train")]
-        pairs = {name: (getattr(data, name), getattr(data, name.replace("train", "validation", 1))) for name in names}
-        return replace(data, **{name: _after(*pair) for name, pair in pairs.items()})
+        """Train on the validation samples too; what was learnt of the training samples (a
+        tokenizer, the classes, the mean of a column) stays."""
+        joined = {}
+        for field in dataclasses.fields(data):
+            name = field.name
+            if name.startswith("train"):
+                other = name.replace("train", "validation", 1)
+                joined[name] = _after(getattr(data, name), getattr(data, other))
+        return replace(data, **joined)
 
     def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
-        """The data with the test samples where the validation samples were; None without a test file.
+        """The data with the test samples where the validation samples were; None without a test
+        file.
 
         Raises:
             TaskError: With every problem of the files.
         """
-        if self._task.spec.test is None:
+        task = self._task
+        if task.spec.test is None:
             return None
-        if problems := self._task.problems():
+        if problems := task.problems():
             raise TaskError(problems)
-        return self._task.on_test(data, self._task.SETTINGS.parse(params))
+        return task.on_test(data, task.SETTINGS.parse(params))
+
+    def complete(self, folder: Path, data: Any, setup: Setup) -> None:
+        """Make a whole model of what a checkpoint holds: adapters are merged into their base."""
+        if not (folder / ADAPTER_CONFIG).is_file():
+            return
+        workload = self._workload(data, setup, setup.params)
+        workload.read(folder)
+        assert isinstance(workload, Adaptable)
+        workload.merge(folder)
 
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation samples of `data`."""
-        precision = Precision(self._task.SETTINGS.parse(setup.params).precision, torch.device(setup.device))
-        return self._written(folder, data, setup).evaluate(precision)
+        setup = _with_room(setup, folder)
+        settings = self._task.SETTINGS.parse(setup.params)
+        precision = Precision(settings.precision, torch.device(setup.device))
+        params = _without(setup.params, "packing", "lora_4bit")
+        workload = self._workload(data, setup, params)
+        if isinstance(workload, Adaptable) and setup.params.get("lora"):
+            # Fresh adapters change nothing, and the base stays in the type it was trained in.
+            workload.take(folder)
+        else:
+            workload.read(folder)
+        return workload.evaluate(precision)
 
     def export(self, folder: Path, data: Any, setup: Setup, format_: Export) -> dict[str, Any]:
-        """Write the model in `folder` as a file beside it: from the inputs of a batch to the model's scores.
+        """Write the model in `folder` as a file beside it: from the inputs of a batch to the
+        model's scores.
 
         Raises:
             ExportError: It cannot be written so, or would not compute the same.
         """
-        workload = self._written(folder, data, replace(setup, device="cpu"))
+        params = _without(setup.params, "packing")
+        workload = self._workload(data, setup, params)
         portable = self._task.portable(folder, workload.model)
-        samples = [_sample(workload, *sample) for sample in SAMPLES]
+        samples = [_sample(workload, count, first) for count, first in SAMPLES]
         if 1 in portable.free:
-            samples[-1] = tuple(tensor[:, : (tensor.shape[1] + 1) // 2] for tensor in samples[-1])
+            last = samples.pop()
+            samples.append(tuple(_first_half(tensor) for tensor in last))
+        del workload
         return export(portable, samples, format_, folder)
 
-    def _written(self, folder: Path, data: Any, setup: Setup) -> Workload:
-        """The model in `folder` with its data."""
-        # Adapters are merged when written, and samples are measured and exported as they are.
-        settings = self._task.SETTINGS.parse({**setup.params, **dict.fromkeys(PLAIN & set(setup.params), False)})
-        workload = self._task.workload(data, settings, setup)
-        workload.read(folder)
-        return workload
+    def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
+        """The model, not yet trained, with its data; what an earlier one left of the device's
+        memory is free."""
+        release_memory()
+        task = self._task
+        return task.workload(data, task.SETTINGS.parse(params), setup)
+
+
+def _first_half(tensor: torch.Tensor) -> torch.Tensor:
+    """Shape (n, length, ...) to (n, half the length, rounded up, ...)."""
+    length = tensor.shape[1]
+    return tensor[:, : (length + 1) // 2]
+
+
+def _without(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Settings with some of those that are given set to false: a written model is without what they
+    do."""
+    given = [name for name in names if name in params]
+    return {**params, **dict.fromkeys(given, False)}
+
+
+def _with_room(setup: Setup, folder: Path) -> Setup:
+    """On the CPU where a model that was trained in four bits is, whole, too large for the
+    device."""
+    params = setup.params
+    if not params.get("lora") or not params.get("lora_4bit"):
+        return setup
+    release_memory()
+    free, _ = torch.cuda.mem_get_info(setup.device)
+    whole = 0
+    for path in folder.glob("*.safetensors"):
+        whole += path.stat().st_size
+    needed = whole * (1 + ACTIVATIONS)
+    if needed < free:
+        return setup
+    return replace(setup, device="cpu")
 
 
 def _after(first: Any, second: Any) -> Any:
-    """The samples of `first` and then those of `second`: arrays, sequences, or a dataclass of such."""
+    """The samples of `first` and then those of `second`: arrays, sequences, or a dataclass of
+    such."""
     if isinstance(first, np.ndarray):
         return np.concatenate([first, second])
     if isinstance(first, Sequences):
-        offsets = np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]])
-        return Sequences(np.concatenate([first.tokens, second.tokens]), offsets)
-    names = [field.name for field in dataclasses.fields(first)]
-    return replace(first, **{name: _after(getattr(first, name), getattr(second, name)) for name in names})
+        moved = second.offsets[1:] + first.offsets[-1]
+        tokens = np.concatenate([first.tokens, second.tokens])
+        offsets = np.concatenate([first.offsets, moved])
+        return Sequences(tokens, offsets)
+    joined = {}
+    for field in dataclasses.fields(first):
+        name = field.name
+        joined[name] = _after(getattr(first, name), getattr(second, name))
+    return replace(first, **joined)
 
 
 def _sample(workload: Workload, count: int, first: int) -> Inputs:
-    """A batch of so many training samples, from one on; they are taken again where there are too few."""
-    return tuple(workload.batch(np.arange(first, first + count) % len(workload.lengths)).inputs.values())
-
-
-class Scores(nn.Module):
-    """A transformers model as a function of two or three tensors to one.
-
-    Args:
-        folder: What `save_pretrained` could have written.
-        kind: Its class. Looked up by the folder's own word, it could be one that the folder brings.
-    """
-
-    def __init__(self, folder: Path, kind: type[Any]) -> None:
-        super().__init__()
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        model: Any = kind.from_pretrained(folder, dtype=torch.float32)
-        model.config.use_cache = False  # an exported model gives one tensor
-        self.model = model
-
-    def forward(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, decoder_input_ids: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """Tokens and mask (n, length), and what a decoder has written so far, to logits (n, ..., classes)."""
-        decoded = {} if decoder_input_ids is None else {"decoder_input_ids": decoder_input_ids}
-        logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask, **decoded).logits
-        return logits
+    """A batch of so many training samples, from one on; they are taken again where there are too
+    few. An exported model takes a mask of every batch."""
+    rows = np.arange(first, first + count) % len(workload.lengths)
+    batch = workload.batch(rows)
+    inputs = dict(batch.inputs)
+    if TOKENS in inputs:
+        tokens = inputs.pop(TOKENS)
+        mask = inputs.pop(MASK, torch.ones_like(tokens))
+        inputs = {TOKENS: tokens, MASK: mask, **inputs}
+    return tuple(tensor.cpu() for tensor in inputs.values())

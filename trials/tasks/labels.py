@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from trials.contract import Problem
 
 FIRST = 5
@@ -15,22 +18,41 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def class_names(labels: Iterable[str | None]) -> list[str]:
-    """The classes in order: by number where all are whole numbers, else by name."""
+    """The classes in order: by number where all are whole numbers, else by name.
+
+    The order follows from the names alone: 1, 01 and 001 are one number, and stand in the order of
+    their letters.
+    """
     names = {str(label) for label in labels}
     if all(_WHOLE.fullmatch(name) for name in names):
-        return sorted(names, key=int)
+        return sorted(names, key=lambda name: (int(name), name))
     return sorted(names)
 
 
+def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The number of each label, its place among the names, shape (n,).
+
+    Args:
+        labels: Labels that all are among the names.
+        names: The names of the classes, in order.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
+
+
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
-    """The problem of training data with one class only, or with something that is no class's name."""
+    """The problem of training data with one class only, or with something that is no class's
+    name."""
     names = {label for label in labels if label is not None}
-    if too_long := [len(name) for name in names if len(name) > LONGEST_NAME]:
-        what = f"has a class whose name has {max(too_long)} characters, {LONGEST_NAME} is the most; is it the right "
-        return [Problem(where, f"{what}column? Name another one, or shorten it")]
+    longest = max(map(len, names), default=0)
+    if longest > LONGEST_NAME:
+        what = f"has a class whose name has {longest} characters, {LONGEST_NAME} is the most"
+        hint = "is it the right column? Name another one, or shorten it"
+        return [Problem(where, f"{what}; {hint}")]
     if len(names) != 1:
         return []
-    return [Problem(where, f"all training rows have one class, {names.pop()!r}; two are needed")]
+    what = f"all training rows have one class, {names.pop()!r}; two are needed"
+    return [Problem(where, what)]
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
@@ -41,11 +63,19 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
         other: The class of each row of the other data; None where it has none.
         where: The study file's key that names the other data.
     """
-    names = sorted({label for label in other if label is not None} - {str(label) for label in train})
-    if not names:
+    unknown = set(other) - set(train) - {None}
+    if not unknown:
         return []
-    named = ", ".join(map(repr, names[:FIRST])) + (", ..." if len(names) > FIRST else "")
-    rows = sum(label in set(names) for label in other)
-    classes = f"{len(names)} class" + ("es" if len(names) != 1 else "")
-    what = f"has {classes} that no training row has: {named} (rows: {rows}); remove them, or train them too"
-    return [Problem(where, what)]
+    rows = sum(label in unknown for label in other)
+    names = sorted(map(str, unknown))
+    classes = "1 class" if len(names) == 1 else f"{len(names)} classes"
+    what = f"has {classes} that no training row has: {_first_of(names)} (rows: {rows})"
+    return [Problem(where, f"{what}; remove them, or train them too")]
+
+
+def _first_of(names: list[str]) -> str:
+    """The first names for a message, with dots where there are more."""
+    shown = list(map(repr, names[:FIRST]))
+    if len(names) > FIRST:
+        shown.append("...")
+    return ", ".join(shown)

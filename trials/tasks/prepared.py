@@ -1,38 +1,62 @@
-"""Prepared data, kept on the disk: the second study on the same files neither tokenises nor decodes.
+"""Prepared data, kept on the disk: the second study on the same files neither tokenises nor
+decodes.
 
-A task states a `Recipe`: what it prepares, from which files, and what else decides on the result. `prepare` follows it,
-or finds in `trials.cache` what was made by it before. The fingerprint covers whatever the data depends on: the content
-of the files, the recipe's facts, the model's tokenizer and processor, the versions of the libraries, and the code that
-reads and encodes.
+A task states a `Recipe`: what it prepares, from which files, and what else decides on the result.
+`prepare` follows it, or finds in `trials.data.cache` what was made by it before. The fingerprint
+covers whatever the data depends on: the content of the files, the recipe's facts, the model's
+tokenizer and processor, the versions of the libraries, and the code that reads and encodes: the
+task's data module, and every module of this package that it imports.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-
-from trials import batching, cache
-from trials.tasks.pretrained import Pretrained, references
-from trials.tasks.text_classification import Scratch
+from trials.data import cache
+from trials.descriptions.models import Pretrained, Scratch, references
+from trials.disk.whole_folders import digest_of_file
+from trials.tasks import entries
+from trials.tasks.imports import imported_by
 
 Data = TypeVar("Data")
 
-_HERE = Path(__file__).parent
-CODE = (
-    Path(batching.__file__),
-    *(_HERE / name for name in ("labels.py", "splitting.py", "tables.py", "text_tokenizer.py")),
-    *sorted(_HERE.glob("*_data.py")),
-)
-"""The modules whose code decides on prepared data."""
 LIBRARIES = ("numpy", "pandas", "pillow", "tokenizers", "transformers")
-_HUB_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "config.json", "preprocessor_config.json")
+_HUB_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "config.json",
+    "preprocessor_config.json",
+)
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
+
+
+class Spec(Protocol):
+    """The `task` part of a study file, parsed; paths are absolute."""
+
+    @property
+    def train(self) -> Path:
+        """The training data."""
+
+    @property
+    def validation(self) -> float | Path:
+        """The validation data, or the share of the training data that it is."""
+
+    @property
+    def test(self) -> Path | None:
+        """Data that the search never sees."""
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Whatever else of the part decides on the prepared data; told apart by their `repr`."""
+
+    @property
+    def encoder(self) -> Pretrained | Scratch | None:
+        """The model whose tokenizer encodes the data; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +65,14 @@ class Recipe(Generic[Data]):
 
     Args:
         kind: The first word of the entry's name.
-        sources: The files and folders that are read; the share that is split off for validation, where one is.
+        sources: The files and folders that are read; the share that is split off for validation,
+            where one is.
         facts: Whatever else decides on the result; told apart by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None where none does.
         types: The dataclasses that the data is made of.
-        build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values, and such dataclasses.
+        module: The name of the module that prepares it.
+        build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
+            and such dataclasses.
     """
 
     kind: str
@@ -53,6 +80,7 @@ class Recipe(Generic[Data]):
     facts: tuple[object, ...]
     model: Pretrained | Scratch | None
     types: tuple[type, ...]
+    module: str
     build: Callable[[], Data]
 
 
@@ -65,47 +93,75 @@ def prepare(recipe: Recipe[Data]) -> Data:
     name = fingerprint(recipe)
     if name is None:
         return recipe.build()
-    data: Data = unpacked(cache.kept(name, lambda: packed(recipe.build())), recipe.types)
+    entry = cache.cached(name, lambda: entries.entry_of(recipe.build()))
+    data: Data = entries.data_in(entry, recipe.types)
     return data
 
 
-# ----------------------------------------------------------------------------------------------- fingerprint
-
-
 def fingerprint(recipe: Recipe[Any]) -> str | None:
-    """The name of prepared data; None where it cannot be told, because a file or the tokenizer is not there (yet)."""
-    model = None if recipe.model is None else _encoder(recipe.model)
-    paths = [source for source in recipe.sources if isinstance(source, Path)]
-    if (recipe.model is not None and model is None) or not all(path.exists() for path in paths):
-        return None
-    code = [cache.digest_of_file(path) for path in CODE]
+    """The name of prepared data.
+
+    Returns: None where it is not known, because a file or the tokenizer is not there (yet).
+    """
+    model: object = None
+    if recipe.model is not None:
+        model = _encoder(recipe.model)
+        if model is None:
+            return None
+    contents: list[object] = []
+    for source in recipe.sources:
+        if isinstance(source, Path) and not source.exists():
+            return None
+        contents.append(_content(source))
+    code = [digest_of_file(path) for path in imported_by(recipe.module)]
     versions = [importlib.metadata.version(name) for name in LIBRARIES]
-    contents = [_content(source) if isinstance(source, Path) else source for source in recipe.sources]
-    return f"{recipe.kind}-{cache.digest_of(contents, recipe.facts, model, versions, code)}"
+    digest = cache.digest_of(contents, recipe.facts, model, versions, code)
+    return f"{recipe.kind}-{digest}"
 
 
-def _content(path: Path) -> object:
-    """What tells the content of a file, or of all files in a folder."""
-    if path.is_file():
-        return path.suffix, cache.digest_of_file(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return [(str(file.relative_to(path)), cache.digest_of_file(file)) for file in files]
+def _content(source: Path | float) -> object:
+    """What identifies the content of a file, or of all files in a folder; a share as it is."""
+    if not isinstance(source, Path):
+        return source
+    if source.is_file():
+        return source.suffix, digest_of_file(source)
+    found = []
+    for file in sorted(source.rglob("*")):
+        if file.is_file():
+            name = str(file.relative_to(source))
+            found.append((name, digest_of_file(file)))
+    return found
 
 
 def _encoder(model: Pretrained | Scratch) -> object:
-    """What tells one tokenizer from another: a scratch model's vocabulary, or the content of its files, code included.
-    None where there is code that is not among them."""
+    """What identifies a tokenizer: the vocabulary of a model from scratch, or the content of the
+    tokenizer's files, code included. None where code is used that is not among them."""
     if isinstance(model, Scratch):
         return model.vocabulary
     folder = model.folder
-    if model.trusted and (folder is None or any("--" in reference for reference in references(folder))):
-        return None  # the code of the hub is its own affair
-    if folder is not None:
-        paths = [path for path in folder.iterdir() if path.is_file() and path.suffix not in _WEIGHTS]
+    if folder is None:
+        paths = [] if model.trusted else _of_the_hub(model.name)
+    elif model.trusted and _names_code_of_the_hub(folder):
+        paths = []
     else:
-        paths = _of_the_hub(model.name)
-    files = sorted((path.name, cache.digest_of_file(path)) for path in paths)
-    return (model.trusted, files) if files else None
+        paths = _small_files(folder)
+    if not paths:
+        return None
+    files = [(path.name, digest_of_file(path)) for path in paths]
+    return model.trusted, sorted(files)
+
+
+def _names_code_of_the_hub(folder: Path) -> bool:
+    return any("--" in reference for reference in references(folder))
+
+
+def _small_files(folder: Path) -> list[Path]:
+    """The files of a local model, without its weights."""
+    found = []
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix not in _WEIGHTS:
+            found.append(path)
+    return found
 
 
 def _of_the_hub(model: str) -> list[Path]:
@@ -113,68 +169,12 @@ def _of_the_hub(model: str) -> list[Path]:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
+    found = []
     try:
-        found = [try_to_load_from_cache(model, name) for name in _HUB_FILES]
-    except HFValidationError:  # no such id can be: whoever loads it will say so
+        for name in _HUB_FILES:
+            path = try_to_load_from_cache(model, name)
+            if isinstance(path, str):
+                found.append(Path(path))
+    except HFValidationError:  # the name is not a hub id: loading the model reports that
         return []
-    return [Path(path) for path in found if isinstance(path, str)]
-
-
-# --------------------------------------------------------------------------------------------------- packing
-
-_TYPE, _FIELDS, _ARRAY, _FILE, _TUPLE, _MAPPING = "type", "fields", "array", "file", "tuple", "mapping"
-"""Keys of the objects that stand for what JSON has not."""
-
-
-def packed(data: object) -> cache.Entry:
-    """Prepared data as flat arrays, files, and the facts that tell how they belong together."""
-    arrays: dict[str, Any] = {}
-    files: dict[str, bytes] = {}
-
-    def plain(value: Any, name: str) -> Any:
-        if isinstance(value, np.ndarray):
-            arrays[name] = value
-            return {_ARRAY: name}
-        if isinstance(value, bytes):
-            file = name.rpartition("/")[2]
-            assert file not in files, f"two files of one name: {file}"
-            files[file] = value
-            return {_FILE: file}
-        if isinstance(value, tuple):
-            return {_TUPLE: [plain(part, f"{name}.{number}") for number, part in enumerate(value)]}
-        if isinstance(value, Mapping):
-            return {_MAPPING: {key: plain(part, f"{name}/{key}") for key, part in value.items()}}
-        if dataclasses.is_dataclass(value):
-            parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            prefix = f"{name}." if name else ""
-            fields = {key: plain(part, prefix + key) for key, part in parts.items()}
-            return {_TYPE: type(value).__name__, _FIELDS: fields}
-        return value
-
-    facts = plain(data, "")
-    return cache.Entry(arrays, files, facts)
-
-
-def unpacked(entry: cache.Entry, types: tuple[type, ...]) -> Any:
-    """The reverse of `packed`.
-
-    Args:
-        entry: What it returned.
-        types: The dataclasses that stand in the data.
-    """
-    named = {kind.__name__: kind for kind in types}
-
-    def whole(fact: Any) -> Any:
-        if not isinstance(fact, Mapping):
-            return fact
-        if _ARRAY in fact:
-            return entry.arrays[fact[_ARRAY]]
-        if _FILE in fact:
-            return entry.files[fact[_FILE]]
-        if _TUPLE in fact:
-            return tuple(whole(part) for part in fact[_TUPLE])
-        if _MAPPING in fact:
-            return {key: whole(part) for key, part in fact[_MAPPING].items()}
-        return named[fact[_TYPE]](**{name: whole(part) for name, part in fact[_FIELDS].items()})
-
-    return whole(entry.facts)
+    return found

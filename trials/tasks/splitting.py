@@ -1,27 +1,30 @@
-"""The validation data: a file of its own, or a share of the training rows that is the same for every trial."""
+"""The validation data: a file of its own, or a share of the training rows that is the same for
+every trial."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Rows = npt.NDArray[np.bool_]
-    """True for the rows taken, shape (n,)."""
+Taken = npt.NDArray[np.bool_]
+"""True for the rows taken, shape (n,)."""
 
 
 def parse(task: Mapping[str, Any], base: Path) -> float | Path:
     """The `validation` field: a fraction, or an absolute path.
 
     Raises:
-        TaskError: The fraction is none.
+        TaskError: The fraction is not valid, or the seed that chooses its rows is below 0.
     """
+    if task.get("split_seed", 0) < 0:
+        what = f"must be 0 or more, not {task['split_seed']}"
+        raise TaskError([Problem("task.split_seed", what)])
     validation = task["validation"]
     if isinstance(validation, str):
         return base / validation
@@ -31,7 +34,7 @@ def parse(task: Mapping[str, Any], base: Path) -> float | Path:
     return float(validation)
 
 
-def stratified(labels: Sequence[str], fraction: float, seed: int) -> Rows:
+def stratified(labels: Sequence[str], fraction: float, seed: int) -> Taken:
     """Which rows a validation fraction takes: of every class its share, and never its last row.
 
     Args:
@@ -41,8 +44,6 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Rows:
 
     Returns: True for the rows taken, shape (n,).
     """
-    import numpy as np  # here, as describing a task is to stay cheap
-
     generator = np.random.default_rng(seed)
     rows_by_class: dict[str, list[int]] = {}
     for row, label in enumerate(labels):
@@ -51,7 +52,8 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Rows:
     owed = 0.0
     for label in sorted(rows_by_class):
         rows = generator.permutation(rows_by_class[label])
-        # What rounding leaves over goes to the next class, so that small classes add up to their share.
+        # What rounding leaves over goes to the next class, so that small classes add up to their
+        # share.
         owed += fraction * len(rows)
         count = min(round(owed), len(rows) - 1)
         owed -= count
@@ -59,14 +61,18 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Rows:
     return taken
 
 
-def shuffled(count: int, fraction: float, seed: int) -> Rows:
-    """Which of `count` rows a validation fraction takes where there are no classes; never the last one."""
+def shuffled(count: int, fraction: float, seed: int) -> Taken:
+    """Which of `count` rows a validation fraction takes where there are no classes; never the last
+    one."""
     return stratified([""] * count, fraction, seed)
 
 
-def too_small(fraction: float, taken: Rows) -> list[Problem]:
-    """The problem of a fraction that leaves nothing to validate on; none where it leaves something."""
+def too_small(fraction: float, taken: Taken) -> list[Problem]:
+    """The problem of a fraction that leaves nothing to validate on; none where it leaves
+    something."""
     if taken.any():
         return []
-    what = f"a fraction of {fraction} leaves no validation rows out of {len(taken)}; give a larger one"
+    what = (
+        f"a fraction of {fraction} leaves no validation rows out of {len(taken)}; give a larger one"
+    )
     return [Problem("task.validation", what)]

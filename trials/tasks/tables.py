@@ -1,18 +1,19 @@
-"""Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON lines."""
+"""Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON
+lines."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow
 
-from trials import files
 from trials.contract import Problem, TaskError
+from trials.data import files
 from trials.settings import nearest
 from trials.tasks.labels import FIRST
 
@@ -32,22 +33,32 @@ def read(path: Path, where: str) -> pd.DataFrame:
     Raises:
         TaskError: There is no such file, or it is not what its suffix says.
     """
-    reader = READERS.get(path.suffix.lower())
+    suffix = path.suffix.lower()
+    reader = READERS.get(suffix)
     if reader is None:
-        what = f"{path} is of an unknown format; use a file that ends in {', '.join(READERS)}"
-        raise TaskError([Problem(where, what)])
-    demand_plain(path, where, text=reader is not READERS[".parquet"])
+        known = ", ".join(READERS)
+        raise _refused(where, f"{path} is of an unknown format; use a file that ends in {known}")
+    demand_plain(path, where, text=suffix != ".parquet")
     try:
         return reader(path)
     except pd.errors.EmptyDataError:
-        raise TaskError([Problem(where, f"{path} is empty; name a file with data")]) from None
+        raise _refused(where, f"{path} is empty; name a file with data") from None
     except UnicodeDecodeError as error:
-        what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
-        raise TaskError([Problem(where, what)]) from None
+        raise _refused(where, _not_utf_8(path, error)) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
-        what = f"{path} cannot be read as {path.suffix.lstrip('.').upper()}: {why}; mend the file"
-        raise TaskError([Problem(where, what)]) from None
+        kind = path.suffix.lstrip(".").upper()
+        raise _refused(where, f"{path} cannot be read as {kind}: {why}; mend the file") from None
+
+
+def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
+    """What is wrong with a text file of another encoding."""
+    byte = error.object[error.start]
+    return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
+
+
+def _refused(where: str, what: str) -> TaskError:
+    return TaskError([Problem(where, what)])
 
 
 def demand_plain(path: Path, where: str, *, text: bool) -> None:
@@ -66,51 +77,128 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
         if text:
             files.refuse_binary(path)
     except FileNotFoundError:
-        raise TaskError([Problem(where, f"no such file: {path}; {_neighbour_of(path)}")]) from None
+        hint = _neighbour_of(path)
+        raise _refused(where, f"no such file: {path}; {hint}") from None
     except ValueError as error:
-        raise TaskError([Problem(where, f"{path} {error}")]) from None
+        raise _refused(where, f"{path} {error}") from None
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
-        raise TaskError([Problem(where, what)]) from None
+        raise _refused(where, what) from None
 
 
 def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
     """The problem of a file without `column`; None where it has it."""
-    columns = [str(name) for name in table.columns]
+    columns = list(map(str, table.columns))
     if column in columns:
         return None
-    shown = [_shown(name) for name in columns]
-    close = difflib.get_close_matches(column, shown, n=1)
-    hint = nearest(column, shown) if close else "name one of them"
-    named = ", ".join(shown[:MOST_NAMED]) + (f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else "")
+    shown = list(map(_shown, columns))
+    hint = "name one of them"
+    if difflib.get_close_matches(column, shown, n=1):
+        hint = nearest(column, shown)
+    named = ", ".join(shown[:MOST_NAMED])
+    unnamed = len(shown) - MOST_NAMED
+    if unnamed > 0:
+        named = f"{named} and {unnamed} more"
     return Problem(where, f"{path} has no column {column!r}, it has {named}; {hint}")
+
+
+def missing_columns(
+    table: pd.DataFrame, wanted: Mapping[str, Iterable[str]], path: Path
+) -> list[Problem]:
+    """The problem of each column that a file does not have.
+
+    Args:
+        table: What the file holds.
+        wanted: The columns, by the study file's key that asks for them.
+        path: The file.
+    """
+    problems = []
+    for where, columns in wanted.items():
+        for column in columns:
+            if missing := missing_column(table, column, where, path):
+                problems.append(missing)
+    return problems
+
+
+def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str, list[str | None]]:
+    """The columns of a data file as texts.
+
+    Args:
+        fields: The names of the columns, by the field of the task that states them.
+        path: The file.
+        where: The study file's key that names it.
+
+    Returns: The columns, by field; None where a row has no value.
+
+    Raises:
+        TaskError: The file cannot be read, has not all columns, or no rows.
+    """
+    table = read(path, where)
+    wanted = {f"task.{field}": [column] for field, column in fields.items()}
+    if missing := missing_columns(table, wanted, path):
+        raise TaskError(missing)
+    if len(table) == 0:
+        raise _refused(where, f"{path} has no rows; name a file with data")
+    return {field: texts_in(table, column) for field, column in fields.items()}
+
+
+def gaps_in(
+    columns: Mapping[str, list[str | None]], fields: Mapping[str, str], path: Path
+) -> list[Problem]:
+    """The problem of each column that has rows without a value.
+
+    Args:
+        columns: What `text_columns` returned.
+        fields: The names of the columns, by field.
+        path: The file.
+    """
+    problems = []
+    for field, values in columns.items():
+        rows = [row for row, value in enumerate(values, start=1) if value is None]
+        if not rows:
+            continue
+        what = missing_values(rows, fields[field], path)
+        problems.append(Problem(f"task.{field}", what))
+    return problems
 
 
 def _shown(name: str) -> str:
     """A column's name for people: no control characters, and not for ever."""
-    printable = "".join(c if c.isprintable() else "?" for c in name)
-    return printable if len(printable) <= LONGEST_SHOWN else f"{printable[:LONGEST_SHOWN]}…"
+    printable = "".join(letter if letter.isprintable() else "?" for letter in name)
+    if len(printable) <= LONGEST_SHOWN:
+        return printable
+    return f"{printable[:LONGEST_SHOWN]}…"
 
 
 def lines_of(path: Path, where: str) -> list[str]:
-    """The lines of a text file.
+    """The lines of a text file, which end at a line feed, with or without a carriage return before
+    it.
 
     Raises:
         TaskError: There is no such file, or it is not UTF-8 text.
     """
     demand_plain(path, where, text=True)
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        return _lines(path)
     except UnicodeDecodeError as error:
-        what = f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
-        raise TaskError([Problem(where, what)]) from None
+        raise _refused(where, _not_utf_8(path, error)) from None
     except OSError as error:
-        raise TaskError([Problem(where, f"{path} cannot be read: {error.strerror}; mend the file")]) from None
+        what = f"{path} cannot be read: {error.strerror}; mend the file"
+        raise _refused(where, what) from None
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a text file. Texts may hold what `str.splitlines` takes for the end of one, such
+    as U+2028."""
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
+        return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
 def missing_values(rows: list[int], column: str, path: Path) -> str:
     """What is wrong with a file whose `rows` (counted from 1) have no value in `column`."""
-    named = ", ".join(map(str, rows[:FIRST])) + (", ..." if len(rows) > FIRST else "")
+    named = ", ".join(map(str, rows[:FIRST]))
+    if len(rows) > FIRST:
+        named = f"{named}, ..."
     many = "s" if len(rows) != 1 else ""
     return (
         f"{len(rows)} row{many} of {path} without {column!r}: row{many} {named} "
@@ -118,25 +206,42 @@ def missing_values(rows: list[int], column: str, path: Path) -> str:
     )
 
 
+def holds_texts(values: pd.Series) -> bool:
+    """Whether a column was read as texts: what it has is as somebody wrote it."""
+    if not pd.api.types.is_string_dtype(values.dtype):
+        return False
+    present = (value for value in values if not pd.isna(value))
+    return all(isinstance(value, str) for value in present)
+
+
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """A column as texts, whatever its type: None where it has no value, only white space, or a list or object."""
-    return [_as_text(value) for value in table[column].tolist()]
+    """A column as texts, whatever its type: None where it has no value, only white space, or a list
+    or object."""
+    values = table[column].tolist()
+    return list(map(_as_text, values))
 
 
 def _as_text(value: Any) -> str | None:
-    if value is None or isinstance(value, list | dict) or (not isinstance(value, str) and pd.isna(value)):
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if value is None or isinstance(value, list | dict) or pd.isna(value):
         return None
     # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value)
     return text if text.strip() else None
 
 
 def _neighbour_of(path: Path) -> str:
-    if not path.parent.is_dir():
+    folder = path.parent
+    if not folder.is_dir():
         return "its folder does not exist either; paths are relative to the study file"
-    names = [file.name for file in path.parent.iterdir() if file.name != path.name]
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean {close[0]}?" if close else "paths are relative to the study file"
+    others = {file.name for file in folder.iterdir()} - {path.name}
+    close = difflib.get_close_matches(path.name, others, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return "paths are relative to the study file"
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -150,7 +255,9 @@ def _read_tsv(path: Path) -> pd.DataFrame:
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
     refuse_repeated_names(path, separator)
     # Only an empty field is missing: "NA" and "null" are texts that people write.
-    table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+    table = pd.read_csv(
+        path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig"
+    )
     refuse_shifted(table)
     return table
 
@@ -162,7 +269,8 @@ def refuse_shifted(table: pd.DataFrame) -> None:
         ValueError: All rows have more fields; pandas takes the first ones for names of the rows.
     """
     if not isinstance(table.index, pd.RangeIndex):
-        raise ValueError(f"its rows have more fields than the {len(table.columns)} that its header names")
+        named = len(table.columns)
+        raise ValueError(f"its rows have more fields than the {named} that its header names")
 
 
 def refuse_repeated_names(path: Path, separator: str = ",") -> None:
@@ -171,14 +279,17 @@ def refuse_repeated_names(path: Path, separator: str = ",") -> None:
     Raises:
         ValueError: Two have.
     """
-    names = pd.read_csv(path, sep=separator, dtype=str, header=None, nrows=1, encoding="utf-8-sig").iloc[0].dropna()
-    if (repeated := names[names.duplicated()]).size:
-        raise ValueError(f"its header names the column {_shown(repeated.iloc[0])!r} twice")
+    header = pd.read_csv(path, sep=separator, dtype=str, header=None, nrows=1, encoding="utf-8-sig")
+    names = header.iloc[0].dropna()
+    repeated = names[names.duplicated()]
+    if repeated.size:
+        name = _shown(repeated.iloc[0])
+        raise ValueError(f"its header names the column {name!r} twice")
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         if not line.strip():
             continue
         try:
@@ -195,6 +306,8 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+READ_AS_TEXTS = frozenset({".csv", ".tsv"})
+"""Suffixes of files whose fields are kept as they are written."""
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": _read_csv,
     ".tsv": _read_tsv,

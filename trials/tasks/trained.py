@@ -1,7 +1,9 @@
-"""What the built-in tasks share: their settings are parsed, their data prepared, and a run of the loop started.
+"""What the built-in tasks share: their settings are parsed, their data prepared, and a run of the
+loop started.
 
-A task is three rooms: its face, which is light to import (fields, settings, metrics); its data, from files to flat
-arrays; and its model with that data, a `workload.Workload`.
+A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` is its
+model with that data, a `workload.Workload`. Its description (fields, settings, metrics) stands in
+`trials.descriptions`.
 """
 
 from __future__ import annotations
@@ -11,81 +13,85 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from trials.contract import Problem, Setting, Setup, TaskError
+from trials.descriptions.description import TaskDescription
+from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
-from trials.tasks.description import TaskDescription
+from trials.tasks import prepared
+from trials.tasks.prepared import Spec
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from trials.export import Portable
-    from trials.loop import TrainingRun
+    from trials.final.export import Portable
+    from trials.loop.training import TrainingRun
     from trials.tasks.finishing import FinalParts
-    from trials.tasks.pretrained import Pretrained
-    from trials.tasks.text_classification import Scratch
     from trials.workload import Workload
 
 
-class Files(Protocol):
-    """Where a task's data is; paths are absolute."""
+class DataModule(Protocol):
+    """What the data module of a task has."""
 
-    @property
-    def train(self) -> Path:
-        """The training data."""
+    __name__: str
+    TYPES: tuple[type, ...]
+    """The dataclasses that prepared data is made of."""
 
-    @property
-    def validation(self) -> float | Path:
-        """The validation data, or the share of the training data that it is."""
+    def problems_with(self, spec: Any) -> list[Problem]:
+        """Everything wrong with the files that can be seen before training, the test file's
+        problems too."""
 
-    @property
-    def test(self) -> Path | None:
-        """Data that the search never sees."""
-
-
-class TrainedTask(abc.ABC):
-    """A task that the loop of `trials.loop` trains (a `contract.Task`).
-
-    Args:
-        task: The `task` part of a study file, its keys and types checked.
-        base: The folder its relative paths start from.
-    """
-
-    DESCRIPTION: ClassVar[TaskDescription]
-    SETTINGS: ClassVar[type[Settings]]
-    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
-    """The settings that decide what is prepared."""
-    spec: Files
-    """The `task` part, parsed."""
-    model: Pretrained | Scratch | None = None
-    """The model that the `task` part names; None where it names none."""
-
-    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        self.metrics: frozenset[str] | None = self.DESCRIPTION.metrics
-        self.settings: Mapping[str, Setting] | None = self.DESCRIPTION.settings
-        self._base = base
-        self._digest = hashlib.sha256(json.dumps([dict(task), str(base)], sort_keys=True).encode()).hexdigest()[:12]
-
-    @abc.abstractmethod
-    def problems(self) -> list[Problem]:
-        """What is wrong with the data files."""
-
-    @abc.abstractmethod
-    def prepare(self, params: Mapping[str, Any]) -> Any:
-        """Read, split and encode the data.
+    def prepare(self, spec: Any, settings: Any) -> Any:
+        """Read, check, split and encode: flat arrays in a dataclass, with the `fingerprint` of what
+        they hold.
 
         Raises:
             TaskError: With every problem of the data or the model.
         """
 
+    def on_test(self, spec: Any, data: Any, settings: Any) -> Any:
+        """What `prepare` made, with the test samples, which have no problems, in place of the
+        validation samples."""
+
+
+SpecT = TypeVar("SpecT", bound=Spec)
+
+
+class TrainedTask(abc.ABC, Generic[SpecT]):
+    """A task that the loop of `trials.loop.training` trains (a `contract.Task`).
+
+    Args:
+        task: The `task` part of a study file, its keys and types checked.
+        base: The folder its relative paths start from.
+        spec: The part, parsed.
+        model: The model that it names; None where it names none.
+    """
+
+    DESCRIPTION: ClassVar[TaskDescription]
+    SETTINGS: ClassVar[type[Settings]]
+    DATA: ClassVar[DataModule]
+    """The module that prepares its data."""
+    DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
+    """The settings that decide what is prepared."""
+
+    def __init__(
+        self,
+        task: Mapping[str, Any],
+        base: Path,
+        spec: SpecT,
+        model: Pretrained | Scratch | None = None,
+    ) -> None:
+        self.metrics: frozenset[str] | None = self.DESCRIPTION.metrics
+        self.settings: Mapping[str, Setting] | None = self.DESCRIPTION.settings
+        self.spec, self.model = spec, model
+        self._base = base
+        identity = json.dumps([dict(task), str(base)], sort_keys=True)
+        self._digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
+
     @abc.abstractmethod
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         """The model to train, with its data on the device."""
-
-    @abc.abstractmethod
-    def on_test(self, data: Any, settings: Any) -> Any:
-        """What `prepare` made, with the test samples where the validation samples were. The files have no problems."""
 
     @abc.abstractmethod
     def portable(self, folder: Path, model: nn.Module) -> Portable:
@@ -93,8 +99,45 @@ class TrainedTask(abc.ABC):
 
         Args:
             folder: What the workload wrote.
-            model: The workload's model: its class is known, so that no code that lies in the folder is run.
+            model: The workload's model: its class is known, so that no code that lies in the folder
+                is run.
         """
+
+    def spec_for(self, settings: Settings) -> SpecT:
+        """The part, with what settings or a model decide on; as it is where they decide nothing."""
+        return self.spec
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the data files."""
+        return self.DATA.problems_with(self.spec)
+
+    def prepare(self, params: Mapping[str, Any]) -> Any:
+        """Read, split and encode the data, or find it in the cache.
+
+        Raises:
+            TaskError: With every problem of the data or the model.
+        """
+        return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
+
+    def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
+        """How its data is prepared."""
+        spec = self.spec_for(settings)
+        module = self.DATA
+        decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
+        return prepared.Recipe(
+            kind=self.DESCRIPTION.kind,
+            sources=(spec.train, spec.validation),
+            facts=(*spec.facts, *decisive),
+            model=spec.encoder,
+            types=module.TYPES,
+            module=module.__name__,
+            build=lambda: module.prepare(spec, settings),
+        )
+
+    def on_test(self, data: Any, settings: Settings) -> Any:
+        """What `prepare` made, with the test samples where the validation samples were. The files
+        have no problems."""
+        return self.DATA.on_test(self.spec_for(settings), data, settings)
 
     def final(self) -> FinalParts:
         """What its final training takes."""
@@ -115,14 +158,18 @@ class TrainedTask(abc.ABC):
             TaskError: The settings do not fit.
             CheckpointError: The checkpoint is damaged, and so are those before it.
         """
-        from trials.loop import TrainingRun
+        from trials.loop.training import TrainingRun
 
+        _use(setup.device)
         settings = self.SETTINGS.parse(setup.params)
         metrics = self.metrics or frozenset()
-        if settings.monitor not in metrics:
-            what = f"{settings.monitor!r} is no metric of this task; {nearest(settings.monitor, metrics)}"
+        monitor = settings.monitor
+        if monitor not in metrics:
+            hint = nearest(monitor, metrics)
+            what = f"{monitor!r} is not a metric of this task; {hint}"
             raise TaskError([Problem("settings.monitor", what)])
-        return TrainingRun(self.workload(data, settings, setup), settings, setup)
+        workload = self.workload(data, settings, setup)
+        return TrainingRun(workload, settings, setup)
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples."""
@@ -131,3 +178,12 @@ class TrainedTask(abc.ABC):
             return run.rehearse()
         finally:
             run.close()
+
+
+def _use(device: str) -> None:
+    """Make a GPU the current one of this thread before anything is put on it."""
+    import torch
+
+    from trials.devices.processes import use
+
+    use(torch.device(device))

@@ -1,4 +1,5 @@
-"""What tests of commands share: a database with a study in it, and a way to run a command as a person would."""
+"""What tests of commands share: a database with a study in it, and a way to run a command as a
+person would."""
 
 from __future__ import annotations
 
@@ -11,13 +12,24 @@ from functools import partial
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, Changes, Decision, Outcome, Report, StudyRecord, StudyState, Trial
+from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import (
+    Attempt,
+    Changes,
+    Decision,
+    Outcome,
+    ReportRecord,
+    StudyRecord,
+    StudyState,
+    Trial,
+)
 from hpsearch.store.store import Store
 
 SPEC = """
 study: flowers
-task: {kind: text_classification, train: data/train.csv, test: test.csv, text: text, label: label, model: tiny}
+task: {kind: text_classification, train: data/train.csv, test: test.csv, \
+text: text, label: label, model: tiny}
 settings: {schedule: cosine, batch_size: 8}
 space: {lr: {type: float, low: 1.0e-5, high: 1.0, log: true}}
 objective: {metric: accuracy, direction: maximize}
@@ -35,7 +47,9 @@ class Said:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+def run(
+    capsys: pytest.CaptureFixture[str], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Said]:
     """Runs a command on the test's own database."""
     monkeypatch.setenv("HPSEARCH_STORAGE", sqlite_url)
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
@@ -45,7 +59,9 @@ def run(capsys: pytest.CaptureFixture[str], sqlite_url: str, monkeypatch: pytest
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         said = capsys.readouterr()
-        return Said(ended.value.code if isinstance(ended.value.code, int) else 0, said.out, said.err)
+        return Said(
+            ended.value.code if isinstance(ended.value.code, int) else 0, said.out, said.err
+        )
 
     return call
 
@@ -61,14 +77,22 @@ def save(sqlite_url: str) -> Save:
 
 @pytest.fixture
 def flowers(save: Save) -> str:
-    """The name of a study with a best trial (2), its two repeats (4, 5), a failed one and one that was pruned."""
+    """The name of a study with a best trial (2), its two repeats (4, 5), a failed one and one that
+    was pruned."""
     trials = [
         _trial(0, State.COMPLETE, {"lr": 0.1, "opt": "adamw"}, 0.7),
-        _trial(1, State.FAILED, {"lr": 0.9, "opt": "lion"}, None, error_kind="diverged", error_text="loss is nan"),
+        _trial(
+            1,
+            State.FAILED,
+            {"lr": 0.9, "opt": "lion"},
+            None,
+            error_kind=ErrorKind.DIVERGED,
+            error_text="loss is nan",
+        ),
         _trial(2, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.9, checkpoint="/checkpoints/2"),
         _trial(3, State.PRUNED, {"lr": 0.5, "opt": "adamw"}, 0.65),
-        _trial(4, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.86, role="confirm", repeats=2),
-        _trial(5, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.88, role="confirm", repeats=2),
+        _trial(4, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.86, role=Role.CONFIRM, repeats=2),
+        _trial(5, State.COMPLETE, {"lr": 0.01, "opt": "lion"}, 0.88, role=Role.CONFIRM, repeats=2),
     ]
     save("flowers", trials)
     return "flowers"
@@ -77,19 +101,30 @@ def flowers(save: Save) -> str:
 def _save(url: str, name: str, trials: list[Trial], spec: str = SPEC) -> None:
     with closing(Store.open(url)) as store:
         record = StudyRecord(0, name, spec, ("maximize",), StudyState.FINISHED, "budget used", 1.0)
-        record.user_attrs["hpsearch:base"] = f"{os.sep}studies"
+        record.base = f"{os.sep}studies"
         store.create_study(record)
         attempts = [attempt for trial in trials for attempt in trial.attempts]
         reports = [report for trial in trials for report in trial.reports.values()]
-        decisions = [Decision(trial.number, "finish", "budget used", 3.0) for trial in trials]
-        store.commit(record.id, Changes(trials=trials, attempts=attempts, reports=reports, decisions=decisions))
+        decisions = [
+            Decision(trial.number, DecisionKind.FINISH, "budget used", 3.0) for trial in trials
+        ]
+        store.commit(
+            record.id,
+            Changes(trials=trials, attempts=attempts, reports=reports, decisions=decisions),
+        )
 
 
-def _trial(number: int, state: State, params: dict[str, object], value: float | None, **more: object) -> Trial:
-    attempt = Attempt(number, 1, "worker-0", 10.0, ended=40.0, outcome=Outcome(state.value), gpu_seconds=30.0)
+def _trial(
+    number: int, state: State, params: dict[str, object], value: float | None, **more: object
+) -> Trial:
+    attempt = Attempt(
+        number, 1, "worker-0", 10.0, ended=40.0, outcome=Outcome(state.value), gpu_seconds=30.0
+    )
     metrics = {"accuracy": value if value is not None else float("nan"), "loss": 0.5}
-    report = Report(number, 3.0, value, metrics, 1, 12, 30.0, 40.0)
-    trial = Trial(number, state, params, seed=100 + number, value=value, resource=3.0, gpu_seconds=30.0)
+    report = ReportRecord(number, 3.0, value, metrics, 1, 12, 30.0, 40.0)
+    trial = Trial(
+        number, state, params, seed=100 + number, value=value, resource=3.0, gpu_seconds=30.0
+    )
     trial.attempts, trial.reports = [attempt], {3.0: report}
     for name, content in more.items():
         setattr(trial, name, content)

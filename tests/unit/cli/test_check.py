@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.check import check
-from hpsearch.errors import ClusterUnreachable, SpecError, StoreUnreachable, UserError
-from hpsearch.records import StudyRecord
-from hpsearch.spec import Resources
+from hpsearch.cli.studies.check import check_study
+from hpsearch.cli.studies.run import RunOptions, run_study
+from hpsearch.domain.records import StudyRecord
+from hpsearch.errors import ClusterUnreachable, Interrupted, SpecError, StoreUnreachable, UserError
 from hpsearch.store.store import Store
-from hpsearch.views.plan import Machine, fitting_workers
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import Resources
+from hpsearch.study_file.reading import load
+from hpsearch.views import footprint
+from hpsearch.views.plan import Capacity, fitting_workers
+from hpsearch.wiring import driving
+from trials import tasks
+from trials.contract import Setup
+from trials.runner import Runner
 
 STUDY = """\
 study: films
@@ -47,7 +56,9 @@ budget: {trials: 5, per_trial: {steps: 100}}
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     """A study file with its data."""
-    rows = "".join(f"a {'good' if i % 2 else 'bad'} film {'indeed ' * (i % 5)},{i % 2}\n" for i in range(40))
+    rows = "".join(
+        f"a {'good' if i % 2 else 'bad'} film {'indeed ' * (i % 5)},{i % 2}\n" for i in range(40)
+    )
     (tmp_path / "train.csv").write_text(f"text,label\n{rows}")
     file = tmp_path / "study.yaml"
     file.write_text(STUDY)
@@ -61,7 +72,7 @@ def database(folder: Path) -> str:
 def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check(study, database(tmp_path), None)
+    check_study(study, database(tmp_path), None)
     out, err = capsys.readouterr()
     assert "no mistakes found" in err
     for told in (
@@ -80,39 +91,122 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
         assert told in out, told
 
 
+def test_the_peak_on_the_disk_is_told_as_measured(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.write_text(f"{STUDY}resources: {{workers: 3, gpu: 0}}\n")
+    check_study(study, database(tmp_path), None)
+    (told,) = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("checkpoints")
+    ]
+    spec = load(study)
+    task = tasks.load(spec.task, spec.base)
+    setup = Setup({"max_length": 16, "batch_size": 8}, 0, trial_budget(spec), tmp_path / "run")
+    runner = Runner(task, task.prepare(setup.params), setup)
+    (saved,) = [report.checkpoint for report in runner.advance(1.0) if report.resource == 1.0]
+    runner.close()
+    assert saved is not None
+    weights = (Path(saved) / "model.safetensors").stat().st_size
+    whole = weights + (Path(saved) / "state.pt").stat().st_size
+    one = told.partition("; ")[2].split()
+    assert float(one[0]) == pytest.approx(whole / 1e3, rel=0.15)
+    assert float(one[5]) == pytest.approx(weights / 1e3, rel=0.15)
+    assert "at most" in told
+    assert "with 3 workers" in told
+
+
+TABLE = """\
+study: prices
+task: {kind: tabular, train: table.csv, validation: 0.2, target: y}
+space: SPACE
+objective: {metric: rmse, direction: minimize}
+budget: {trials: 5, per_trial: {epochs: 3}}
+"""
+
+
+def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "table.csv").write_text("x,y\n" + "".join(f"{i},{i % 7}.5\n" for i in range(40)))
+    file, peaks = tmp_path / "prices.yaml", []
+    for space in (
+        "{width: {type: categorical, choices: [8, 64]}, depth: {type: int, low: 1, high: 3}}",
+        "{width: {type: categorical, choices: [64]}, depth: {type: int, low: 3, high: 3}}",
+    ):
+        file.write_text(TABLE.replace("SPACE", space))
+        check_study(file, database(tmp_path), None)
+        peaks += [
+            line
+            for line in capsys.readouterr().out.splitlines()
+            if line.startswith(("model", "checkpoints"))
+        ]
+    assert peaks[:2] == peaks[2:]
+
+
+def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    check_study(study, database(tmp_path), None)
+    assert "GB left" not in capsys.readouterr().err
+    monkeypatch.setattr(footprint.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
+    check_study(study, database(tmp_path), None)
+    assert "study.yaml: checkpoints may take" in capsys.readouterr().err
+
+
 def test_nothing_is_written(study: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    check(study, database(tmp_path), None)
+    check_study(study, database(tmp_path), None)
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path) -> None:
-    study.write_text(STUDY.replace("label: label", "label: lable").replace("batch_size:", "batch_sise:"))
+    study.write_text(
+        STUDY.replace("label: label", "label: lable").replace("batch_size:", "batch_sise:")
+    )
     with pytest.raises(SpecError) as caught:
-        check(study, database(tmp_path), None)
+        check_study(study, database(tmp_path), None)
     places = [problem.split(": ")[:2] for problem in caught.value.problems]
     assert places == [["study.yaml:7", "task.label"], ["study.yaml:12", "space.batch_sise"]]
 
 
 def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_path: Path) -> None:
-    study.write_text(STUDY.replace("settings: {max_length: 16}", "settings: {max_length: 16, monitor: acuracy}"))
-    with pytest.raises(SpecError, match=r"study\.yaml:9: settings\.monitor: .*did you mean accuracy"):
-        check(study, database(tmp_path), None)
+    study.write_text(
+        STUDY.replace("settings: {max_length: 16}", "settings: {max_length: 16, monitor: acuracy}")
+    )
+    with pytest.raises(
+        SpecError, match=r"study\.yaml:9: settings\.monitor: .*did you mean accuracy"
+    ):
+        check_study(study, database(tmp_path), None)
+
+
+def test_any_metric_of_the_loop_may_be_the_objective_which_has_the_direction(
+    study: Path, tmp_path: Path
+) -> None:
+    objective = "objective: {metric: grad_norm, direction: minimize}"
+    study.write_text(STUDY.replace("objective: {metric: accuracy, direction: maximize}", objective))
+    check_study(study, database(tmp_path), None)
 
 
 @pytest.mark.parametrize(
     ("storage", "error", "told"),
     [
-        ("sqlite:////nowhere/at/all/x.db", StoreUnreachable, "the folder /nowhere/at/all does not exist"),
+        (
+            "sqlite:////nowhere/at/all/x.db",
+            StoreUnreachable,
+            "the folder /nowhere/at/all does not exist",
+        ),
         ("mysql://user:secret@host/x", UserError, "mysql are not supported"),
         ("postgresql://user:secret@127.0.0.1:1/x", StoreUnreachable, r"user:\*\*\*@127.0.0.1:1/x"),
         ("sqlite://", UserError, "in memory"),
         ("nonsense", UserError, "not given as a database URL"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told(study: Path, storage: str, error: type[Exception], told: str) -> None:
+def test_a_database_that_cannot_be_used_is_told(
+    study: Path, storage: str, error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told) as caught:
-        check(study, storage, None)
+        check_study(study, storage, None)
     assert "secret" not in str(caught.value)
 
 
@@ -123,21 +217,25 @@ def test_another_programs_database_is_refused_and_left_alone(study: Path, tmp_pa
     connection.close()
     before = file.read_bytes()
     with pytest.raises(StoreUnreachable, match="belongs to another program"):
-        check(study, database(tmp_path), None)
+        check_study(study, database(tmp_path), None)
     assert file.read_bytes() == before
 
 
-def test_a_name_that_is_taken_is_mentioned(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_taken_is_mentioned(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = Store.open(database(tmp_path))
     store.create_study(StudyRecord(id=0, name="films", spec=STUDY))
     store.close()
-    check(study, database(tmp_path), None)
+    check_study(study, database(tmp_path), None)
     assert "study films is already in the database" in capsys.readouterr().err
 
 
-def test_an_empty_database_is_good_and_stays_empty(study: Path, new_postgresql_url: Callable[[], str]) -> None:
+def test_an_empty_database_is_good_and_stays_empty(
+    study: Path, new_postgresql_url: Callable[[], str]
+) -> None:
     url = new_postgresql_url()
-    check(study, url, None)
+    check_study(study, url, None)
     with pytest.raises(StoreUnreachable, match="there is no study database"):
         Store.open(url, create=False)
 
@@ -146,46 +244,67 @@ def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: nothing answers
         with pytest.raises(ClusterUnreachable, match="no cluster answers at"):
-            check(study, database(tmp_path), f"127.0.0.1:{taken.getsockname()[1]}")
+            check_study(study, database(tmp_path), f"127.0.0.1:{taken.getsockname()[1]}")
     with pytest.raises(UserError, match="names no host and port"):
-        check(study, database(tmp_path), "somewhere")
+        check_study(study, database(tmp_path), "somewhere")
 
 
 def test_a_cluster_that_answers_is_where_workers_run(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        check(study, database(tmp_path), f"127.0.0.1:{server.getsockname()[1]}")
+        check_study(study, database(tmp_path), f"127.0.0.1:{server.getsockname()[1]}")
     assert "as many as fit, on the cluster" in capsys.readouterr().out
 
 
-def test_own_training_code_is_imported_but_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "checked_code.py").write_text("def train(params, trial):\n    raise SystemExit('ran')\n")
+def test_own_training_code_is_imported_but_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "checked_code.py").write_text(
+        "def train(params, trial):\n    raise SystemExit('ran')\n"
+    )
     file = tmp_path / "study.yaml"
     file.write_text(OWN.replace("CODE", "checked_code"))
-    check(file, database(tmp_path), None)
+    check_study(file, database(tmp_path), None)
     assert "5 trials of 100 steps = 500 steps" in capsys.readouterr().out
     file.write_text(OWN.replace("CODE:train", "checked_code:trian"))
     with pytest.raises(SpecError, match=r"study\.yaml:2: task\.kind: .*trian"):
-        check(file, database(tmp_path), None)
+        check_study(file, database(tmp_path), None)
 
 
 @pytest.mark.parametrize(
     ("cpu", "gpu", "machine", "workers"),
     [
-        (1, "auto", Machine(8, 0), 8),
-        (2, "auto", Machine(9, 0), 4),
-        (1, "auto", Machine(8, 2), 2),
-        (1, 0, Machine(8, 2), 8),
-        (1, 0.25, Machine(16, 2), 8),
-        (1, 0.3, Machine(16, 2), 6),
-        (1, 2, Machine(16, 4), 2),
-        (4, 1, Machine(2, 1), 0),
-        (1, 1, Machine(2, 0), 0),
-        (0.1, 0, Machine(1, 0), 10),
+        (1, "auto", Capacity(8, 0), 8),
+        (2, "auto", Capacity(9, 0), 4),
+        (1, "auto", Capacity(8, 2), 2),
+        (1, 0, Capacity(8, 2), 8),
+        (1, 0.25, Capacity(16, 2), 8),
+        (1, 0.3, Capacity(16, 2), 6),
+        (1, 2, Capacity(16, 4), 2),
+        (4, 1, Capacity(2, 1), 0),
+        (1, 1, Capacity(2, 0), 0),
+        (0.1, 0, Capacity(1, 0), 10),
     ],
 )
 def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(
-    cpu: float, gpu: float | str, machine: Machine, workers: int
+    cpu: float, gpu: float | str, machine: Capacity, workers: int
 ) -> None:
     assert fitting_workers(Resources(cpu=cpu, gpu=gpu), machine) == workers
+
+
+def test_run_tells_of_a_disk_without_room_before_anything_starts(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def started(*given: object, **more: object) -> None:
+        said.append(capsys.readouterr().err)
+        raise Interrupted("as far as this test goes")
+
+    monkeypatch.setattr(driving, "drive", started)
+    study.write_text(f"{STUDY}checkpoints: {{max_gb: 0.00001}}\n")
+    with pytest.raises(Interrupted):
+        run_study(study, RunOptions(database(tmp_path), workers=2, quiet=True))
+    (told,) = said
+    assert "study.yaml: checkpoints.max_gb: 1e-05 GB are less than the" in told

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +17,18 @@ from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 
-HEAVY = ["torch", "ray", "optuna", "pandas", "sqlalchemy", "transformers", "scipy", "numpy", "yaml", "pydantic"]
+HEAVY = [
+    "torch",
+    "ray",
+    "optuna",
+    "pandas",
+    "sqlalchemy",
+    "transformers",
+    "scipy",
+    "numpy",
+    "yaml",
+    "pydantic",
+]
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -27,13 +37,29 @@ def test_help_loads_nothing_heavy() -> None:
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         f"print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "Hyperparameter search" in done.stdout
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
 COMMANDS = [
-    *("init", "check", "run", "resume", "stop", "ls", "status", "best", "trials", "show", "export", "dashboard", "rm"),
+    *(
+        "init",
+        "check",
+        "run",
+        "resume",
+        "stop",
+        "ls",
+        "status",
+        "best",
+        "trials",
+        "show",
+        "export",
+        "dashboard",
+        "rm",
+    ),
     *("db upgrade", "db check"),
 ]
 
@@ -70,16 +96,18 @@ def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) ->
 
 
 def test_a_bug_keeps_its_traceback(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpsearch.cli.best.best_trials", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("hpsearch.cli.results.best.best_trials", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
 
-def test_an_interruption_ends_with_130(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_ends_with_130(
+    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpsearch.cli.best.best_trials", interrupted)
+    monkeypatch.setattr("hpsearch.cli.results.best.best_trials", interrupted)
     assert run("best", flowers).code == 130
 
 
@@ -97,10 +125,10 @@ def test_stop_says_when_nobody_drives_the_study(run: Run, flowers: str) -> None:
 
 def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_url: str) -> None:
     with closing(Store.open(sqlite_url)) as store:
-        lease = store.acquire(store.find_study(flowers).id, "host:123", time.time(), 3600.0)
+        lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)
-        assert "host:123" in said.err
-        assert store.renew(lease, time.time(), 3600.0), "the driver learns of it"
+        assert "ada@host:123 will stop" in said.err
+        assert store.renew(lease, 3600.0, 0.0), "the driver learns of it"
 
 
 def test_rm_asks_for_yes(run: Run, flowers: str) -> None:
@@ -118,7 +146,7 @@ def test_rm_removes_a_study(run: Run, flowers: str) -> None:
 
 def test_rm_leaves_a_study_that_is_driven(run: Run, flowers: str, sqlite_url: str) -> None:
     with closing(Store.open(sqlite_url)) as store:
-        store.acquire(store.find_study(flowers).id, "host:123", time.time(), 3600.0)
+        store.acquire(store.find_study(flowers).id, "host:123", 3600.0)
     said = run("rm", flowers, "--yes")
     assert said.code == 4
     assert "host:123" in said.err
@@ -130,9 +158,12 @@ def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str
         connection.execute("UPDATE trials SET gpu_seconds = 31 WHERE number = 2")
     said = run("db", "check", flowers)
     assert said.code == 2
-    assert "2 things found" in said.err
+    assert "2 problems found" in said.err
     assert "flowers, trial 2: it is charged 31 GPU-seconds" in said.err
-    assert "flowers, trial 2: its checkpoint cannot be used: /checkpoints/2 is no checkpoint" in said.err
+    assert (
+        "flowers, trial 2: its checkpoint cannot be used: /checkpoints/2 is not a checkpoint"
+        in said.err
+    )
 
 
 def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,29 @@ import pandas as pd
 import pytest
 import yaml
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Trial
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, StudyState, Trial
+from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 Save = Callable[..., None]
 
 
 BEST_KEYS = [
-    *("study", "number", "state", "value", "values", "violation", "params", "resource", "seed", "gpu_seconds", "cost"),
+    *(
+        "study",
+        "number",
+        "state",
+        "value",
+        "values",
+        "violation",
+        "params",
+        "resource",
+        "seed",
+        "gpu_seconds",
+        "cost",
+    ),
     *("checkpoint", "confirmed", "tied"),
 ]
 
@@ -30,7 +45,12 @@ def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run: Run, flowers
     said = run("best", flowers, "--top", "2", "--format", "json")
     first, second = json.loads(said.out)
     assert list(first) == BEST_KEYS
-    assert (first["study"], first["number"], first["state"], first["value"]) == ("flowers", 2, "complete", 0.9)
+    assert (first["study"], first["number"], first["state"], first["value"]) == (
+        "flowers",
+        2,
+        "complete",
+        0.9,
+    )
     assert first["params"] == {"lr": 0.01, "opt": "lion"}
     assert (first["seed"], first["gpu_seconds"], first["checkpoint"], first["cost"]) == (
         102,
@@ -57,9 +77,25 @@ def test_best_as_yaml_is_what_trains_the_configuration_again(run: Run, flowers: 
             "model": "tiny",
         },
         "settings": {"schedule": "cosine", "batch_size": 8, "lr": 0.01, "opt": "lion"},
+        "objective": {"metric": "accuracy", "direction": "maximize"},
         "budget": {"per_trial": {"epochs": 3}},
         "seed": 102,
     }
+
+
+def test_best_as_yaml_is_measured_as_the_trials_of_its_study_were(run: Run, save: Save) -> None:
+    spec = """
+study: translations
+task: {kind: sequence_to_sequence, train: pairs.csv, validation: 0.2, model: tiny}
+space: {max_target_length: {type: int, low: 8, high: 64}}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 5, per_trial: {epochs: 3}}
+"""
+    save(
+        "translations", [Trial(0, State.COMPLETE, {"max_target_length": 16}, value=1.0)], spec=spec
+    )
+    written = yaml.safe_load(run("best", "translations", "--format", "yaml").out)
+    assert written["settings"] == {"scored_target_length": 64, "max_target_length": 16}
 
 
 def test_several_best_as_yaml_are_a_stream_of_documents(run: Run, flowers: str) -> None:
@@ -67,7 +103,9 @@ def test_several_best_as_yaml_are_a_stream_of_documents(run: Run, flowers: str) 
     assert [d["settings"]["lr"] for d in documents] == [0.01, 0.1]
 
 
-def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(run: Run, save: Save, flowers: str) -> None:
+def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(
+    run: Run, save: Save, flowers: str
+) -> None:
     save("asked", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)], spec="")
     said = run("best", "asked", "--format", "yaml")
     assert said.code == 2
@@ -94,7 +132,9 @@ def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run: Run, flo
     assert said.err == "study flowers\n"
 
 
-def test_without_a_name_one_of_several_studies_must_be_named(run: Run, flowers: str, save: Save) -> None:
+def test_without_a_name_one_of_several_studies_must_be_named(
+    run: Run, flowers: str, save: Save
+) -> None:
     save("trees", [])
     said = run("status")
     assert said.code == 2
@@ -103,7 +143,16 @@ def test_without_a_name_one_of_several_studies_must_be_named(run: Run, flowers: 
 
 
 def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
-    said = run("trials", flowers, "--where", "lr < 0.5 and role = 'search'", "--sort", "lr", "--format", "json")
+    said = run(
+        "trials",
+        flowers,
+        "--where",
+        "lr < 0.5 and role = 'search'",
+        "--sort",
+        "lr",
+        "--format",
+        "json",
+    )
     assert [row["number"] for row in json.loads(said.out)] == [2, 0]
 
 
@@ -127,6 +176,11 @@ def test_show_tells_a_trials_story(run: Run, flowers: str) -> None:
     assert yaml.safe_load(run("show", flowers, "1", "--format", "yaml").out) == tree
 
 
+def test_the_line_above_a_table_is_whole_where_the_table_is_narrower(run: Run, save: Save) -> None:
+    save("narrow", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)])
+    assert "\nparameters\nx  1\n" in run("show", "narrow", "0").out
+
+
 def test_show_finds_the_only_study_from_a_number_alone(run: Run, flowers: str) -> None:
     assert json.loads(run("show", "2", "--format", "json").out)["number"] == 2
 
@@ -140,16 +194,55 @@ def test_show_takes_a_study_and_a_number(run: Run, flowers: str, words: list[str
 
 def test_status_tells_what_is_used_and_what_failed(run: Run, flowers: str) -> None:
     text = run("status", flowers).out
-    for told in ("1 pruned", "4 complete", "finished: budget used", "4 trials of 5", "diverged", "loss is nan"):
+    for told in (
+        "1 pruned",
+        "4 complete",
+        "finished: budget used",
+        "4 trials of 5",
+        "diverged",
+        "loss is nan",
+    ):
         assert told in text
     found = json.loads(run("status", flowers, "--format", "json").out)
     assert found["budget"]["gpu_seconds"] == {"used": 180.0, "limit": 3600}
     assert found["best"]["number"] == 2
 
 
+def test_status_adds_up_what_checkpoints_take_beside_their_limit(run: Run, save: Save) -> None:
+    trials = [
+        Trial(n, State.COMPLETE, {"lr": 0.1}, value=0.5, checkpoint_bytes=n * 10**9) for n in (0, 1)
+    ]
+    trials.append(Trial(2, State.FAILED, {"lr": 0.2}, error_kind=ErrorKind.ERROR))
+    save("limited", trials, "study: limited\ncheckpoints: {max_gb: 2.5}\n")
+    assert "1 GB of 2.5 GB in" in run("status", "limited").out
+    found = json.loads(run("status", "limited", "--format", "json").out)
+    assert (found["checkpoint_bytes"], found["checkpoint_limit_bytes"]) == (10**9, 2.5e9)
+
+
+def test_the_best_of_a_trial_that_waits_is_where_its_best_weights_are(run: Run, save: Save) -> None:
+    save(
+        "waiting",
+        [
+            Trial(
+                0,
+                State.PAUSED,
+                {"lr": 0.1},
+                value=0.5,
+                checkpoint="/newest",
+                best_checkpoint="/best",
+            )
+        ],
+    )
+    (found,) = json.loads(run("best", "waiting", "--format", "json").out)
+    assert found["checkpoint"] == "/best"
+
+
 def test_ls_lists_every_study(run: Run, flowers: str, save: Save) -> None:
     save("trees", [])
-    assert {row["study"] for row in json.loads(run("ls", "--format", "json").out)} == {"flowers", "trees"}
+    assert {row["study"] for row in json.loads(run("ls", "--format", "json").out)} == {
+        "flowers",
+        "trees",
+    }
     assert "trees" in run("ls").out
 
 
@@ -162,7 +255,9 @@ def test_tables_that_are_piped_are_plain_lines(run: Run, flowers: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_an_export_has_a_column_for_each_name(run: Run, flowers: str, tmp_path: Path, ending: str) -> None:
+def test_an_export_has_a_column_for_each_name(
+    run: Run, flowers: str, tmp_path: Path, ending: str
+) -> None:
     to = tmp_path / f"trials.{ending}"
     said = run("export", flowers, "--to", str(to))
     frame = pd.read_csv(to) if ending == "csv" else pd.read_parquet(to)
@@ -173,7 +268,9 @@ def test_an_export_has_a_column_for_each_name(run: Run, flowers: str, tmp_path: 
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_a_parameter_of_several_types_is_exported_as_text(run: Run, save: Save, tmp_path: Path) -> None:
+def test_a_parameter_of_several_types_is_exported_as_text(
+    run: Run, save: Save, tmp_path: Path
+) -> None:
     values = [1, "auto", True, None, 2.5]
     save("mixed", [Trial(n, State.QUEUED, {"x": x, "y": n}) for n, x in enumerate(values)])
     assert run("export", "--to", str(tmp_path / "t.parquet")).code == 0
@@ -183,7 +280,9 @@ def test_a_parameter_of_several_types_is_exported_as_text(run: Run, save: Save, 
 
 
 @pytest.mark.parametrize("what", ["reports", "attempts"])
-def test_reports_and_attempts_are_exported_too(run: Run, flowers: str, tmp_path: Path, what: str) -> None:
+def test_reports_and_attempts_are_exported_too(
+    run: Run, flowers: str, tmp_path: Path, what: str
+) -> None:
     run("export", flowers, "--to", str(tmp_path / "parts.csv"), "--what", what)
     assert list(pd.read_csv(tmp_path / "parts.csv")["trial"]) == [0, 1, 2, 3, 4, 5]
 
@@ -200,5 +299,26 @@ def test_an_export_replaces_a_file_only_when_forced(run: Run, flowers: str, tmp_
 
 
 @pytest.mark.parametrize("to", ["trials.xlsx", "missing/trials.csv"])
-def test_an_export_that_cannot_be_written_is_the_users_mistake(run: Run, flowers: str, tmp_path: Path, to: str) -> None:
+def test_an_export_that_cannot_be_written_is_the_users_mistake(
+    run: Run, flowers: str, tmp_path: Path, to: str
+) -> None:
     assert run("export", flowers, "--to", str(tmp_path / to)).code == 2
+
+
+@pytest.mark.parametrize("driven", [True, False], ids=["a driver owns it", "its driver died"])
+def test_the_best_trial_is_running_only_while_a_driver_runs_it(
+    run: Run, save: Save, sqlite_url: str, driven: bool
+) -> None:
+    save("open", [Trial(0, State.RUNNING, {"lr": 0.1}, value=0.5123, resource=1.0)])
+    with closing(Store.open(sqlite_url)) as store:
+        record = store.find_study("open")
+        lease = store.acquire(record.id, "ada@host:123", 3600.0)
+        record.state, record.reason = StudyState.RUNNING, None
+        store.commit(record.id, Changes(study=record), lease, 3600.0)
+        if not driven:
+            store.release(lease)
+    listed, status = run("ls").out, run("status", "open").out
+    shown = "0.5123 (running)" if driven else "0.5123 (queued)"
+    assert ("abandoned" in listed) is not driven
+    assert shown in listed
+    assert f"{shown}, trial 0" in status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.cli.enqueue import configurations
+from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import UserError
 from studies import spec_with
 
@@ -31,7 +31,7 @@ def test_values_read_as_what_they_are() -> None:
     [
         ("rate", "'rate' is not NAME=VALUE"),
         ("rate=0.1,", "'' is not NAME=VALUE"),
-        ("rate=0.1, rate=0.2", "rate stands there twice"),
+        ("rate=0.1, rate=0.2", "rate appears twice"),
         ("rate=2", "rate: must be from 1e-05 to 1.0, not 2"),
         ("layers=1.5", "layers: must be a whole number"),
         ("optimzer=sgd", "did you mean optimizer?"),

@@ -1,4 +1,5 @@
-"""What users, trials and workers wrote is shown as text: it neither steers a terminal nor is taken for markup."""
+"""What users, trials and workers wrote is shown as text: it neither steers a terminal nor is taken
+for markup."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from rich.console import Console
 
 from hpsearch.cli.output import _Formatter as Formatter
 from hpsearch.cli.output import note, show
-from hpsearch.lifecycle import State
-from hpsearch.records import Attempt, Outcome, Report, Trial
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Attempt, Outcome, ReportRecord, Trial
 from hpsearch.views.live import LiveView
 from hpsearch.views.tables import table
 from studies import Bowl, Simulation, spec_with
@@ -28,23 +30,51 @@ STEERING = ("\x1b[35m", "\x9b", "\x07", "\x7f")
 
 COMMANDS = [
     *(["ls"], ["status"], ["best", "--top", "2"], ["trials"], ["show", "0"]),
-    *([name, "--format", form] for name in ("ls", "status", "best", "trials") for form in ("json", "yaml")),
+    *(
+        [name, "--format", form]
+        for name in ("ls", "status", "best", "trials")
+        for form in ("json", "yaml")
+    ),
 ]
 
 
 def evil_trials() -> list[Trial]:
-    failed = Trial(0, State.FAILED, {EVIL: EVIL}, error_kind=EVIL, error_text=EVIL, resource=1.0, gpu_seconds=1.0)
-    done = Trial(1, State.COMPLETE, {EVIL: EVIL}, value=0.5, resource=1.0, gpu_seconds=1.0, checkpoint=EVIL)
+    failed = Trial(
+        0,
+        State.FAILED,
+        {EVIL: EVIL},
+        error_kind=ErrorKind.ERROR,
+        error_text=EVIL,
+        resource=1.0,
+        gpu_seconds=1.0,
+    )
+    done = Trial(
+        1, State.COMPLETE, {EVIL: EVIL}, value=0.5, resource=1.0, gpu_seconds=1.0, checkpoint=EVIL
+    )
     for trial, outcome in ((failed, Outcome.FAILED), (done, Outcome.COMPLETE)):
         trial.attempts = [
-            Attempt(trial.number, 1, EVIL, 1.0, node=EVIL, device=EVIL, ended=2.0, outcome=outcome, gpu_seconds=1.0)
+            Attempt(
+                trial.number,
+                1,
+                EVIL,
+                1.0,
+                node=EVIL,
+                device=EVIL,
+                ended=2.0,
+                outcome=outcome,
+                gpu_seconds=1.0,
+            )
         ]
         trial.attempts[0].note = EVIL
-        trial.reports = {1.0: Report(trial.number, 1.0, 0.5, {"accuracy": 0.5, EVIL: 1.0}, 1, 1, 1.0, 1.0)}
+        trial.reports = {
+            1.0: ReportRecord(trial.number, 1.0, 0.5, {"accuracy": 0.5, EVIL: 1.0}, 1, 1, 1.0, 1.0)
+        }
     return [failed, done]
 
 
-@pytest.mark.parametrize("width", ["", "60", "300"], ids=["piped", "narrow terminal", "wide terminal"])
+@pytest.mark.parametrize(
+    "width", ["", "60", "300"], ids=["piped", "narrow terminal", "wide terminal"]
+)
 def test_control_characters_are_printed_as_escapes_wherever_they_stand(
     run: Run, save: Save, monkeypatch: pytest.MonkeyPatch, width: str
 ) -> None:

@@ -11,7 +11,7 @@ from wsgiref.validate import validator
 
 import pytest
 
-from hpsearch.cli.gate import Gate
+from hpsearch.cli.dashboard.gate import Gate
 
 TOKEN = "correct-horse-battery"
 ODD = 'ü; "%\\+&=#\u2603 token, with = odd; characters'
@@ -47,7 +47,11 @@ def ask(
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """Send a request through the gate."""
-    environ: WSGIEnvironment = {"REQUEST_METHOD": method, "SERVER_PORT": str(port), "SCRIPT_NAME": ""}
+    environ: WSGIEnvironment = {
+        "REQUEST_METHOD": method,
+        "SERVER_PORT": str(port),
+        "SCRIPT_NAME": "",
+    }
     environ["PATH_INFO"], _, environ["QUERY_STRING"] = address.partition("?")
     environ.update({f"HTTP_{name.upper()}": value for name, value in (headers or {}).items()})
     setup_testing_defaults(environ)
@@ -56,11 +60,15 @@ def ask(
         del environ["HTTP_HOST"]
     said: list[tuple[str, list[tuple[str, str]]]] = []
 
-    def start(status: str, given: list[tuple[str, str]], exc_info: object = None) -> Callable[[bytes], object]:
+    def start(
+        status: str, given: list[tuple[str, str]], exc_info: object = None
+    ) -> Callable[[bytes], object]:
         said.append((status, given))
         return bytes
 
-    chunks = validator(Gate(application, token))(environ, start)  # holds the gate to the letter of WSGI
+    chunks = validator(Gate(application, token))(
+        environ, start
+    )  # holds the gate to the letter of WSGI
     try:
         body = b"".join(chunks)
     finally:
@@ -69,7 +77,8 @@ def ask(
     return Answer(int(status.split()[0]), dict(given), body)
 
 
-# ------------------------------------------------------------------------------------------------- with a token
+# -------------------------------------------------------------------------------------------------
+# with a token
 
 
 @pytest.mark.parametrize("token", [TOKEN, ODD])
@@ -89,7 +98,9 @@ def test_a_link_keeps_the_rest_of_its_address() -> None:
     assert link.headers["Location"] == "/dashboard/st%C3%BC%DF?numbers=1&q=a%20b"
 
 
-@pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example/", "///evil.example", "/\r\nX: y"])
+@pytest.mark.parametrize(
+    "path", ["//evil.example/", "/\\evil.example/", "///evil.example", "/\r\nX: y"]
+)
 def test_a_link_leads_to_no_other_host_and_into_no_other_header(path: str) -> None:
     location = ask(TOKEN, f"{path}?token={TOKEN}").headers["Location"]
     assert location[0] == "/"
@@ -103,12 +114,19 @@ def test_the_cookie_does_not_hold_the_token() -> None:
 
 def test_the_cookie_is_found_among_others_also_malformed_ones() -> None:
     cookie = ask(TOKEN, f"/?token={TOKEN}").cookie
-    for others in (f"theme=dark; {cookie}", f'a="b; {cookie}; =; x', f";;{cookie};", f"a=\u00e9; {cookie}"):
+    for others in (
+        f"theme=dark; {cookie}",
+        f'a="b; {cookie}; =; x',
+        f";;{cookie};",
+        f"a=\u00e9; {cookie}",
+    ):
         assert ask(TOKEN, headers={"Cookie": others}).status == 200, others
 
 
 def test_two_dashboards_on_one_host_keep_their_cookies_apart() -> None:
-    names = {ask(TOKEN, f"/?token={TOKEN}", port=port).cookie.partition("=")[0] for port in (8080, 8081)}
+    names = {
+        ask(TOKEN, f"/?token={TOKEN}", port=port).cookie.partition("=")[0] for port in (8080, 8081)
+    }
     assert len(names) == 2
 
 
@@ -118,7 +136,10 @@ def test_a_program_is_let_in_with_the_token_in_its_header(scheme: str) -> None:
 
 
 def test_a_header_may_hold_any_character_of_a_token() -> None:
-    assert ask(ODD, headers={"Authorization": "Bearer " + ODD.encode().decode("latin-1")}).status == 200
+    assert (
+        ask(ODD, headers={"Authorization": "Bearer " + ODD.encode().decode("latin-1")}).status
+        == 200
+    )
 
 
 def test_a_token_that_is_no_unicode_works_in_its_link() -> None:
@@ -128,7 +149,16 @@ def test_a_token_that_is_no_unicode_works_in_its_link() -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["", "token=", "token", f"token={TOKEN}x", f"token={TOKEN[:-1]}", f"TOKEN={TOKEN}", "token=%ff%fe", "token=\u00fc"],
+    [
+        "",
+        "token=",
+        "token",
+        f"token={TOKEN}x",
+        f"token={TOKEN[:-1]}",
+        f"TOKEN={TOKEN}",
+        "token=%ff%fe",
+        "token=\u00fc",
+    ],
 )
 def test_a_wrong_token_in_the_address_is_refused(query: str) -> None:
     assert ask(TOKEN, f"/dashboard?{query}").status == 401
@@ -136,7 +166,16 @@ def test_a_wrong_token_in_the_address_is_refused(query: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN.upper()}", "B\u00fc"],
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Basic {TOKEN}",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN.upper()}",
+        "B\u00fc",
+    ],
 )
 def test_a_wrong_header_is_refused(given: str) -> None:
     assert ask(TOKEN, headers={"Authorization": given}).status == 401
@@ -144,12 +183,22 @@ def test_a_wrong_header_is_refused(given: str) -> None:
 
 def test_a_wrong_cookie_is_refused() -> None:
     name, _, value = ask(TOKEN, f"/?token={TOKEN}").cookie.partition("=")
-    for cookie in (f"{name}={TOKEN}", f"{name}=", name, f"{name}={value[:-1]}", f"x{name}={value}", f"{name}=\u00fc"):
+    for cookie in (
+        f"{name}={TOKEN}",
+        f"{name}=",
+        name,
+        f"{name}={value[:-1]}",
+        f"x{name}={value}",
+        f"{name}=\u00fc",
+    ):
         assert ask(TOKEN, headers={"Cookie": cookie}).status == 401, cookie
 
 
 def test_a_cookie_of_another_token_is_refused() -> None:
-    assert ask(TOKEN, headers={"Cookie": ask(ODD, f"/?token={quote(ODD, safe='')}").cookie}).status == 401
+    assert (
+        ask(TOKEN, headers={"Cookie": ask(ODD, f"/?token={quote(ODD, safe='')}").cookie}).status
+        == 401
+    )
 
 
 def test_the_link_lets_in_no_change() -> None:
@@ -171,11 +220,21 @@ def test_a_token_serves_any_host_name() -> None:
         assert ask(TOKEN, host=host, headers=OWN).status == 200, host
 
 
-# ---------------------------------------------------------------------------------------------- without a token
+# ----------------------------------------------------------------------------------------------
+# without a token
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.0.0.1:8080", "127.8.9.10:1", "localhost", "LocalHost:8080", "[::1]", "[::1]:8080"]
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:8080",
+        "127.8.9.10:1",
+        "localhost",
+        "LocalHost:8080",
+        "[::1]",
+        "[::1]:8080",
+    ],
 )
 def test_loopback_names_need_no_token(host: str) -> None:
     assert ask(None, host=host).status == 200
@@ -192,8 +251,24 @@ def test_loopback_names_need_no_token(host: str) -> None:
             "10.0.0.7",
             "0.0.0.0",
         ),
-        *("[::]", "[fe80::1]:8080", "[::1", "::1", "[127.0.0.1]x", "", " ", "127.0.0.1, evil.example"),
-        *("evil.example@127.0.0.1", "127.0.0.1/x", "127.0.0.1:80:80", "127.0.0.1:x", "[localhost]", None),
+        *(
+            "[::]",
+            "[fe80::1]:8080",
+            "[::1",
+            "::1",
+            "[127.0.0.1]x",
+            "",
+            " ",
+            "127.0.0.1, evil.example",
+        ),
+        *(
+            "evil.example@127.0.0.1",
+            "127.0.0.1/x",
+            "127.0.0.1:80:80",
+            "127.0.0.1:x",
+            "[localhost]",
+            None,
+        ),
     ],
 )
 def test_a_name_that_was_lent_to_this_machine_is_refused(host: str | None) -> None:
@@ -202,16 +277,31 @@ def test_a_name_that_was_lent_to_this_machine_is_refused(host: str | None) -> No
     assert b"hpsearch dashboard --host" in refused.body
 
 
-# ----------------------------------------------------------------------------------------------- foreign origins
+# -----------------------------------------------------------------------------------------------
+# foreign origins
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_changes_come_from_the_dashboards_own_pages_alone(method: str, token: str | None) -> None:
-    assert ask(token, method=method, headers={"Origin": "http://127.0.0.1:8080", **OWN}).status == 200
+    assert (
+        ask(token, method=method, headers={"Origin": "http://127.0.0.1:8080", **OWN}).status == 200
+    )
     assert ask(token, method=method, headers=OWN).status == 200, "programs name no origin"
-    foreign = ["null", "", "http://evil.example", "http://127.0.0.1", "http://127.0.0.1:8081", "http://localhost:8080"]
-    for origin in [*foreign, "ftp://127.0.0.1:8080", "http://127.0.0.1:8080.evil.example", "127.0.0.1:8080"]:
+    foreign = [
+        "null",
+        "",
+        "http://evil.example",
+        "http://127.0.0.1",
+        "http://127.0.0.1:8081",
+        "http://localhost:8080",
+    ]
+    for origin in [
+        *foreign,
+        "ftp://127.0.0.1:8080",
+        "http://127.0.0.1:8080.evil.example",
+        "127.0.0.1:8080",
+    ]:
         assert ask(token, method=method, headers={"Origin": origin, **OWN}).status == 403, origin
 
 
@@ -225,10 +315,16 @@ def test_a_proxy_with_tls_may_stand_in_front() -> None:
 def test_every_answer_keeps_other_origins_and_foreign_scripts_out(address: str) -> None:
     link, refused = ask(TOKEN, f"{address}?token={TOKEN}"), ask(TOKEN, address)
     for answer in (ask(None, address), link, refused, ask(None, address, host="evil.example")):
-        policy = dict(each.split(maxsplit=1) for each in answer.headers["Content-Security-Policy"].split("; "))
-        assert policy["script-src"] == "'self' 'unsafe-eval'", "no inline scripts, no handlers of events"
+        policy = dict(
+            each.split(maxsplit=1) for each in answer.headers["Content-Security-Policy"].split("; ")
+        )
+        assert policy["script-src"] == "'self' 'unsafe-eval'", (
+            "no inline scripts, no handlers of events"
+        )
         assert policy["default-src"] == "'self'"
-        assert [policy[each] for each in ("object-src", "base-uri", "frame-ancestors")] == ["'none'"] * 3
+        assert [policy[each] for each in ("object-src", "base-uri", "frame-ancestors")] == [
+            "'none'"
+        ] * 3
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert answer.headers["Referrer-Policy"] == "same-origin"

@@ -8,28 +8,32 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from hpsearch.cli.init import init
 from hpsearch.cli.main import main
-from hpsearch.cli.starters import STARTERS
+from hpsearch.cli.studies.init import DataOptions, write_starter
+from hpsearch.cli.studies.starters import STARTERS
 from hpsearch.errors import UserError
-from hpsearch.spec_file import load
+from hpsearch.study_file.reading import load
 from trials import tasks
+from trials.descriptions.builtin import BUILT_IN
 
 
-def write(path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None) -> None:
-    init(path, kind, train, options.get("text"), options.get("label"), force=False)
+def write(
+    path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None
+) -> None:
+    data = DataOptions(train, options.get("text"), options.get("label"))
+    write_starter(path, kind, data, force=False)
 
 
 @pytest.mark.parametrize("kind", STARTERS)
 def test_the_starter_passes_the_parser(tmp_path: Path, kind: str) -> None:
     write(tmp_path / "mine.yaml", kind)
-    spec = load(tmp_path / "mine.yaml", inspect_data=False)
+    spec = load(tmp_path / "mine.yaml")
     assert spec.study == "my-study"
     assert spec.space["learning_rate"].type == "float"
 
 
 def test_every_kind_of_task_has_a_starter() -> None:
-    assert set(STARTERS) == {*tasks.BUILT_IN, "function"}
+    assert set(STARTERS) == {*BUILT_IN, "function"}
 
 
 def data_of(kind: str, folder: Path) -> Path:
@@ -46,18 +50,20 @@ def data_of(kind: str, folder: Path) -> Path:
                 Image.new("RGB", (8, 8), (n, n, n)).save(folder / "train" / name / f"{n}.png")
             return folder / "train"
         case _:
-            header = {"tabular": "words,target", "sequence_to_sequence": "source,target"}.get(kind, "text,label")
+            header = {"tabular": "words,target", "sequence_to_sequence": "source,target"}.get(
+                kind, "text,label"
+            )
             path, text = folder / "train.csv", "\n".join([header, *map(",".join, rows)])
     path.write_text(text + "\n")
     return path
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["the usual name", "--train"])
-@pytest.mark.parametrize("kind", tasks.BUILT_IN)
+@pytest.mark.parametrize("kind", BUILT_IN)
 def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named: bool) -> None:
     data = data_of(kind, tmp_path)
     write(tmp_path / "mine.yaml", kind, data if named else None)
-    assert load(tmp_path / "mine.yaml").task["train"] == data.name
+    assert load(tmp_path / "mine.yaml", inspect=tasks.inspect).task["train"] == data.name
     with pytest.raises(SystemExit) as ended:
         main(["check", str(tmp_path / "mine.yaml")])
     assert not ended.value.code
@@ -68,9 +74,11 @@ def test_the_starters_comments_are_right_too(tmp_path: Path) -> None:
     text = (tmp_path / "mine.yaml").read_text()
     for commented in ("# test:", "# gpu_hours:", "# wall_clock:"):
         text = text.replace(commented, commented[2:])
-    text = text.replace("  # momentum:", "  optimizer: {type: categorical, choices: [sgd, adamw]}\n  momentum:")
+    text = text.replace(
+        "  # momentum:", "  optimizer: {type: categorical, choices: [sgd, adamw]}\n  momentum:"
+    )
     (tmp_path / "mine.yaml").write_text(text)
-    spec = load(tmp_path / "mine.yaml", inspect_data=False)
+    spec = load(tmp_path / "mine.yaml")
     assert spec.budget.wall_clock_s == 7200
     assert spec.space["momentum"].when == {"optimizer": ("sgd",)}
 
@@ -81,11 +89,11 @@ def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
     write(tmp_path)
     assert f"hpsearch check {tmp_path / 'study.yaml'}" in capsys.readouterr().err
     (tmp_path / "study.yaml").write_text("precious")
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         write(tmp_path)
     assert (tmp_path / "study.yaml").read_text() == "precious"
-    init(tmp_path, "function", None, None, None, force=True)
-    assert load(tmp_path / "study.yaml", inspect_data=False).task["kind"] == "train:train"
+    write_starter(tmp_path, "function", DataOptions(), force=True)
+    assert load(tmp_path / "study.yaml").task["kind"] == "train:train"
 
 
 @pytest.mark.parametrize(
@@ -100,14 +108,19 @@ def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
         ("id,{text},1e-4", "{text}", "1e-4"),
     ],
 )
-def test_columns_are_guessed_from_a_csv_file(tmp_path: Path, header: str, text: str, label: str) -> None:
+def test_columns_are_guessed_from_a_csv_file(
+    tmp_path: Path, header: str, text: str, label: str
+) -> None:
     names = header.split(",")
-    rows = [[str(i), f"some words of number {i}", "yes" if i % 2 else "no"][-len(names) :] for i in range(40)]
+    rows = [
+        [str(i), f"some words of number {i}", "yes" if i % 2 else "no"][-len(names) :]
+        for i in range(40)
+    ]
     data = tmp_path / "data" / "train.csv"
     data.parent.mkdir()
     data.write_text("\n".join([header, *map(",".join, rows)]) + "\n", encoding="utf-8")
     write(tmp_path / "study.yaml", train=data)
-    spec = load(tmp_path / "study.yaml")
+    spec = load(tmp_path / "study.yaml", inspect=tasks.inspect)
     assert (spec.task["text"], spec.task["label"]) == (text, label)
     assert spec.task["train"] == os.path.join("data", "train.csv")  # noqa: PTH118 - as the file writes it
 
@@ -115,10 +128,10 @@ def test_columns_are_guessed_from_a_csv_file(tmp_path: Path, header: str, text: 
 def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,title,label,topic\n")
     write(tmp_path / "study.yaml", train=tmp_path / "train.csv", text="title", label="topic")
-    spec = load(tmp_path / "study.yaml", inspect_data=False)
+    spec = load(tmp_path / "study.yaml")
     assert (spec.task["text"], spec.task["label"]) == ("title", "topic")
     write(tmp_path / "other.yaml", train=tmp_path / "train.csv", label="topic")
-    assert load(tmp_path / "other.yaml", inspect_data=False).task["text"] == "text"
+    assert load(tmp_path / "other.yaml").task["text"] == "text"
 
 
 @pytest.mark.parametrize(
@@ -126,11 +139,13 @@ def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
     [
         ("train.csv", b"", "is empty"),
         ("train.csv", b"alone\nx\n", "has too few columns: alone"),
-        ("train.csv", b"t\xe9xt,label\n", "is no CSV file in UTF-8"),
+        ("train.csv", b"t\xe9xt,label\n", "is not a CSV file in UTF-8"),
         ("train.parquet", b"PAR1", "its columns are not guessed"),
     ],
 )
-def test_data_that_does_not_tell_its_columns_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_data_that_does_not_tell_its_columns_is_refused(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=told):
         write(tmp_path / "study.yaml", train=tmp_path / name)

@@ -32,7 +32,12 @@ def files(tmp_path: Path) -> tuple[str, str]:
     """A study file, and curves of 41 learning rates whose best is 0.01, at ten seconds an epoch."""
     (tmp_path / "study.yaml").write_text(STUDY)
     table = [
-        {"lr": 10 ** (-4 + i / 10), "epochs": e, "loss": (i / 10 - 2) ** 2 + 1 / e, "seconds": 10.0 * e}
+        {
+            "lr": 10 ** (-4 + i / 10),
+            "epochs": e,
+            "loss": (i / 10 - 2) ** 2 + 1 / e,
+            "seconds": 10.0 * e,
+        }
         for i in range(41)
         for e in range(1, 10)
     ]
@@ -40,14 +45,25 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "study.yaml"), str(tmp_path / "curves.csv")
 
 
-def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(run: Run, files: tuple[str, str]) -> None:
+def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(
+    run: Run, files: tuple[str, str]
+) -> None:
     study, curves = files
-    said = run("simulate", study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json")
+    said = run(
+        "simulate", study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json"
+    )
     found = json.loads(said.out)
     assert said.code == 0
-    assert (found["study"], found["seed"], found["workers"], len(found["best"])) == ("replay", 3, 2, 3)
+    assert (found["study"], found["seed"], found["workers"], len(found["best"])) == (
+        "replay",
+        3,
+        2,
+        3,
+    )
     assert sum(found["trials"].values()) == found["configurations_used"] == 12
-    assert found["best"][0]["value"] == pytest.approx((math.log10(found["best"][0]["recorded"]["lr"]) + 2) ** 2 + 1 / 9)
+    assert found["best"][0]["value"] == pytest.approx(
+        (math.log10(found["best"][0]["recorded"]["lr"]) + 2) ** 2 + 1 / 9
+    )
     assert 0 < found["saved_by_pruning"] < 1
     in_full_s = 12 * 90
     trained_s = in_full_s * (1 - found["saved_by_pruning"])
@@ -65,7 +81,9 @@ def test_a_table_is_printed_for_people(run: Run, files: tuple[str, str]) -> None
 
 def test_another_seed_is_another_search(run: Run, files: tuple[str, str]) -> None:
     found = [
-        yaml.safe_load(run("simulate", files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out)
+        yaml.safe_load(
+            run("simulate", files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out
+        )
         for seed in ("3", "3", "4")
     ]
     assert found[0] == found[1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpsearch.lifecycle import State
-from hpsearch.records import Trial
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
 
 OWN = """
 study: own

@@ -1,4 +1,5 @@
-"""`trust_remote_code` in a study file: what is refused without it, what is told with it, and where it may stand."""
+"""`trust_remote_code` in a study file: what is refused without it, what is told with it, and where
+it may stand."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig, dynamic_module_utils
 
-from hpsearch.advice import advice
-from hpsearch.cli.check import check
-from hpsearch.cli.run import run
+from hpsearch.cli.studies.check import check_study
+from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.errors import SpecError, UserError
-from hpsearch.spec_file import load, parse
+from hpsearch.study_file.advice import advice
+from hpsearch.study_file.reading import load, parse
 from remote_models import MODELING, ran, write_model
+from trials import tasks
 
 STUDY = """\
 study: films
@@ -55,14 +57,17 @@ def database(folder: Path) -> str:
     return f"sqlite:///{folder / 'studies.db'}"
 
 
-def test_check_and_run_refuse_a_model_that_brings_code_and_make_no_study(study: Path, tmp_path: Path) -> None:
+def test_check_and_run_refuse_a_model_that_brings_code_and_make_no_study(
+    study: Path, tmp_path: Path
+) -> None:
     told = (
-        f"study.yaml:8: task.model: '{tmp_path / 'bag'}' brings code of its own, which would run with your rights; "
+        f"study.yaml:8: task.model: '{tmp_path / 'bag'}' brings code of its own, "
+        "which would run with your rights; "
         "if you trust it, write trust_remote_code: true under task"
     )
     for command in (
-        lambda: check(study, database(tmp_path), None),
-        lambda: run(study, database(tmp_path), None, None, None, [], quiet=True),
+        lambda: check_study(study, database(tmp_path), None),
+        lambda: run_study(study, RunOptions(database(tmp_path), quiet=True)),
     ):
         with pytest.raises(SpecError) as refused:
             command()
@@ -75,25 +80,30 @@ def test_check_says_in_a_line_that_trusted_code_runs(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study.write_text(TRUSTED)
-    check(study, database(tmp_path), None)
-    line = f"task.trust_remote_code: code of {tmp_path / 'bag'} will run with your rights, here and on every worker\n"
+    check_study(study, database(tmp_path), None)
+    line = (
+        f"task.trust_remote_code: code of {tmp_path / 'bag'} will run with your rights, "
+        "here and on every worker\n"
+    )
     assert line in capsys.readouterr().err
     assert ran(tmp_path / "bag") == {"configuration_bag", "modeling_bag"}
 
 
-def test_code_that_fails_in_its_first_step_is_told_without_a_traceback(study: Path, tmp_path: Path) -> None:
+def test_code_that_fails_in_its_first_step_is_told_without_a_traceback(
+    study: Path, tmp_path: Path
+) -> None:
     broken = MODELING.replace("        mask = attention_mask", "        mask = attention_maks")
     (tmp_path / "bag" / "modeling_bag.py").write_text(broken)
     study.write_text(TRUSTED)
     with pytest.raises(UserError, match=r"the first step fails .*attention_maks"):
-        check(study, database(tmp_path), None)
+        check_study(study, database(tmp_path), None)
 
 
 def test_every_model_that_trials_may_be_of_is_told(study: Path, tmp_path: Path) -> None:
     choices = "space:\n  model: {type: categorical, choices: [bag, plain, org/other]}"
     BertConfig().save_pretrained(tmp_path / "plain")
     study.write_text(TRUSTED.replace("model: bag", "model: scratch").replace("space:", choices))
-    (line,) = advice(load(study))
+    (line,) = advice(load(study, inspect=tasks.inspect))
     assert f"code of {tmp_path / 'bag'}, org/other will run" in line
 
 
@@ -104,20 +114,29 @@ def test_nothing_is_told_where_there_is_no_code_or_no_trust(study: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"), [('"yes"', "'yes'"), ('"true"', "'true'"), ("1", "1"), ("null", "None"), ("[true]", "[True]")]
+    ("written", "shown"),
+    [('"yes"', "'yes'"), ('"true"', "'true'"), ("1", "1"), ("null", "None"), ("[true]", "[True]")],
 )
-def test_only_true_and_false_are_words_of_trust(study: Path, tmp_path: Path, written: str, shown: str) -> None:
+def test_only_true_and_false_are_words_of_trust(
+    study: Path, tmp_path: Path, written: str, shown: str
+) -> None:
     study.write_text(TRUSTED.replace("trust_remote_code: true", f"trust_remote_code: {written}"))
     with pytest.raises(SpecError) as refused:
-        load(study)
-    assert refused.value.problems == [f"study.yaml:9: task.trust_remote_code: must be true or false, not {shown}"]
+        load(study, inspect=tasks.inspect)
+    assert refused.value.problems == [
+        f"study.yaml:9: task.trust_remote_code: must be true or false, not {shown}"
+    ]
     assert ran(tmp_path / "bag") == set()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [
-        ("settings: {", "settings: {trust_remote_code: true, ", "study.yaml:10: settings.trust_remote_code: "),
+        (
+            "settings: {",
+            "settings: {trust_remote_code: true, ",
+            "study.yaml:10: settings.trust_remote_code: ",
+        ),
         (
             "space:\n",
             "space:\n  trust_remote_code: {type: categorical, choices: [true, false]}\n",
@@ -125,9 +144,14 @@ def test_only_true_and_false_are_words_of_trust(study: Path, tmp_path: Path, wri
         ),
     ],
 )
-def test_trust_is_neither_a_setting_nor_searched(study: Path, tmp_path: Path, old: str, new: str, where: str) -> None:
+def test_trust_is_neither_a_setting_nor_searched(
+    study: Path, tmp_path: Path, old: str, new: str, where: str
+) -> None:
     study.write_text(STUDY.replace(old, new))
     with pytest.raises(SpecError) as refused:
-        load(study)
-    assert any(problem.startswith(f"{where}the task has no such setting") for problem in refused.value.problems)
+        load(study, inspect=tasks.inspect)
+    assert any(
+        problem.startswith(f"{where}the task has no such setting")
+        for problem in refused.value.problems
+    )
     assert ran(tmp_path / "bag") == set()

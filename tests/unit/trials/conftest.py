@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import torch
 
-from trials import precision, saving
-from trials.budgets import budget_from
+from trials.checkpoints import saver
 from trials.contract import Report, Setup
-from trials.tasks.text_classification import TextClassification
+from trials.optim import precision
+from trials.report_grid import budget_from
+from trials.tasks.text.task import TextClassification
 
 TOPICS = {
     "card": ["card", "plastic", "chip", "pin"],
@@ -40,7 +41,7 @@ def _exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _saves_in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the disk is: which checkpoint a report names would depend on it."""
-    monkeypatch.setattr(saving, "WORTH_S", math.inf)
+    monkeypatch.setattr(saver, "WORTH_S", math.inf)
 
 
 def sentences(count: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -85,7 +86,9 @@ class TextLab:
         """The task of `part`."""
         return TextClassification(self.part(**changes), self.folder)
 
-    def setup(self, out: str, per_trial: dict[str, Any], resume_from: Path | None = None, **params: Any) -> Setup:
+    def setup(
+        self, out: str, per_trial: dict[str, Any], resume_from: Path | None = None, **params: Any
+    ) -> Setup:
         """A setup whose checkpoints go to the folder `out`."""
         return Setup(params, 5, budget_from(per_trial), self.folder / out, resume_from)
 
@@ -106,7 +109,11 @@ def without_timings() -> Callable[[list[Report]], list[tuple[float, int | None, 
 
     def strip(reports: list[Report]) -> list[tuple[float, int | None, dict[str, float]]]:
         return [
-            (r.resource, r.step, {name: value for name, value in r.metrics.items() if name not in TIMINGS})
+            (
+                r.resource,
+                r.step,
+                {name: value for name, value in r.metrics.items() if name not in TIMINGS},
+            )
             for r in reports
         ]
 

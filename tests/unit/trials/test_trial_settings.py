@@ -6,9 +6,11 @@ import dataclasses
 
 import pytest
 
-from trials.budgets import budget_from
-from trials.contract import TaskError, Unit
-from trials.settings import TABLE, Settings
+from trials.contract import Goal, TaskError, Unit
+from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.description import LOOP_METRICS
+from trials.report_grid import budget_from
+from trials.settings import LARGER_IS_BETTER, SMALLER_IS_BETTER, TABLE, Settings
 
 
 def problem_of(params):
@@ -30,7 +32,7 @@ def test_every_setting_says_what_it_is():
 
 def test_an_unknown_setting_names_the_nearest():
     assert problem_of({"learning_rat": 1e-3}) == (
-        "settings.learning_rat: is no setting of this task; did you mean learning_rate?"
+        "settings.learning_rat: is not a setting of this task; did you mean learning_rate?"
     )
 
 
@@ -38,13 +40,19 @@ def test_an_unknown_setting_names_the_nearest():
     ("params", "said"),
     [
         ({"learning_rate": 0}, "must be above 0, not 0"),
-        ({"learning_rate": "1e-4"}, "must be a number, not '1e-4' (YAML reads 1e-4 as text; write 1.0e-4)"),
+        (
+            {"learning_rate": "1e-4"},
+            "must be a number, not '1e-4' (YAML reads 1e-4 as text; write 1.0e-4)",
+        ),
         ({"batch_size": 16.0}, "must be a whole number, not 16.0"),
         ({"bucketing": 1}, "must be true or false, not 1"),
         ({"batch_size": None}, "must have a value"),
         ({"micro_batch": "most"}, "must be auto or a number, not 'most'"),
         ({"micro_batch": 0}, "must be at least 1, not 0"),
-        ({"schedule": "cosin"}, "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'"),
+        (
+            {"schedule": "cosin"},
+            "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'",
+        ),
     ],
 )
 def test_an_unfit_value_says_what_would_fit(params, said):
@@ -55,7 +63,11 @@ def test_an_unfit_value_says_what_would_fit(params, said):
 def test_every_mistake_is_told_at_once():
     with pytest.raises(TaskError) as caught:
         Settings.parse({"learning_rat": 1, "warmup": 2, "dropout": -1})
-    assert [p.where for p in caught.value.problems] == ["settings.learning_rat", "settings.warmup", "settings.dropout"]
+    assert [p.where for p in caught.value.problems] == [
+        "settings.learning_rat",
+        "settings.warmup",
+        "settings.dropout",
+    ]
 
 
 def test_a_whole_number_does_for_a_number_and_null_for_absent():
@@ -64,9 +76,29 @@ def test_a_whole_number_does_for_a_number_and_null_for_absent():
     assert settings.max_grad_norm is None
 
 
-def test_less_loss_and_more_of_anything_else_is_better():
-    assert Settings.parse({"monitor": "loss"}).monitor_mode == "min"
-    assert Settings.parse({"monitor": "accuracy"}).monitor_mode == "max"
+def test_less_loss_and_more_of_a_score_is_better_unless_the_objective_says_otherwise():
+    def mode(monitor: str, goal: Goal | None = None) -> str:
+        return Settings.parse({"monitor": monitor}).monitor_mode(goal)
+
+    assert [mode(name) for name in ("loss", "rmse", "accuracy", "r2")] == [
+        "min",
+        "min",
+        "max",
+        "max",
+    ]
+    assert mode("grad_norm", Goal("grad_norm", maximize=False)) == "min"
+    assert mode("padding_ratio", Goal("padding_ratio", maximize=True)) == "max"
+    with pytest.raises(
+        TaskError, match=r"settings\.monitor: 'micro_batch' may be better large or small"
+    ):
+        mode("micro_batch", Goal("loss", maximize=False))
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_the_direction_of_what_tasks_measure_themselves_is_known(kind):
+    own = describe(kind).metrics - LOOP_METRICS
+    assert own
+    assert own <= SMALLER_IS_BETTER | LARGER_IS_BETTER
 
 
 @pytest.mark.parametrize(
@@ -92,16 +124,29 @@ def test_a_budget_reports_on_a_grid_that_ends_at_its_total(per_trial, levels):
 @pytest.mark.parametrize(
     ("per_trial", "said"),
     [
-        ({}, "budget.per_trial: needs exactly one of steps, epochs, samples, tokens or seconds, not none"),
+        (
+            {},
+            "budget.per_trial: needs exactly one of steps, epochs, samples, tokens or seconds, "
+            "not none",
+        ),
         (
             {"steps": 1, "epochs": 1},
             "needs exactly one of steps, epochs, samples, tokens or seconds, not steps and epochs",
         ),
-        ({"epoch": 1, "steps": 1}, "budget.per_trial.epoch: is no part of a trial's budget; did you mean epochs?"),
+        (
+            {"epoch": 1, "steps": 1},
+            "budget.per_trial.epoch: is not a part of a trial's budget; did you mean epochs?",
+        ),
         ({"steps": "many"}, "budget.per_trial.steps: must be a number above 0, not 'many'"),
         ({"epochs": 0}, "budget.per_trial.epochs: must be a number above 0, not 0"),
-        ({"epochs": 1, "report_every": -1}, "budget.per_trial.report_every: must be a number above 0, not -1"),
-        ({"steps": 1e9, "report_every": 1}, "makes 1000000000 reports a trial; at most 10000 are possible"),
+        (
+            {"epochs": 1, "report_every": -1},
+            "budget.per_trial.report_every: must be a number above 0, not -1",
+        ),
+        (
+            {"steps": 1e9, "report_every": 1},
+            "1000000000 reports a trial are more than 10000; raise report_every",
+        ),
     ],
 )
 def test_a_budget_that_cannot_be_says_why(per_trial, said):

@@ -27,7 +27,9 @@ def command(lab, capsys):
             **changes,
         }
         file = lab.folder / "study.yaml"
-        file.write_text(yaml.safe_dump({key: value for key, value in study.items() if value is not None}))
+        file.write_text(
+            yaml.safe_dump({key: value for key, value in study.items() if value is not None})
+        )
         code = main([str(file), "--out", str(lab.folder / "out"), "--device", "cpu", *options])
         return code, *capsys.readouterr()
 
@@ -47,22 +49,42 @@ def test_reports_are_json_lines_and_best_and_last_are_checkpoints(lab, command):
 
 def test_the_searchs_own_parts_are_ignored_with_a_note(command):
     budget = {"trials": 40, "gpu_hours": 1.5, "wall_clock": "2h", "per_trial": {"epochs": 1}}
-    code, _, err = command(study="x", space={}, objective={}, search={}, resources={}, budget=budget)
+    code, _, err = command(
+        study="x", space={}, objective={}, search={}, resources={}, budget=budget
+    )
     assert code == 0
-    assert "note: a single training does without study, space, objective, search, resources" in err
+    assert "note: a single training does without study, space, search, resources" in err
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"sead": 3}, "sead: is no part of a study file; did you mean seed?"),
+        ({"sead": 3}, "sead: is not a part of a study file; did you mean seed?"),
         ({"task": None}, "task: must be a mapping; say what to train"),
         ({"budget": None}, "budget.per_trial: must say how far to train, such as {epochs: 3}"),
-        ({"budget": {"per_trial": {"epochs": 1}, "trails": 3}}, "budget.trails: is no part of a budget; did you mean"),
+        (
+            {"budget": {"per_trial": {"epochs": 1}, "trails": 3}},
+            "budget.trails: is not a part of a budget; did you mean",
+        ),
         ({"seed": -1}, "seed: must be a whole number of at least 0, not -1"),
-        ({"settings": {"learning_rat": 1}}, "settings.learning_rat: is no setting of this task; did you mean"),
+        (
+            {"settings": {"learning_rat": 1}},
+            "settings.learning_rat: is not a setting of this task; did you mean",
+        ),
         ({"settings": [1]}, "settings: must be a mapping of settings to values"),
-        ({"settings": {"monitor": "acc"}}, "settings.monitor: 'acc' is no metric of this task"),
+        (
+            {"objective": {"metric": "accuracy", "direction": "up"}},
+            "objective: must have a metric and a direction",
+        ),
+        (
+            {"objective": [{"direction": "minimize"}]},
+            "objective[0]: must have a metric and a direction",
+        ),
+        (
+            {"settings": {"monitor": "grad_norm"}},
+            "settings.monitor: 'grad_norm' may be better large or small; make",
+        ),
+        ({"settings": {"monitor": "acc"}}, "settings.monitor: 'acc' is not a metric of this task"),
     ],
 )
 def test_a_mistake_is_told_in_a_line_without_a_traceback(lab, command, changes, said):
@@ -77,7 +99,7 @@ def test_a_file_that_is_not_there_or_no_yaml_is_told(lab, capsys):
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
     (lab.folder / "bad.yaml").write_text("a: [")
     assert main([str(lab.folder / "bad.yaml"), "--out", "x"]) == 2
-    assert "is no YAML" in capsys.readouterr().err
+    assert "is not YAML" in capsys.readouterr().err
 
 
 def test_a_folder_with_a_run_in_it_is_not_trained_over(lab, command):
@@ -93,6 +115,19 @@ def test_resuming_nothing_starts_afresh_and_says_so(command):
     assert code == 0
     assert len(out.splitlines()) == 2
     assert "starting afresh" in err
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_objective_says_which_checkpoint_is_the_best(lab, command, direction):
+    budget = {"per_trial": {"steps": 12, "report_every": 1}}
+    code, out, _ = command(objective={"metric": "grad_norm", "direction": direction}, budget=budget)
+    assert code == 0
+    norms = {
+        report["step"]: report["metrics"]["grad_norm"]
+        for report in map(json.loads, out.splitlines())
+    }
+    best = (min if direction == "minimize" else max)(norms, key=norms.__getitem__)
+    assert (lab.folder / "out" / "best").readlink().name == f"step-{best:08d}"
 
 
 @pytest.mark.parametrize(
@@ -122,9 +157,20 @@ def test_an_interrupted_training_saves_and_continues(lab, command):
     }
     file = lab.folder / "long.yaml"
     file.write_text(yaml.safe_dump(study))
-    words = [sys.executable, "-m", "trials", str(file), "--out", str(lab.folder / "long"), "--device", "cpu"]
+    words = [
+        sys.executable,
+        "-m",
+        "trials",
+        str(file),
+        "--out",
+        str(lab.folder / "long"),
+        "--device",
+        "cpu",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()
@@ -134,19 +180,39 @@ def test_an_interrupted_training_saves_and_continues(lab, command):
 
 def test_importing_the_package_and_describing_a_task_is_cheap():
     program = (
-        "import sys, trials, trials.contract, trials.settings, trials.tasks, trials.budgets, trials.runner\n"
-        "trials.tasks.describe('text_classification'); trials.tasks.describe('a.b:c')\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'ray', 'hpsearch'} & set(sys.modules)\n"
+        "import sys, trials, trials.contract, trials.settings, trials.tasks, "
+        "trials.report_grid, trials.runner\n"
+        "from trials.descriptions.builtin import describe\n"
+        "describe('text_classification'); describe('a.b:c')\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'ray', 'hpsearch'} "
+        "& set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_training_code_of_ones_own_is_not_started_as_one_of_several(tmp_path, monkeypatch, capsys):
-    (tmp_path / "own_code_alone.py").write_text("def train(params, trial):\n    trial.report(1, {'loss': 1.0})\n")
+    (tmp_path / "own_code_alone.py").write_text(
+        "def train(params, trial):\n    trial.report(1, {'loss': 1.0})\n"
+    )
     study = {"task": {"kind": "own_code_alone:train"}, "budget": {"per_trial": {"epochs": 1}}}
     (tmp_path / "alone.yaml").write_text(yaml.safe_dump(study))
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main([str(tmp_path / "alone.yaml"), "--out", str(tmp_path / "out")]) == 2
     assert "start it without torchrun" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.thorough
+def test_a_training_whose_messages_nobody_reads_goes_on(lab):
+    study = {"task": lab.part(), "space": {}, "budget": {"per_trial": {"epochs": 1}}, "seed": 3}
+    (lab.folder / "alone.yaml").write_text(yaml.safe_dump(study))
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "trials", "alone.yaml", "--out", "out", "--device", "cpu"]
+    done = subprocess.run(
+        command, cwd=lab.folder, stdout=subprocess.PIPE, stderr=write_end, text=True, check=False
+    )
+    os.close(write_end)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["resource"] == 1.0

@@ -76,7 +76,9 @@ def _create_trials() -> None:
         sa.Column("system_attrs", Json, nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("study_id", "number", name="pk_trials"),
-        sa.ForeignKeyConstraint(["study_id"], ["studies.id"], name="fk_trials_studies", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["study_id"], ["studies.id"], name="fk_trials_studies", ondelete="CASCADE"
+        ),
     )
     op.create_index("ix_trials_study_id_revision", "trials", ["study_id", "revision"])
     op.create_index("ix_trials_study_id_state", "trials", ["study_id", "state"])
@@ -89,7 +91,10 @@ def _of_a_trial(table: str, *key: str) -> list[Any]:
         sa.Column("trial", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint(*key, name=f"pk_{table}"),
         sa.ForeignKeyConstraint(
-            ["study_id", "trial"], ["trials.study_id", "trials.number"], name=f"fk_{table}_trials", ondelete="CASCADE"
+            ["study_id", "trial"],
+            ["trials.study_id", "trials.number"],
+            name=f"fk_{table}_trials",
+            ondelete="CASCADE",
         ),
     ]
 
@@ -151,6 +156,8 @@ def _create_environments() -> None:
         sa.Column("device", sa.Text(), nullable=False),
         sa.Column("data_fingerprint", sa.Text()),
         sa.PrimaryKeyConstraint("id", name="pk_environments"),
-        sa.ForeignKeyConstraint(["study_id"], ["studies.id"], name="fk_environments_studies", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["study_id"], ["studies.id"], name="fk_environments_studies", ondelete="CASCADE"
+        ),
     )
     op.create_index("ix_environments_study_id", "environments", ["study_id"])

@@ -1,0 +1,133 @@
+"""How full the lines are: branches, expressions and comprehensions, folder by folder.
+
+    python benchmarks/density.py [FOLDER ...] [--json FILE]
+
+Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
+expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
+These figures are a guide, not limits: breaking a line does not make a thought simpler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import collections
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tables import show
+
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.comprehension,
+    ast.ExceptHandler,
+    ast.match_case,
+)
+EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare, ast.Subscript)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+SHORTEST = 6
+"""Functions with fewer code lines are left out of the means: their figures are too extreme."""
+WIDEST = 100
+MANY_ARGUMENTS = 6
+
+
+@dataclass
+class Figures:
+    """What is counted in the Python files of one folder."""
+
+    lines: int = 0
+    wide: int = 0
+    comprehensions: int = 0
+    many_arguments: int = 0
+    branches: list[float] = field(default_factory=list)
+    expressions: list[float] = field(default_factory=list)
+    files: collections.Counter[Path] = field(default_factory=collections.Counter)
+
+    def add(self, path: Path) -> None:
+        """Add the counts of one file."""
+        rows = path.read_text(encoding="utf-8").splitlines()
+        tree = ast.parse("\n".join(rows))
+        self.files[path.parent] += 1
+        self.lines += len(rows)
+        self.wide += sum(len(row) > WIDEST for row in rows)
+        self.comprehensions += _count(tree, ast.comprehension)
+        for function in _functions(tree):
+            self._add_function(function, rows)
+
+    def _add_function(self, function: Function, rows: list[str]) -> None:
+        self.many_arguments += _arguments(function) >= MANY_ARGUMENTS
+        size = _code_lines(function, rows)
+        if size >= SHORTEST:
+            self.branches.append(_count(function, BRANCHES) / size)
+            self.expressions.append(_count(function, EXPRESSIONS) / size)
+
+    def row(self, folder: str) -> dict[str, Any]:
+        """The figures by name. Branches and expressions are per code line."""
+        return {
+            "folder": folder,
+            "lines": self.lines,
+            "branches": round(statistics.mean(self.branches), 2),
+            "branches_p90": round(statistics.quantiles(self.branches, n=10)[-1], 2),
+            "expressions": round(statistics.mean(self.expressions), 2),
+            "expressions_p90": round(statistics.quantiles(self.expressions, n=10)[-1], 2),
+            "comprehensions_per_1000": round(1000 * self.comprehensions / self.lines, 1),
+            "percent_over_100_columns": round(100 * self.wide / self.lines, 2),
+            "six_arguments": self.many_arguments,
+            "fullest_folder": max(self.files.values()),
+        }
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """The figures of all Python files below a folder, without tests."""
+    figures = Figures()
+    for path in sorted(folder.rglob("*.py")):
+        if "test" not in path.as_posix():
+            figures.add(path)
+    return figures.row(folder.name)
+
+
+def _functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def _count(tree: ast.AST, kinds: type[ast.AST] | tuple[type[ast.AST], ...]) -> int:
+    return sum(isinstance(node, kinds) for node in ast.walk(tree))
+
+
+def _arguments(function: Function) -> int:
+    """How many arguments a function takes, without `self` and `cls`."""
+    names = [each.arg for each in function.args.args + function.args.kwonlyargs]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def _code_lines(function: Function, rows: list[str]) -> int:
+    """How many lines of a function are code, without docstring, comments and blank lines."""
+    body = [row.strip() for row in rows[function.lineno - 1 : function.end_lineno]]
+    code = [row for row in body if row and not row.startswith("#")]
+    docstring = ast.get_docstring(function, clean=False)
+    return len(code) - (len(docstring.splitlines()) if docstring else 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument(
+        "--quick", action="store_true", help="no effect; this benchmark takes a second"
+    )
+    given = parser.parse_args()
+    here = Path(__file__).parents[1]
+    folders = given.folders or [here / "hpsearch", here / "trials"]
+    show("How full the lines are", [measure(folder) for folder in folders], given.json)
+
+
+if __name__ == "__main__":
+    main()

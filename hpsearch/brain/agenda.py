@@ -1,0 +1,265 @@
+"""What a free slot does next: an interrupted trial, then a promotion, then a new configuration.
+
+When all configurations have been tried and nothing runs, or when too little of the budget is left
+for a new one to win, the last call promotes the best of each rung that can still be trained in
+full. After that, and on slots that have nothing else to do before, the leading configurations are
+confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it.
+
+The agenda is told what is left of the budget, as `Headroom`; what that refuses stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.headroom import Headroom
+from hpsearch.domain.facts import DecisionKind, Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, Outcome, Trial
+from hpsearch.search.proposals import derived_seed
+from hpsearch.search.searcher import Searcher
+from hpsearch.study_file.models import StudySpec
+
+
+@dataclass(frozen=True)
+class AskedFor:
+    """A configuration that is tried before the sampler draws any.
+
+    Args:
+        role: Of its trial: DEFAULT or ENQUEUED.
+        params: Its parameters; those that it lacks are drawn.
+    """
+
+    role: Role
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A trial to launch, with the decision that it is."""
+
+    trial: Trial
+    kind: DecisionKind
+    """START, PROMOTE or RETRY."""
+    why: str
+    against: list[int] = field(default_factory=list)
+
+
+def asked_for(
+    spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
+) -> list[AskedFor]:
+    """The configurations that a study tries first, in order.
+
+    Args:
+        spec: The study.
+        history: Its records, with what the command line enqueued.
+        defaults: The task's default settings inside the space, tried first as the yardstick; None
+            if it has none.
+    """
+    found: list[AskedFor] = []
+    if defaults is not None:
+        yardstick = AskedFor(Role.DEFAULT, dict(defaults))
+        found.append(yardstick)
+    for params in [*spec.enqueue, *history.study.enqueued]:
+        known_good = AskedFor(Role.ENQUEUED, dict(params))
+        found.append(known_good)
+    return found
+
+
+class Agenda:
+    """The work of one study.
+
+    Args:
+        spec: The study.
+        history: Its live state; new trials are added to it.
+        searcher: Proposes and promotes over the same history.
+        confirmation: The race of its leaders.
+        first: The configurations to try first.
+    """
+
+    def __init__(
+        self,
+        spec: StudySpec,
+        history: History,
+        searcher: Searcher,
+        confirmation: Confirmation,
+        first: Sequence[AskedFor],
+    ) -> None:
+        self._spec = spec
+        self._history = history
+        self._searcher = searcher
+        self._confirmation = confirmation
+        self._first = first
+        roles = [trial.role for trial in history.trials]
+        self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
+        """How many of the first ones have a trial."""
+        self._searched = len(roles) - roles.count(Role.CONFIRM)
+        """How many trials there are, repeats left out."""
+        self._queue: deque[int] = deque()
+        self._total = spec.budget.per_trial.total
+
+    def put_back(self, trial: Trial) -> None:
+        """A queued trial waits for the next free slot, before anything new."""
+        self._queue.append(trial.number)
+
+    def next(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
+        """The next piece of work, if there is one and the budget can bear it.
+
+        Args:
+            now: The time, for what is created.
+            room: What is left of the budget.
+            running: How many trials of the search run, which may still change the standings.
+            last_call: None of the search ran before this slot and others were given work just now.
+        """
+        interrupted = self._interrupted(room)
+        if interrupted is not None:
+            return interrupted
+        if self._confirmation.begun:
+            return self._repeat(now, room.without_reserve(), running)
+        more = self._more(room, last_call)
+        promotion = self._promotion(room, more=more, last_call=last_call)
+        if promotion is not None:
+            return promotion if self._can_go_on(promotion.trial, room) else None
+        if more:
+            bears = room.bears(self._searcher.first_stretch)
+            return self._new_trial(now, room) if bears else None
+        if running == 0:
+            self._confirmation.begin()
+        return self._repeat(now, room.without_reserve(), running)
+
+    def why_empty(self) -> str:
+        """Why `next` has nothing to hand out though nothing runs."""
+        if self._queue or not self._all_tried:
+            return "the budget left is too small for another trial"
+        if not self._trials_used:
+            return "all configurations of the space have been tried"
+        most = self._spec.budget.trials
+        return f"all {most} trials have ended"
+
+    # -------------------------------------------------------------------------------- what there is
+
+    @property
+    def _all_tried(self) -> bool:
+        if self._trials_used:
+            return True
+        if self._begun < len(self._first):
+            return False
+        return self._searcher.exhausted
+
+    @property
+    def _trials_used(self) -> bool:
+        most = self._spec.budget.trials
+        return most is not None and self._searched >= most
+
+    def _more(self, room: Headroom, last_call: bool) -> bool:
+        """Whether new trials are to come.
+
+        What runs may give back some of what was reserved for it, so what does not fit now may fit
+        later; on the last call nothing runs.
+        """
+        if self._all_tried:
+            return False
+        if last_call and not room.bears(self._searcher.first_stretch):
+            return False
+        return room.reaches(self._searcher.last_rung)
+
+    def _can_finish(self, trial: Trial, room: Headroom, last_call: bool) -> bool:
+        distance = self._total - trial.resource
+        if not room.reaches(distance, trial):
+            return False
+        return not last_call or self._can_go_on(trial, room)
+
+    def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
+        return room.bears(self._searcher.stretch(trial), trial)
+
+    # ---------------------------------------------------------------------------- the kinds of work
+
+    def _interrupted(self, room: Headroom) -> Work | None:
+        """The first queued trial that there is room for."""
+        for number in self._queue:
+            trial = self._history.trials[number]
+            if not self._can_go_on(trial, room.of(trial)):
+                continue
+            self._queue.remove(number)
+            last = trial.attempts[-1]
+            why = "its last attempt was cut short"
+            if last.outcome is Outcome.FAILED:
+                why = "its study had given up"
+            return Work(trial, DecisionKind.RETRY, why)
+        return None
+
+    def _promotion(self, room: Headroom, *, more: bool, last_call: bool) -> Work | None:
+        """A paused trial that has earned to go on and can still be trained in full.
+
+        Args:
+            room: What is left of the budget.
+            more: Whether new trials are to come.
+            last_call: As `next` has it.
+        """
+        no_more_come = not more and (last_call or not self._all_tried)
+        promotion = self._searcher.promotion(
+            lambda trial: self._can_finish(trial, room, last_call), last_call=no_more_come
+        )
+        if promotion is None:
+            return None
+        trial, judgement = promotion
+        return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
+
+    def _new_trial(self, now: float, room: Headroom) -> Work:
+        """A configuration that was asked for, or else one that the sampler draws."""
+        if self._begun < len(self._first):
+            first = self._first[self._begun]
+            self._begun += 1
+            role, why = self._role_of(first, room)
+            return self._start(now, role, why, first.params)
+        sampler = self._spec.search.sampler
+        return self._start(now, Role.SEARCH, f"drawn by {sampler.kind}", None)
+
+    def _role_of(self, first: AskedFor, room: Headroom) -> tuple[Role, str]:
+        """The role of a trial that was asked for, and why it starts.
+
+        The defaults are the yardstick if they can be trained in full, and else a configuration like
+        others.
+        """
+        if first.role is Role.ENQUEUED:
+            return Role.ENQUEUED, "asked for"
+        why = "the task's default settings"
+        if room.bears(self._total):
+            return Role.DEFAULT, why
+        return Role.ENQUEUED, f"{why}, for which the budget is too small to train them in full"
+
+    def _start(self, now: float, role: Role, why: str, params: dict[str, Any] | None) -> Work:
+        trial = self._add(now, role)
+        self._searched += 1
+        self._searcher.propose(trial, params)
+        return Work(trial, DecisionKind.START, why)
+
+    def _repeat(self, now: float, room: Headroom, running: int) -> Work | None:
+        """A leading configuration once more in full, on a fresh seed."""
+        leader = self._leader_to_repeat(running)
+        if leader is None or not room.bears(self._total, leader):
+            return None
+        number = leader.number
+        trial = self._add(now, Role.CONFIRM)
+        trial.repeats = number
+        trial.params = leader.params
+        trial.distributions = leader.distributions
+        return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
+
+    def _leader_to_repeat(self, running: int) -> Trial | None:
+        confirmation = self._confirmation
+        if confirmation.begun:
+            return confirmation.leader_to_repeat()
+        if not self._all_tried:  # a budget of time or money would be missing from the search
+            return None
+        return confirmation.early_repeat(running)
+
+    def _add(self, now: float, role: Role) -> Trial:
+        number = len(self._history.trials)
+        seed = derived_seed(self._spec.seed, number, "trial")
+        trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role)
+        return self._history.add_trial(trial)

@@ -1,0 +1,221 @@
+"""Workers and current attempts as the brain knows them: what lives only while a driver does.
+
+An attempt holds a slot, and a reservation in the ledger, from its launch to its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hpsearch.brain.ledger import Key
+from hpsearch.brain.spending import Spending
+from hpsearch.domain import events as ev
+from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.study_file.models import StudySpec
+
+GRACE_S = 30.0
+"""How much longer than its time limit the brain waits for a worker to enforce it itself."""
+
+
+@dataclass
+class Slot:
+    """A worker as the brain knows it."""
+
+    name: str
+    node: str
+    device: str
+    gpus: float
+    holds: tuple[int, int] | None = None
+    """The attempt it works on, current or being stopped, as (trial, attempt)."""
+
+
+@dataclass
+class Live:
+    """A current attempt."""
+
+    attempt: Attempt
+    slot: Slot
+    until: float
+    """The resource up to which it may train before it waits for a command."""
+    resource: float
+    """The resource of its last report."""
+    heard: float
+    """The time of its last event."""
+    stopping: str | None = None
+    """Why it was asked to save and stop; None if it was not."""
+    away_s: float = 0.0
+    """For how many seconds of its time the driver did not listen."""
+
+    def was_away(self, seconds: float) -> None:
+        """The driver did not listen for so long."""
+        self.heard += seconds
+        self.away_s += seconds
+
+    def speed_at(self, resource: float, now: float) -> float | None:
+        """Resource trained a second, by a report at that resource; None where it is not known.
+
+        Where the driver was away for most of the time, the attempt may have waited for it.
+        """
+        attempt = self.attempt
+        trained = resource - attempt.start_resource
+        seconds = now - attempt.started - self.away_s
+        mostly_away = seconds <= self.away_s
+        if trained <= 0 or mostly_away:
+            return None
+        return trained / seconds
+
+    def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
+        """Why the attempt has had its time; None while it has not.
+
+        Args:
+            now: The time.
+            deadline_s: How long it may be silent.
+            limit_s: How long it may take; None for any time.
+        """
+        silent = now - self.heard
+        if silent > deadline_s:
+            return f"no word for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
+        if limit_s is None:
+            return None
+        started = self.attempt.started
+        past = now - started - self.away_s - limit_s
+        if past > GRACE_S:
+            return f"still running {past:.0f} s past its time limit of {limit_s:g} s"
+        return None
+
+
+class Attempts:
+    """The slots of a study, and the attempts that run on them.
+
+    Args:
+        spec: The study.
+        history: Its records.
+        spending: Where what an attempt costs is reserved and settled.
+    """
+
+    def __init__(self, spec: StudySpec, history: History, spending: Spending) -> None:
+        self._spec = spec
+        self._history = history
+        self._spending = spending
+        self.slots: dict[str, Slot] = {}
+        """By name."""
+        self.live: dict[int, Live] = {}
+        """The current attempts, by the number of their trial."""
+
+    def settle_unfinished(self, trial: Trial, last_seen: float) -> bool:
+        """End the attempt of a trial that was running when its driver died; False if there is none.
+
+        Args:
+            trial: The trial.
+            last_seen: When that driver was last known to live: the attempt is charged until then.
+        """
+        gpus = self._spec.resources.gpu
+        share = 0.0
+        if gpus != "auto":
+            share = float(gpus)
+        any_unfinished = False
+        for attempt in trial.attempts:
+            if attempt.ended is not None:
+                continue
+            any_unfinished = True
+            ended = max(attempt.started, last_seen)
+            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, share, "its driver died")
+        return any_unfinished
+
+    def current(self, trial: int, attempt: int) -> Live | None:
+        """The attempt of that name; None if it is not current."""
+        live = self.live.get(trial)
+        if live is None or live.attempt.number != attempt:
+            return None
+        return live
+
+    def free_slots(self) -> list[Slot]:
+        """The slots that hold no attempt."""
+        return [slot for slot in self.slots.values() if slot.holds is None]
+
+    def leave_slot(self, key: Key) -> None:
+        """An attempt no longer holds its slot."""
+        for slot in self.slots.values():
+            if slot.holds == key:
+                slot.holds = None
+
+    def launch(
+        self, trial: Trial, slot: Slot, until: float, stretch: float, now: float
+    ) -> ev.Launch:
+        """Make an attempt of a trial on a slot.
+
+        Args:
+            trial: The trial; the worst case of its stretch can be reserved.
+            slot: A free slot.
+            until: The resource up to which it may train.
+            stretch: How much it trains before it is judged next.
+            now: The time.
+        """
+        number = trial.number
+        start_resource = 0.0
+        if trial.checkpoint:
+            start_resource = trial.resource
+        attempt = Attempt(
+            number,
+            len(trial.attempts) + 1,
+            slot.name,
+            started=now,
+            start_resource=start_resource,
+            node=slot.node,
+            device=slot.device,
+        )
+        self._history.add_attempt(attempt)
+        reserved = self.reserve(attempt, stretch, slot, trial)
+        assert reserved, "the agenda hands out nothing that cannot be afforded"
+        slot.holds = (number, attempt.number)
+        self.live[number] = Live(attempt, slot, until, start_resource, heard=now)
+        per_trial = self._spec.budget.per_trial
+        study = self._history.study
+        return ev.Launch(
+            number,
+            attempt.number,
+            slot.name,
+            trial.params,
+            trial.seed,
+            until,
+            resume_from=trial.checkpoint,
+            time_limit_s=per_trial.time_limit_s,
+            known=study.memory,
+            arithmetic=trial.arithmetic,
+        )
+
+    def reserve(self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial) -> bool:
+        """Set aside the worst case of a stretch for an attempt.
+
+        False, and nothing changed, if it is not left.
+        """
+        need = self._spending.need(stretch, slot.gpus, len(self.slots), trial)
+        return self._spending.reserve(attempt, need)
+
+    def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
+        """End an attempt: the one place where its cost is settled."""
+        attempt = live.attempt
+        self._spending.settle(attempt, outcome, now, live.slot.gpus, note)
+        del self.live[attempt.trial]
+
+    def stop_all(self, why: str) -> list[ev.Command]:
+        """Ask every attempt to save and stop that was not asked before."""
+        asked = [live for live in self.live.values() if live.stopping is None]
+        return [self.stop(live, why) for live in asked]
+
+    def stop(self, live: Live, why: str) -> ev.Command:
+        """Ask an attempt to save and stop."""
+        live.stopping = why
+        return ev.Stop(live.attempt.trial, live.attempt.number, save=True)
+
+
+def last_on_record(history: History) -> float:
+    """The latest time at which a driver is known to have lived by what it wrote.
+
+    0 where there is nothing.
+    """
+    times: list[float] = []
+    for trial in history.trials:
+        times += [attempt.started for attempt in trial.attempts]
+        times += [report.created for report in trial.reports.values()]
+    return max(times, default=0.0)

@@ -1,0 +1,164 @@
+"""What is left of a study's budget for one slot at one moment, and what still fits into it.
+
+Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
+left. And near the end, only what can still win is begun: what is expected, at the pace of its trial
+or of all trials so far, to get far enough before the GPU time, the money or the wall clock is used
+up.
+
+Where the leading configurations are to be confirmed, part of the budget is kept back from the
+search: what their repeats are expected to take, and at most a third of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hpsearch.brain.ledger import gpu_share
+from hpsearch.brain.spending import Spending
+from hpsearch.domain.facts import Role
+from hpsearch.domain.records import History, Trial
+
+NOTE_S = 10.0
+"""How often the time worked is written down."""
+
+MOST_KEPT = 1 / 3
+"""The largest share of a budget that is kept back for confirmation: without a search it is worth
+little."""
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """What one slot may still begin.
+
+    Args:
+        spending: The study's.
+        gpus: GPUs of the slot.
+        slots: How many slots the study has.
+        wall_clock_s: The study's limit; None for none.
+        time_left_s: What is left of it.
+        kept: Resource to keep back: of the repeats that are to confirm the winners.
+    """
+
+    spending: Spending
+    gpus: float
+    slots: int
+    wall_clock_s: float | None
+    time_left_s: float
+    kept: float = 0.0
+
+    def without_reserve(self) -> Headroom:
+        """The same for a repeat, for which the rest was kept back."""
+        return replace(self, kept=0.0)
+
+    def of(self, trial: Trial) -> Headroom:
+        """What is left for a trial: for a repeat, also what was kept back for it."""
+        if trial.role is Role.CONFIRM:
+            return self.without_reserve()
+        return self
+
+    def bears(self, stretch: float, trial: Trial | None = None) -> bool:
+        """Whether training so much further can be afforded, and is expected to end in time."""
+        return self.affords(stretch, trial) and self.in_time(stretch, trial)
+
+    def affords(self, stretch: float, trial: Trial | None = None) -> bool:
+        """Whether the worst case of training so much further can be reserved now."""
+        spending = self.spending
+        need = spending.need(stretch, self.gpus, self.slots, trial)
+        return spending.affordable(need + self._kept_gpu_seconds())
+
+    def reaches(self, distance: float, trial: Trial | None = None) -> bool:
+        """Whether training so far is expected to fit into what is left."""
+        pace = self._pace(trial)
+        if pace is None:
+            return True
+        left = self.spending.ledger.left
+        if left is not None:
+            expected = distance * pace * gpu_share(self.gpus)
+            free = left - self._kept_gpu_seconds()
+            if expected > free:
+                return False
+        return self.in_time(distance, trial)
+
+    def in_time(self, distance: float, trial: Trial | None = None) -> bool:
+        """Whether training so far is expected to end before the wall clock does.
+
+        0 asks whether there is time.
+        """
+        if self.wall_clock_s is None:
+            return True
+        pace = self._pace(trial) or 0.0
+        return distance * pace <= self.time_left_s - self._kept_seconds()
+
+    def _pace(self, trial: Trial | None) -> float | None:
+        """The pace that is expected of a trial: its own, or else the mean one."""
+        spending = self.spending
+        return spending.pace_of(trial) or spending.pace
+
+    def _kept_gpu_seconds(self) -> float:
+        spending = self.spending
+        limit = spending.ledger.limit
+        pace = spending.pace
+        if limit is None or pace is None:
+            return 0.0
+        most = limit * MOST_KEPT
+        expected = self.kept * pace * gpu_share(self.gpus)
+        return min(most, expected)
+
+    def _kept_seconds(self) -> float:
+        limit_s = self.wall_clock_s
+        pace = self.spending.pace
+        if limit_s is None or pace is None or not self.kept:
+            return 0.0
+        most = limit_s * MOST_KEPT
+        expected = self.kept * pace / max(1, self.slots)
+        return min(most, expected)
+
+
+class WorkingTime:
+    """The time that one study has been worked on, in seconds.
+
+    Args:
+        history: The study's records, which have the time of earlier drivers.
+        limit_s: How long it may be worked on; None for no limit.
+    """
+
+    def __init__(self, history: History, limit_s: float | None) -> None:
+        self._history = history
+        self.limit_s = limit_s
+        self._before = 0.0
+        self._began = 0.0
+        self._noted = 0.0
+
+    def begin(self, now: float) -> None:
+        """A driver takes the study up."""
+        self._before = self._history.study.active_seconds
+        self._began = now
+        self._noted = now
+
+    def so_far(self, now: float) -> float:
+        """Seconds that drivers have worked on the study, over all of them."""
+        return self._before + max(0.0, now - self._began)
+
+    def left(self, now: float) -> float:
+        """What is left of the limit; 0 without one."""
+        if self.limit_s is None:
+            return 0.0
+        return self.limit_s - self.so_far(now)
+
+    def is_used(self, now: float) -> bool:
+        """Whether the limit is reached."""
+        if self.limit_s is None:
+            return False
+        return self.so_far(now) >= self.limit_s
+
+    def note(self, now: float) -> None:
+        """Write the time down, for the next driver to know where this one dies.
+
+        Does so every `NOTE_S` seconds.
+        """
+        if now - self._noted < NOTE_S:
+            return
+        self._noted = now
+        history = self._history
+        history.study.active_seconds = self.so_far(now)
+        history.touch_study()

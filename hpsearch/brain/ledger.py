@@ -1,0 +1,92 @@
+"""The ledger: what a study may spend, has reserved, and has spent.
+
+Amounts are GPU-seconds: seconds a slot was held times its share of GPUs. A slot without a GPU
+counts as one, so that a budget means something on a laptop too. Nothing starts unless its
+reservation fits into what is left; an attempt that outgrows its reservation must extend it or stop.
+The ledger is rebuilt from the attempts in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hpsearch.domain.records import Attempt
+from hpsearch.study_file.models import StudyBudget
+
+Key = tuple[int, int]
+"""(trial, attempt)"""
+
+
+def gpu_share(gpus: float) -> float:
+    """GPU-seconds a slot costs a second."""
+    return gpus if gpus > 0 else 1.0
+
+
+@dataclass
+class Ledger:
+    """What one study has reserved and spent.
+
+    Args:
+        limit: GPU-seconds the study may spend; None for no limit.
+        price: Money a GPU-second; None where the study states no price.
+        spent: GPU-seconds spent.
+        reserved: GPU-seconds reserved, by attempt.
+    """
+
+    limit: float | None = None
+    price: float | None = None
+    spent: float = 0.0
+    reserved: dict[Key, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, budget: StudyBudget, attempts: Iterable[Attempt]) -> Ledger:
+        """The ledger as the attempts tell it.
+
+        Of two limits, in hours and in money, the lower one holds.
+        """
+        limits = []
+        price = None
+        hours = budget.gpu_hours
+        if hours is not None:
+            limits.append(hours * 3600.0)
+        hourly = budget.cost_per_gpu_hour
+        if hourly:
+            price = hourly / 3600.0
+        cost = budget.cost
+        if cost is not None and price:
+            limits.append(cost / price)
+        limit = min(limits, default=None)
+        spent = sum(attempt.gpu_seconds for attempt in attempts)
+        return cls(limit, price, spent)
+
+    @property
+    def left(self) -> float | None:
+        """GPU-seconds neither spent nor reserved; None for no limit."""
+        if self.limit is None:
+            return None
+        reserved = sum(self.reserved.values())
+        return max(0.0, self.limit - self.spent - reserved)
+
+    def reserve(self, key: Key, amount: float) -> bool:
+        """Set aside (more of) the budget for an attempt.
+
+        False, and nothing changed, if it does not fit.
+        """
+        left = self.left
+        if left is not None and amount > left:
+            return False
+        before = self.reserved.get(key, 0.0)
+        self.reserved[key] = before + amount
+        return True
+
+    def settle(self, key: Key, used: float) -> None:
+        """Record what an ended attempt used as spent, and free the rest of its reservation."""
+        self.reserved.pop(key, None)
+        self.spent += used
+
+    def cost_of(self, gpu_seconds: float) -> float | None:
+        """Money for an amount of GPU-seconds; None where no price is stated."""
+        if self.price is None:
+            return None
+        return gpu_seconds * self.price

@@ -1,0 +1,79 @@
+"""A study that has ended and goes on: what waited when it ended waits again.
+
+Trials that were pruned only because the study ended without them go back to where they were, those
+at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
+
+In a study that gave up no trial worked: they failed because of the code, the data or the machines.
+A resume assumes that this was corrected, so they take their turn again, except where the
+configuration itself was the reason: one that diverged or was too large would do so again. Workers
+that were lost until then count against no trial.
+"""
+
+from __future__ import annotations
+
+from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.records import History, Outcome, StudyState, Trial
+
+
+def leave(trial: Trial) -> None:
+    """Remember where a trial waited when its study ends without it."""
+    trial.left_as = trial.state
+
+
+def reopen(history: History) -> None:
+    """Let trials of a study that finished or gave up wait again.
+
+    Does nothing to any other study.
+    """
+    study = history.study
+    gave_up = study.state is StudyState.FAILED
+    if not gave_up and study.state is not StudyState.FINISHED:
+        return
+    for trial in history.trials:
+        to = _back_to(trial, gave_up)
+        if to is None:
+            continue
+        if gave_up:
+            trial.forgiven = len(trial.attempts)
+        _send_back(trial, to)
+        history.touch(trial)
+    if gave_up and study.race is not None:
+        study.race = None
+        history.touch_study()
+
+
+def _send_back(trial: Trial, to: State) -> None:
+    """Let a trial that has ended wait again, as if it had not."""
+    what = f"trial {trial.number} at {trial.resource:g}"
+    trial.left_as = None
+    trial.state = move(trial.state, to, what)
+    trial.ended = None
+    trial.error_kind = None
+    trial.error_text = None
+
+
+def workers_lost(trial: Trial) -> int:
+    """How many workers died under a trial, since it last was given its turn."""
+    attempts = trial.attempts[trial.forgiven :]
+    return sum(attempt.outcome is Outcome.LOST for attempt in attempts)
+
+
+def _back_to(trial: Trial, gave_up: bool) -> State | None:
+    """The state in which a trial waits once its study goes on; None where it has had its turn."""
+    state = trial.state
+    if state is State.FAILED and gave_up:
+        return _back_after_failure(trial)
+    if state is not State.PRUNED:
+        return None
+    place = trial.left_as
+    if place is State.PAUSED and trial.checkpoint is None:
+        return None
+    return place
+
+
+def _back_after_failure(trial: Trial) -> State | None:
+    """The same for a failed trial: None where its configuration was the reason."""
+    kind = trial.error_kind
+    if kind is not None and kind.of_configuration:
+        return None
+    return State.QUEUED

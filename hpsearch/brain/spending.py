@@ -1,0 +1,217 @@
+"""What a stretch of training may cost at most, what is reserved for it, and what it did cost.
+
+Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
+the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
+is a fair share of the budget. A pace is seconds for a unit of the trial budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from hpsearch.brain.ledger import Ledger, gpu_share
+from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.study_file.models import StudyBudget
+from trials.contract import Unit
+
+MARGIN = 1.5
+"""How much slower than the slowest trial so far the next one may be."""
+
+STOPPING_S = 5.0
+"""How long an attempt may take to stop, where a tenth of its reservation is not less."""
+
+ROUNDING_S = 1e-6
+"""How much too early a clock may be at the moment for which it was set."""
+
+
+class Spending:
+    """The ledger of one study, together with how fast its trials train.
+
+    Args:
+        budget: The study's.
+        history: Its records so far, from which everything here is rebuilt.
+    """
+
+    def __init__(self, budget: StudyBudget, history: History) -> None:
+        self._per_trial = budget.per_trial
+        self._history = history
+        self._paces: dict[int, float] = {}
+        self._sum = 0.0
+        self._slowest = 0.0
+        self._fruitless = 0.0
+        """The most GPU-seconds that an attempt took while none had reported: the next one may take
+        more."""
+        attempts: list[Attempt] = []
+        for trial in history.trials:
+            attempts += trial.attempts
+        self.ledger = Ledger.of(budget, attempts)
+        for trial in history.trials:
+            self._learn(trial)
+        for attempt in attempts:
+            slowest_pace = attempt.slowest_pace or 0.0
+            self._slowest = max(self._slowest, slowest_pace)
+            self._note_fruitless(attempt)
+
+    # ---------------------------------------------------------------------------------------- paces
+
+    def saw(self, trial: Trial, attempt: Attempt) -> None:
+        """An attempt of a trial has reported, and the trial's speed is known from it."""
+        self._learn(trial)
+        pace = _own_pace(trial)
+        if pace is None:
+            return
+        before = attempt.slowest_pace or 0.0
+        attempt.slowest_pace = max(before, pace)
+        self._history.touch_attempt(attempt)
+
+    @property
+    def pace(self) -> float | None:
+        """The mean pace of all trials; None before one has reported."""
+        if not self._paces:
+            return None
+        return self._sum / len(self._paces)
+
+    def pace_of(self, trial: Trial | None) -> float | None:
+        """The pace of a trial: its own, or before it has trained, that of the one it repeats.
+
+        None where neither is known, and without a trial.
+        """
+        if trial is None:
+            return None
+        if trial.speed or trial.repeats is None:
+            return _own_pace(trial)
+        repeated = self._history.trials[trial.repeats]
+        return _own_pace(repeated)
+
+    def _learn(self, trial: Trial) -> None:
+        pace = _own_pace(trial)
+        if pace is None:
+            return
+        number = trial.number
+        before = self._paces.get(number, 0.0)
+        self._sum += pace - before
+        self._paces[number] = pace
+        self._slowest = max(self._slowest, pace)
+        self._fruitless = 0.0
+
+    def _note_fruitless(self, attempt: Attempt) -> None:
+        if not self._paces:
+            self._fruitless = max(self._fruitless, attempt.gpu_seconds)
+
+    # ---------------------------------------------------------------------------- before and during
+
+    def need(self, stretch: float, gpus: float, slots: int, trial: Trial | None = None) -> float:
+        """GPU-seconds that training so much further may take at most.
+
+        Args:
+            stretch: How much further.
+            gpus: GPUs of the slot.
+            slots: How many slots the study has.
+            trial: The trial that trains, whose pace may be known; None for a new one.
+        """
+        limit = self.ledger.limit
+        if limit is None:
+            return 0.0
+        pace = self.pace_of(trial) or self._slowest
+        worst_s = self._worst_s(stretch, pace)
+        if worst_s is not None:
+            return worst_s * gpu_share(gpus)
+        not_spent = max(0.0, limit - self.ledger.spent)
+        fair = not_spent / max(1, slots) * 0.99
+        return max(fair, self._fruitless)
+
+    def _worst_s(self, stretch: float, pace: float) -> float | None:
+        """Seconds that a stretch may take at most; None where nothing tells."""
+        per_trial = self._per_trial
+        worst: float | None = None
+        if pace:
+            worst = MARGIN * stretch * pace
+        if per_trial.unit is Unit.SECONDS:
+            worst = max(worst or 0.0, stretch)
+        limit = per_trial.time_limit_s
+        if worst is None:
+            return limit
+        if limit is None:
+            return worst
+        return min(worst, limit)
+
+    def affordable(self, amount: float) -> bool:
+        """Whether something of that cost could start now."""
+        left = self.ledger.left
+        return left is None or 0 < left >= amount
+
+    def reserve(self, attempt: Attempt, amount: float) -> bool:
+        """Set aside (more) GPU-seconds for an attempt.
+
+        False, and nothing changed, if they are not left.
+        """
+        key = (attempt.trial, attempt.number)
+        if not self.ledger.reserve(key, amount):
+            return False
+        attempt.reserved_gpu_seconds += amount
+        trial = self._history.trials[attempt.trial]
+        on_record = attempt.number <= len(trial.attempts)
+        if on_record:
+            self._history.touch_attempt(attempt)
+        return True
+
+    def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
+        """When the first of these attempts will have outgrown its reservation.
+
+        Each runs on a slot of so many GPUs.
+
+        That is a little before its reservation is used up, since it takes a step and a save to
+        stop.
+        """
+        if self.ledger.limit is None:
+            return None
+        moments = [_outgrown_at(attempt, gpus) for attempt, gpus in running]
+        return min(moments, default=None)
+
+    def outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
+        """Whether an attempt has used up its reservation, and no more could be reserved."""
+        if self.ledger.limit is None:
+            return False
+        if now + ROUNDING_S < _outgrown_at(attempt, gpus):
+            return False
+        more = max(1.0, attempt.reserved_gpu_seconds / 4)
+        return not self.reserve(attempt, more)
+
+    # ----------------------------------------------------------------------------------- afterwards
+
+    def settle(
+        self, attempt: Attempt, outcome: Outcome, now: float, gpus: float, note: str | None
+    ) -> None:
+        """An attempt has ended: charge it and its trial for the time it held its slot."""
+        history = self._history
+        trial = history.trials[attempt.trial]
+        key = (attempt.trial, attempt.number)
+        held_s = max(0.0, now - attempt.started)
+        gpu_seconds = held_s * gpu_share(gpus)
+        attempt.ended = now
+        attempt.outcome = outcome
+        attempt.note = note
+        attempt.gpu_seconds = gpu_seconds
+        self.ledger.settle(key, gpu_seconds)
+        trial.gpu_seconds += gpu_seconds
+        trial.cost = self.ledger.cost_of(trial.gpu_seconds)
+        self._note_fruitless(attempt)
+        history.touch_attempt(attempt)
+        history.touch(trial)
+
+
+def _own_pace(trial: Trial) -> float | None:
+    """Seconds a trial trains for a unit of its budget, by its latest attempt.
+
+    None where that is not known.
+    """
+    if not trial.speed or not math.isfinite(trial.speed):
+        return None
+    return 1 / trial.speed
+
+
+def _outgrown_at(attempt: Attempt, gpus: float) -> float:
+    """When an attempt must have more reserved, or stop."""
+    reserved_s = attempt.reserved_gpu_seconds / gpu_share(gpus)
+    return attempt.started + max(reserved_s - STOPPING_S, reserved_s * 0.9)

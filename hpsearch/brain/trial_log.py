@@ -1,0 +1,122 @@
+"""What the brain writes down about a trial: reports, moves, value, checkpoints and decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hpsearch.domain.events import Reported
+from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.records import CONSTRAINT, Decision, History, ReportRecord, Trial
+from hpsearch.search.searcher import Assessment
+from hpsearch.study_file.models import StudySpec
+from trials.contract import Held
+
+MOST_NAMED = 20
+"""Metrics that a message names."""
+
+
+class TrialLog:
+    """Changes the records of one study's trials, and marks them as changed."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def move(self, trial: Trial, to: State, ended: float | None = None) -> None:
+        """Put a trial into another state.
+
+        Args:
+            trial: The trial.
+            to: Its new state.
+            ended: The time, where the trial has ended with that.
+        """
+        what = f"trial {trial.number} at {trial.resource:g}"
+        trial.state = move(trial.state, to, what)
+        if ended is not None:
+            trial.ended = ended
+        self._history.touch(trial)
+
+    def decide(
+        self, trial: Trial, kind: DecisionKind, why: str, now: float, against: Sequence[int] = ()
+    ) -> None:
+        """Record a decision: its kind, the reason, and the trials it was compared with."""
+        decision = Decision(trial.number, kind, why, trial.resource, list(against), now)
+        self._history.add_decision(decision)
+
+    def assessed(self, trial: Trial, answer: Assessment) -> None:
+        """Let a trial stand by its newest report if that is its best one, and note its rung."""
+        worth = answer.worth
+        values = worth.values
+        if worth.improves and values is not None:
+            several = len(values) > 1
+            trial.value = values[0]
+            trial.values = list(values) if several else None
+            for metric, over in worth.margins.items():
+                constraint = CONSTRAINT + metric
+                trial.system_attrs[constraint] = over
+        trial.rung = answer.rung
+        self._history.touch(trial)
+
+    def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
+        """Note which checkpoints a trial keeps in the state it is in, and what they take.
+
+        Args:
+            trial: The trial.
+            best: The checkpoint of its best report; None where there is no newer one than on
+                record.
+            held: What its checkpoints take on the disk; None where that is not known.
+        """
+        state = trial.state
+        if best:
+            trial.best_checkpoint = best
+        if state.terminal and trial.best_checkpoint:
+            trial.checkpoint = trial.best_checkpoint
+        if held is not None:
+            trial.checkpoint_bytes = _kept_bytes(state, held)
+        self._history.touch(trial)
+
+
+def _kept_bytes(state: State, held: Held) -> int:
+    if state.terminal:
+        return held.ended
+    if state is State.PAUSED:
+        return held.waiting
+    return held.now
+
+
+def lacking(spec: StudySpec, event: Reported) -> str | None:
+    """Which metrics of objectives and limits a report lacks, in a sentence.
+
+    None if it has them all.
+    """
+    metrics = event.metrics
+    objectives = [objective.metric for objective in spec.objectives]
+    wanted = dict.fromkeys([*objectives, *spec.constraints])
+    absent = [metric for metric in wanted if metric not in metrics]
+    if not absent:
+        return None
+    missing = ", ".join(absent)
+    present = sorted(metrics)
+    named = ", ".join(present[:MOST_NAMED]) or "no metric at all"
+    more = len(present) - MOST_NAMED
+    if more > 0:
+        named += f" and {more} more"
+    return f"the report at {event.resource:g} has no {missing}; it has {named}"
+
+
+def record_of(spec: StudySpec, event: Reported, now: float) -> ReportRecord:
+    """The record of a report that lacks nothing; its value is that of the first objective."""
+    metrics = event.metrics
+    first = spec.objectives[0].metric
+    value = metrics[first]
+    return ReportRecord(
+        trial=event.trial,
+        resource=event.resource,
+        value=float(value) if math.isfinite(value) else None,
+        metrics=dict(metrics),
+        attempt=event.attempt,
+        step=event.step,
+        elapsed=event.elapsed,
+        created=now,
+    )

@@ -1,0 +1,154 @@
+"""`hpsearch best`: the best configurations, to read or to train again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
+from hpsearch.errors import UserError
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    best_trials,
+    recorded_arithmetic,
+    trial_rows,
+)
+from hpsearch.study_file import space as spaces
+from hpsearch.study_file.reading import space_in
+from hpsearch.views import tables
+from hpsearch.views.gain import gain
+from trials.arithmetic import Arithmetic
+from trials.descriptions.builtin import BUILT_IN
+
+_DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
+
+
+def print_best(
+    name: str | None, top: int | None, where: str | None, format_: Format, storage: str
+) -> None:
+    """Print the best trials, best first; as YAML, the settings that train them.
+
+    With several objectives these are the trials that no other trial beats in all of them.
+
+    Raises:
+        UserError: The settings of the best were asked for, and no trial has a value.
+    """
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        ranked = best_trials(connection, study, top, where=where)
+        gained = gained_by(connection, study)
+        documents = []
+        if format_ is Format.YAML:
+            documents = [_training(connection, study, each.trial) for each in ranked]
+    if not ranked and format_ is Format.YAML:
+        raise UserError(_nothing(study, where), f"see its progress: hpsearch status {study.name}")
+    if format_ is Format.YAML:
+        emit_yaml(*documents)
+    elif format_ is not Format.TABLE:
+        emit([as_plain(study.name, each) for each in ranked], format_)
+    elif not ranked:
+        note(_nothing(study, where))
+    else:
+        show(tables.best(ranked, terminal_width(), objectives(study)))
+        if gained is not None and where is None:
+            note(gained)
+
+
+def _nothing(study: StudyHead, where: str | None) -> str:
+    selected = " among those that --where selects" if where else ""
+    return f"no trial of {study.name} has a value yet{selected}"
+
+
+def gained_by(connection: Connection, study: StudyHead) -> str | None:
+    """What the study gained over the default settings, in a sentence; None if it is not known."""
+    if not study.has_best:
+        return None
+    default = trial_rows(connection, study, where="role = 'default'", limit=1)
+    if not default:
+        return None
+    first = best_trials(connection, study, 1)
+    if not first:
+        return None
+    objective = study.written.get("objective")
+    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
+    return gain(first[0], default[0], str(metric), study.direction)
+
+
+def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
+    """A ranked trial as plain values."""
+    trial = ranked.trial
+    return {
+        "study": study,
+        "number": trial.number,
+        "state": trial.state.value,
+        "value": ranked.value,
+        "values": None if trial.values is None else list(trial.values),
+        "violation": trial.violation,
+        "params": dict(trial.params),
+        "resource": trial.resource,
+        "seed": trial.seed,
+        "gpu_seconds": trial.gpu_seconds,
+        "cost": trial.cost,
+        "checkpoint": trial.best_checkpoint or trial.checkpoint,
+        "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
+        "tied": ranked.tied,
+    }
+
+
+def objectives(study: StudyHead) -> list[str]:
+    """The names of a study's objectives: their metrics, or numbers where there is no study file."""
+    if len(study.directions) == 1:
+        return ["value"]
+    written = study.written.get("objective")
+    if isinstance(written, list):
+        return [str(each["metric"]) for each in written]
+    return [f"value {i}" for i in range(len(study.directions))]
+
+
+def _training(connection: Connection, study: StudyHead, trial: TrialRow) -> dict[str, Any]:
+    return settings(study, trial, recorded_arithmetic(connection, study, trial.number))
+
+
+def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:
+    """What `python -m trials` needs to train a trial's configuration, from any folder.
+
+    Args:
+        study: The study.
+        trial: One of its trials.
+        recorded: How the trial computed; None if that is not recorded.
+
+    Raises:
+        UserError: The study was not made from a study file.
+    """
+    spec = study.written
+    if "task" not in spec:
+        message = f"study {study.name} was not made from a study file, so it has no task to train"
+        raise UserError(message, "print the parameters with --format json")
+    fixed = spec.get("settings") or {}
+    space, _ = space_in(spec.get("space"))
+    # A training alone is measured in the same way as all trials of the study.
+    known = BUILT_IN.get(spec["task"]["kind"])
+    shared = spaces.largest(space, fixed, known.settings if known is not None else None)
+    task = {key: _absolute(value, study.base) for key, value in spec["task"].items()}
+    written = {
+        "task": task,
+        "settings": {**shared, **fixed, **trial.params},
+        "objective": spec["objective"],
+        "budget": {"per_trial": spec["budget"]["per_trial"]},
+        "seed": trial.seed,
+    }
+    return written if recorded is None else {**written, "arithmetic": recorded.as_plain()}
+
+
+def _absolute(value: Any, base: str | None) -> Any:
+    """A task's path made absolute; any other value stays as it is."""
+    if base is None or not isinstance(value, str):
+        return value
+    path = Path(base) / value
+    return str(path) if path.suffix in _DATA_SUFFIXES or path.exists() else value

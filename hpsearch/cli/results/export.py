@@ -1,0 +1,79 @@
+"""`hpsearch export`: a study's trials, reports or attempts as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import What, note
+from hpsearch.errors import UserError
+from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
+from hpsearch.views.numbers import cell, count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FRAMES = {What.TRIALS: trials_frame, What.REPORTS: reports_frame, What.ATTEMPTS: attempts_frame}
+
+
+def export_study(name: str | None, to: Path, what: What, storage: str, *, force: bool) -> None:
+    """Write a CSV or Parquet file, completely or not at all.
+
+    Raises:
+        UserError: The file's name has another ending, it already exists, or it cannot be written.
+    """
+    _refuse_place(to, force=force)
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        frame = _FRAMES[what](connection, study)
+    _write(frame, to)
+    note(f"wrote {count(len(frame), what.removesuffix('s'))} of {study.name} to {to}")
+
+
+def _refuse_place(to: Path, *, force: bool) -> None:
+    if to.suffix not in (".csv", ".parquet"):
+        message = f"{to}: exports are .csv or .parquet files"
+        raise UserError(message, f"for example: --to {to.stem or 'trials'}.csv")
+    try:
+        exists = to.exists()
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror}"
+        raise UserError(message, "choose another name") from None
+    if exists and not force:
+        raise UserError(f"{to} already exists", "choose another name, or replace it with --force")
+
+
+def _write(frame: pd.DataFrame, to: Path) -> None:
+    unfinished = to.with_name(f".{to.name}.unfinished")
+    try:
+        if to.suffix == ".csv":
+            frame.to_csv(unfinished, index=False)
+        else:
+            _with_one_type_per_column(frame).to_parquet(unfinished, index=False)
+        unfinished.replace(to)
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror or error}"
+        hint = "check the folder, its permissions and the free space on its disk"
+        raise UserError(message, hint) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _with_one_type_per_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with texts in columns of mixed types, because Parquet has one type per column."""
+    frame = frame.copy(deep=False)
+    for name in frame.columns:
+        if frame[name].dtype != object:
+            continue
+        types = {_type(value) for value in frame[name].dropna()}
+        if len(types) > 1:
+            frame[name] = [None if value is None else cell(value) for value in frame[name]]
+    return frame
+
+
+def _type(value: object) -> type:
+    """The type of a value; whole numbers count as numbers."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float
+    return type(value)

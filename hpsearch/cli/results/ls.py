@@ -1,0 +1,38 @@
+"""`hpsearch ls`: the studies of a database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpsearch.cli.opening import reading
+from hpsearch.cli.output import Format, emit, note, show, terminal_width
+from hpsearch.store.reading.standing import StudySummary, list_studies
+from hpsearch.views import tables
+
+
+def print_studies(storage: str, format_: Format) -> None:
+    """Print all studies, the newest first."""
+    with reading(storage) as connection:
+        studies = list_studies(connection)
+    if format_ is not Format.TABLE:
+        emit([as_plain(each) for each in studies], format_)
+    elif studies:
+        show(tables.studies(studies, terminal_width()))
+    else:
+        note("no studies yet; start one with: hpsearch run STUDY.yaml")
+
+
+def as_plain(summary: StudySummary) -> dict[str, Any]:
+    """A study's summary as plain values."""
+    best = summary.best
+    return {
+        "study": summary.head.name,
+        "state": summary.state,
+        "driver": summary.driver,
+        "reason": summary.head.reason,
+        "trials": {state.value: n for state, n in sorted(summary.trials.items())},
+        "best": None if best is None else {"number": best.trial.number, "value": best.value},
+        "gpu_seconds": summary.gpu_seconds,
+        "created": summary.head.created,
+        "ended": summary.head.ended,
+    }

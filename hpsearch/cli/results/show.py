@@ -1,0 +1,61 @@
+"""`hpsearch show`: everything that is recorded about one trial."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.cli.results.status import used
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import TrialDetail, trial_detail
+from hpsearch.views import status as view
+from trials.checkpoints import places
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
+    """Print a trial's parameters, reports, attempts and decisions.
+
+    Args:
+        words: The trial's number, after the study's name where one is given.
+        format_: How to print it.
+        storage: The database's URL.
+
+    Raises:
+        UserError: `words` are not that, or there is no such trial.
+    """
+    if len(words) > 2 or not _NUMBER.fullmatch(words[-1]):
+        message = f"'{' '.join(words)}' is not a study and the number of a trial"
+        raise UserError(message, "for example: hpsearch show NAME 7")
+    with reading(storage) as connection:
+        study = chosen_study(connection, words[0] if len(words) == 2 else None)
+        detail = trial_detail(connection, study, int(words[-1]))
+    if format_ is TreeFormat.TABLE:
+        disk = _folder_bytes(detail.trial.checkpoint)
+        show(*view.trial(detail, terminal_width(), disk))
+    elif format_ is TreeFormat.YAML:
+        emit_yaml(_as_plain(study.name, detail))
+    else:
+        emit_json(_as_plain(study.name, detail))
+
+
+def _folder_bytes(checkpoint: str | None) -> int | None:
+    """What the folder of a checkpoint takes; None where that is not known."""
+    if not checkpoint:
+        return None
+    folder, _ = places.split(checkpoint)
+    return used(str(folder))
+
+
+def _as_plain(study: str, detail: TrialDetail) -> dict[str, Any]:
+    return {
+        "study": study,
+        **detail.trial.as_plain(),
+        "findings": [finding.as_plain() for finding in detail.findings],
+        "reports": detail.reports,
+        "attempts": detail.attempts,
+        "decisions": detail.decisions,
+    }

@@ -1,0 +1,61 @@
+"""`hpsearch status`: the progress of one study."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
+from hpsearch.cli.results.ls import as_plain
+from hpsearch.store.reading.standing import StudyStatus, study_status
+from hpsearch.views import status as view
+from trials.checkpoints import places
+
+
+def print_status(name: str | None, storage: str, format_: Format) -> None:
+    """Print a study's trials by state, its best trial, its budget, running work and failures."""
+    with reading(storage) as connection:
+        found = study_status(connection, chosen_study(connection, name))
+    disk = found.checkpoint_bytes
+    if disk is None:  # no driver has recorded it
+        disk = used(found.summary.head.checkpoints)
+    if format_ is Format.TABLE:
+        show(*view.status(found, time.time(), terminal_width(), disk))
+    elif format_ is Format.CSV:
+        emit_csv([_without_lists(_as_plain(found, disk))])
+    elif format_ is Format.YAML:
+        emit_yaml(_as_plain(found, disk))
+    else:
+        emit_json(_as_plain(found, disk))
+
+
+def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:
+    """What fits into one row of a CSV file."""
+    return {name: value for name, value in plain.items() if name not in ("running", "failures")}
+
+
+def used(folder: str | None) -> int | None:
+    """What a folder of checkpoints takes, in bytes; None where it cannot be read from here."""
+    if folder is None:
+        return None
+    try:
+        return places.used_bytes(folder)
+    except Exception:  # noqa: BLE001 - each store has errors of its own
+        return None
+
+
+def _as_plain(of: StudyStatus, disk: int | None) -> dict[str, Any]:
+    return {
+        **as_plain(of.summary),
+        "stop_requested": of.summary.head.stop_requested,
+        "budget": {limit.name: {"used": limit.used, "limit": limit.most} for limit in of.budget},
+        "reserved_gpu_seconds": of.reserved_gpu_seconds,
+        "checkpoints": of.summary.head.checkpoints,
+        "checkpoint_bytes": disk,
+        "checkpoint_limit_bytes": of.summary.head.checkpoint_limit_bytes,
+        "trials_per_hour": of.trials_per_hour,
+        "running": [asdict(each) for each in of.running],
+        "failures": [asdict(each) for each in of.failures],
+    }

@@ -1,0 +1,50 @@
+"""`hpsearch trials`: the trials of a study, filtered and sorted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import Format, emit, note, show, terminal_width
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import trial_rows
+from hpsearch.views import tables
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which trials are shown, and in which order.
+
+    Args:
+        where: A condition, as it was written; None for all trials.
+        sort: The order, as it was written; None for the order of their numbers.
+        limit: At most this many; None for no limit.
+        top: This many with the best values, in place of `sort` and `limit`.
+    """
+
+    where: str | None = None
+    sort: str | None = None
+    limit: int | None = None
+    top: int | None = None
+
+
+def print_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:
+    """Print the selected trials of a study.
+
+    Raises:
+        UserError: `top` together with `sort` or `limit`, or of a study without a single direction.
+    """
+    if selection.top is not None and (selection.sort is not None or selection.limit is not None):
+        message = "--top cannot be combined with --sort or --limit"
+        raise UserError(message, "leave out --top, or --sort and --limit")
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        rows = trial_rows(connection, study, **asdict(selection))
+    if format_ is not Format.TABLE:
+        emit([row.as_plain() for row in rows], format_)
+    elif rows:
+        show(tables.trials(rows, terminal_width()))
+    elif selection.where:
+        note(f"--where selects no trials of {study.name}")
+    else:
+        note(f"no trials of {study.name} yet")

@@ -1,0 +1,61 @@
+"""Configurations on the command line: `--enqueue "learning_rate=1e-4, batch_size=32"`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from hpsearch.errors import UserError
+from hpsearch.study_file.space import Space, contains
+
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def configurations(texts: Iterable[str], space: Space) -> list[dict[str, Any]]:
+    """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``.
+
+    Raises:
+        UserError: A text cannot be read as that, or its configuration is outside the space.
+    """
+    return [_configuration(text, space) for text in texts]
+
+
+def _configuration(text: str, space: Space) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name:
+            raise _unreadable(text, f"'{part.strip()}' is not NAME=VALUE")
+        if name in params:
+            raise _unreadable(text, f"{name} appears twice")
+        params[name] = value_of(value)
+    problems = contains(space, params)
+    if problems:
+        raise UserError(f'--enqueue "{text}": {"; ".join(problems)}')
+    return params
+
+
+def _unreadable(text: str, problem: str) -> UserError:
+    hint = 'write it like this: --enqueue "learning_rate=1e-4, batch_size=32"'
+    return UserError(f'--enqueue "{text}": {problem}', hint)
+
+
+def value_of(text: str) -> Any:
+    """The text as a number, true, false or null if it is one; else the text without its quotes."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    number = _number(text)
+    if number is not None:
+        return number if math.isfinite(number) else text
+    in_quotes = len(text) > 1 and text[0] == text[-1] in "'\""
+    return text[1:-1] if in_quotes else text
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,210 @@
+"""`hpsearch init`: write a study file with comments, to start from."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from hpsearch.cli.output import note
+from hpsearch.cli.studies import schema
+from hpsearch.cli.studies.starters import STARTERS, starter
+from hpsearch.errors import UserError
+from trials.data import files
+
+TEXT = "text_classification"
+"""The kind whose columns are guessed."""
+
+TEXT_NAMES = (
+    "text",
+    "sentence",
+    "content",
+    "review",
+    "utterance",
+    "question",
+    "query",
+    "message",
+    "comment",
+    "body",
+)
+"""Usual names of a column of texts, most usual first."""
+
+LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "topic", "tag", "y")
+"""Usual names of a column of classes, most usual first."""
+
+SAMPLE_ROWS = 200
+"""Rows that are read to tell texts from classes where the names of columns do not."""
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What the command line says about the training data.
+
+    Args:
+        train: Its path.
+        text: Of a text classification, the column with the texts; None to guess it from a CSV file.
+        label: The column with the classes; None to guess it from a CSV file.
+    """
+
+    train: Path | None = None
+    text: str | None = None
+    label: str | None = None
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether a column is given."""
+        return self.text is not None or self.label is not None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything is given."""
+        return self.train is not None or self.names_columns
+
+
+def write_starter(path: Path, kind: str, data: DataOptions, *, force: bool) -> None:
+    """Write a study file, and beside it the schema that editors use to complete and check it.
+
+    Args:
+        path: The file; a folder gets a study.yaml.
+        kind: One of `STARTERS`.
+        data: The training data.
+        force: Whether to replace a file that exists.
+
+    Raises:
+        UserError: The file exists or cannot be written, its columns cannot be guessed, or another
+            program's file has the name of the schema.
+    """
+    try:
+        path = path / "study.yaml" if path.is_dir() else path
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise UserError(message, "choose another name") from None
+    _refuse_options(path, kind, data)
+    names = _names(path, kind, data)
+    schema_path = path.parent / schema.NAME
+    schema.refuse_others(schema_path)
+    content = starter(kind, **names)
+    _write(path, f"{schema.first_line(schema.NAME)}\n{content}", force=force)
+    schema.write(schema_path)
+    note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
+    note(f"edit it, then run: hpsearch check {path}")
+
+
+def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
+    if kind not in STARTERS:
+        message = f"there is no starter for tasks of the kind {kind!r}"
+        raise UserError(message, f"use one of {', '.join(STARTERS)}")
+    if kind == "function" and data.given:
+        message = "--train, --text and --label are for built-in tasks"
+        raise UserError(message, "your own function reads its data")
+    if kind != TEXT and data.names_columns:
+        message = f"--text and --label are for {TEXT}"
+        raise UserError(message, f"edit the columns in {path} once it is written")
+
+
+def _names(path: Path, kind: str, data: DataOptions) -> dict[str, str]:
+    """What a starter names, as YAML: its columns and its data, as far as they are known."""
+    names = {}
+    if kind == TEXT:
+        columns = _columns(data)
+        names = {name: _quoted(column) for name, column in columns.items()}
+    if data.train is not None:
+        folder = path.resolve().parent
+        names["train"] = _quoted(os.path.relpath(data.train.resolve(), folder))
+    return names
+
+
+def _write(path: Path, content: str, *, force: bool) -> None:
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        hint = "give another path, or replace it with --force"
+        raise UserError(f"{path} already exists", hint) from None
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise UserError(message, "check the folder and its permissions") from None
+
+
+def _columns(data: DataOptions) -> dict[str, str]:
+    """The columns of texts and classes: as given, as a CSV file suggests, or the usual ones.
+
+    Raises:
+        UserError: The file cannot be read, or its columns cannot be guessed.
+    """
+    train, text, label = data.train, data.text, data.label
+    if train is None or (text is not None and label is not None):
+        return {"text": text or "text", "label": label or "label"}
+    if train.suffix.lower() != ".csv":
+        message = f"{train} is not a CSV file: its columns are not guessed"
+        raise UserError(message, "name them with --text and --label")
+    rows = _first_rows(train)
+    header = rows[0]
+    free = [name for name in header if name not in (text, label)]
+    text = text or _usual(TEXT_NAMES, free) or _longest(rows, free)
+    free = [name for name in free if name != text]
+    label = label or _usual(LABEL_NAMES, free) or _least_varied(rows, free)
+    if text is None or label is None:
+        message = f"{train} has too few columns: {', '.join(header)}"
+        raise UserError(message, "name them with --text and --label")
+    return {"text": text, "label": label}
+
+
+def _first_rows(train: Path) -> list[list[str]]:
+    """The header and some rows."""
+    try:
+        files.refuse_odd(train)
+        files.refuse_binary(train)
+        with train.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(itertools.islice(csv.reader(file), SAMPLE_ROWS + 1))
+    except OSError as error:
+        message = f"{train} cannot be read: {error.strerror}"
+        raise UserError(message, "check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        message = f"{train} is not a CSV file in UTF-8: {error}"
+        raise UserError(message, "convert it, or name --text and --label") from None
+    except ValueError as error:
+        message = f"{train} {error}"
+        raise UserError(message, "or name its columns with --text and --label") from None
+    if not rows or not rows[0]:
+        raise UserError(f"{train} is empty", "it needs a header and rows")
+    return rows
+
+
+def _usual(names: Sequence[str], among: list[str]) -> str | None:
+    """The first of the usual names that is among the columns, in any case of letters."""
+    lowered = {name.strip().lower(): name for name in reversed(among)}
+    for name in names:
+        if name in lowered:
+            return lowered[name]
+    return None
+
+
+def _longest(rows: list[list[str]], among: list[str]) -> str | None:
+    """The column with the most characters."""
+    return max(among, key=lambda name: sum(map(len, _cells(rows, name))), default=None)
+
+
+def _least_varied(rows: list[list[str]], among: list[str]) -> str | None:
+    """The column with the fewest different values."""
+    return min(among, key=lambda name: len(set(_cells(rows, name))), default=None)
+
+
+def _cells(rows: list[list[str]], name: str) -> list[str]:
+    column = rows[0].index(name)
+    return [row[column] for row in rows[1:] if len(row) > column]
+
+
+def _quoted(text: str) -> str:
+    """A text as YAML: plain where YAML reads it back as it is, in quotes elsewhere."""
+    try:
+        if yaml.safe_load(text) == text:
+            return text
+    except (yaml.YAMLError, ValueError):
+        pass  # YAML reads something else in it
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()

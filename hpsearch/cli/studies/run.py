@@ -1,0 +1,230 @@
+"""`hpsearch run` and `hpsearch resume`: drive a study in this process until it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hpsearch.cli.options import DEFAULT_STORAGE
+from hpsearch.cli.output import log_as_notes, note
+from hpsearch.cli.results.best import gained_by
+from hpsearch.cli.studies.enqueue import configurations
+from hpsearch.domain.facts import Role
+from hpsearch.domain.records import History, StudyState
+from hpsearch.driver.loop import Driver
+from hpsearch.errors import Interrupted, StudyExists, UserError
+from hpsearch.executors.address import refuse_unreachable
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
+from hpsearch.store.url import display, parse_url
+from hpsearch.study_file.advice import advice
+from hpsearch.study_file.editing import with_budget
+from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.reading import load
+from hpsearch.views import footprint
+from hpsearch.views.live import LiveView
+from hpsearch.views.plan import workers_of
+from hpsearch.wiring import driving
+from hpsearch.wiring.creation import create_study, spec_of
+from hpsearch.wiring.homes import home_of, home_of_new
+from hpsearch.wiring.ownership import refuse_if_held
+from trials import tasks
+
+STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the command line says that a study is driven.
+
+    Args:
+        storage: The database's URL.
+        address: The address of a Ray cluster; None for this machine.
+        workers: How many trials run side by side, or ``auto``; None as the study file says.
+        checkpoints: The folder or URL for checkpoints; None as the study file says.
+        enqueue: Configurations to try first, as they were written.
+        quiet: Whether to show no live progress.
+    """
+
+    storage: str
+    address: str | None = None
+    workers: int | str | None = None
+    checkpoints: str | None = None
+    enqueue: Sequence[str] = ()
+    quiet: bool = False
+
+    def suggested(self, command: str) -> str:
+        """A command for the same database, to suggest to the user; without the password."""
+        if self.storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
+            return f"hpsearch {command}"
+        return f"hpsearch {command} --storage {display(parse_url(self.storage))}"
+
+    def resources(self, spec: StudySpec) -> Resources:
+        """The study file's resources, with the number of workers that the command line gives."""
+        if self.workers is None:
+            return spec.resources
+        return spec.resources.model_copy(update={"workers": self.workers})
+
+
+def run_study(path: Path, options: RunOptions) -> None:
+    """Create a study from its file and drive it.
+
+    Raises:
+        StudyExists: A study of that name is in the database; it is resumed by name instead.
+        Interrupted: It was stopped by a signal or a request, with everything saved.
+    """
+    spec = load(path, inspect=tasks.inspect)
+    known_good = configurations(options.enqueue, spec.space)
+    home = home_of_new(spec, options.checkpoints)
+    if options.address is not None:
+        refuse_unreachable(options.address)
+    with closing(Store.open(options.storage)) as store:
+        if spec.study in store.study_names():
+            refuse_if_held(store, spec.study)
+            resume = options.suggested(f"resume {spec.study}")
+            raise StudyExists(
+                f"study {spec.study} is already in {store.display_url}",
+                f"continue it with: {resume} - or give the new study another name",
+            )
+        resources = options.resources(spec)
+        checkpoint = footprint.guessed(spec)
+        if checkpoint is not None:
+            workers = workers_of(resources, None)
+            for line in footprint.warnings(spec, checkpoint, workers, home.folder):
+                note(f"{path.name}: {line}")
+        study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
+        take_up = partial(create_study, store, spec, home.folder, home.mark.uid)
+        _drive(store, study_run, take_up, options)
+
+
+def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | str]) -> None:
+    """Continue an interrupted study from the database alone, or a finished one with more budget.
+
+    Args:
+        name: The study.
+        options: How it is driven.
+        budget: New limits, which replace those of the study file.
+
+    Raises:
+        SpecError: The new budget is not valid.
+        StudyNotFound: No study of that name is in the database.
+        StudyHeld: Another driver owns it.
+        Interrupted: It was stopped by a signal or a request, with everything saved.
+    """
+    with closing(Store.open(options.storage, create=False)) as store:
+        refuse_if_held(store, name)
+        history = store.load(name)
+        if not history.study.spec:
+            raise UserError(
+                f"study {name} was made through Optuna and has no study file to resume from"
+            )
+        spec = spec_of(history.study)
+        if budget:
+            history.study.spec = with_budget(history.study.spec, budget)
+            spec = spec_of(history.study)
+        if "trials" in budget:
+            _refuse_fewer(spec, history)
+        known_good = configurations(options.enqueue, spec.space)
+        if known_good:
+            _refuse_without_trials_left(spec, history)
+        home = home_of(spec, history.study, options.checkpoints)
+        if history.study.state is StudyState.FINISHED and not budget and not options.enqueue:
+            note(f"study {name} has already ended: {history.study.reason}")
+            note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
+            return
+        resources = options.resources(spec)
+        study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
+        _drive(store, study_run, lambda: history, options)
+
+
+def _drive(
+    store: Store,
+    study_run: driving.StudyRun,
+    take_up: Callable[[], History],
+    options: RunOptions,
+) -> None:
+    """Drive a study, watched, and say how it ended.
+
+    Raises:
+        Interrupted: It was stopped by a signal or a request, with everything saved.
+        UserError: The study gave up.
+    """
+    log_as_notes()
+    name = study_run.spec.study
+    note(f"study {name} in {store.display_url}")
+    note(f"checkpoints in {study_run.home.folder}")
+    for line in advice(study_run.spec):
+        note(line)
+    resume = options.suggested(f"resume {name}")
+    with LiveView(quiet=options.quiet) as view, _signals(resume) as on_driver:
+        study = driving.drive(store, study_run, take_up, view.watch, on_driver)
+    if study.state is StudyState.INTERRUPTED:
+        raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
+    if study.state is StudyState.FAILED:
+        trials = options.suggested(f"trials {name}")
+        raise UserError(
+            f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
+        )
+    note(f"study {name} has ended: {study.reason}")
+    with store.reading() as connection:
+        gained = gained_by(connection, find_study(connection, name))
+    if gained is not None:
+        note(gained)
+    note(f"see the best configurations with: {options.suggested(f'best {name}')}")
+
+
+def _refuse_fewer(spec: StudySpec, history: History) -> None:
+    """Refuse a number of trials below that of the trials that have started."""
+    started, trials = _searched(history), spec.budget.trials
+    if trials is not None and trials < started:
+        raise UserError(
+            f"study {spec.study} has already started {started} trials, more than --trials {trials}",
+            f"give a number above {started} for new trials, or leave --trials out",
+        )
+
+
+def _refuse_without_trials_left(spec: StudySpec, history: History) -> None:
+    """Refuse to enqueue configurations where no trial is left to try them."""
+    trials = spec.budget.trials
+    if trials is not None and _searched(history) >= trials:
+        raise UserError(
+            f"study {spec.study} has tried all its {trials} trials, so nothing can be enqueued",
+            "raise the limit with --trials",
+        )
+
+
+def _searched(history: History) -> int:
+    """How many configurations have started; repeats of one do not count."""
+    return sum(trial.role is not Role.CONFIRM for trial in history.trials)
+
+
+@contextmanager
+def _signals(resume: str) -> Iterator[Callable[[Driver], None]]:
+    """Let Ctrl-C or SIGTERM stop the driver: first with everything saved, then at once."""
+    drivers: list[Driver] = []
+    received = 0
+
+    def on_signal(number: int, frame: types.FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received > 1 or not drivers:
+            raise KeyboardInterrupt
+        drivers[0].request_stop()
+        with suppress(OSError):  # nobody reads it any more
+            os.write(2, STOPPING)
+
+    before = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield drivers.append
+    except KeyboardInterrupt:
+        message = f"interrupted at once; saved up to the last reports. Continue with: {resume}"
+        raise Interrupted(message) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,90 @@
+"""`hpsearch schema`: the JSON Schema of the study file, for editors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from hpsearch.cli.output import note
+from hpsearch.errors import UserError
+from hpsearch.study_file.schema.document import TITLE, study_file_schema
+from trials.data import files
+from trials.descriptions import builtin
+
+NAME = "hpsearch.schema.json"
+"""The file beside a study file that the study file's first line refers to."""
+
+OWN_CODE = "module:function"
+"""Stands for the kind of any task written by the user; all of them have the same keys."""
+
+
+def print_schema(out: Path | None) -> None:
+    """Print the schema, or write it.
+
+    Args:
+        out: The file; a folder gets one of the usual name; None prints it.
+
+    Raises:
+        UserError: Another program's file has that name, or it cannot be written.
+    """
+    if out is None:
+        sys.stdout.write(_text())
+        return
+    try:
+        path = out / NAME if out.is_dir() else out
+    except OSError as error:
+        raise _not_writable(out, error) from None
+    write(path)
+    note(f"wrote {path}; a study file beside it begins with: {first_line(path.name)}")
+
+
+def first_line(name: str) -> str:
+    """The comment that leads editors to the schema, by its place relative to the study file."""
+    return f"# yaml-language-server: $schema={name}"
+
+
+def write(path: Path) -> None:
+    """Write the schema; one that an earlier version wrote is replaced.
+
+    Raises:
+        UserError: Another program's file has that name, or it cannot be written.
+    """
+    refuse_others(path)
+    try:
+        path.write_text(_text(), encoding="utf-8")
+    except OSError as error:
+        raise _not_writable(path, error) from None
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse to replace a file that is not such a schema.
+
+    Raises:
+        UserError: There is another file of that name, or nothing can be written there.
+    """
+    try:
+        files.refuse_odd(path)
+        there = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    except ValueError:
+        there = None
+    if not isinstance(there, dict) or there.get("title") != TITLE:
+        raise UserError(
+            f"{path} already exists, and is not a schema of study files",
+            "move it, or give another path",
+        )
+
+
+def _not_writable(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path} cannot be written: {error.strerror}", "check its name, the folder and permissions"
+    )
+
+
+def _text() -> str:
+    schema = study_file_schema(builtin.BUILT_IN, builtin.describe(OWN_CODE))
+    return json.dumps(schema, indent=1) + "\n"

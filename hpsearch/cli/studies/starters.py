@@ -1,0 +1,211 @@
+"""The study files that `hpsearch init` writes: one for each kind of task, with comments.
+
+Each is an opening, a part for its kind with task, settings, space and objective, and a close.
+The command fills in `$train` and the like.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+OPENING = """\
+# A study: what is searched, for what, and with which budget. Check it with: hpsearch check
+study: my-study                        # its name in the database
+seed: 0                                # the seed of everything random
+
+"""
+
+CLOSE = """
+budget:
+  trials: 20
+  # gpu_hours: 1.5                     # the first limit that is reached ends the study
+  # wall_clock: 2h
+  per_trial: {epochs: $epochs}               # or steps, samples, seconds$unit
+
+search:
+  sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
+  pruner: {kind: promotion, eta: 3}    # a third continues at each rung; none: all trials in full
+
+resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
+"""
+
+TEXT_CLASSIFICATION = """\
+task:
+  kind: text_classification
+  train: $train
+  validation: 0.15                     # a fraction of the training data, or a file
+  # test: test.csv                     # never seen by the search
+  text: $text
+  label: $label
+  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
+
+settings:                              # fixed for every trial
+  schedule: cosine
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
+  batch_size: {type: categorical, choices: [16, 32, 64]}
+  warmup: {type: float, low: 0.0, high: 0.3}
+  # momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
+
+objective: {metric: accuracy, direction: maximize}   # or macro_f1, mcc, loss
+"""
+
+TOKEN_CLASSIFICATION = """\
+task:
+  kind: token_classification
+  train: $train                  # a word and its tag on each line; or Parquet, JSONL
+  validation: 0.15                     # a fraction of the training data, or a file
+  # test: test.conll                   # never seen by the search
+  # tokens: tokens                     # of Parquet, JSONL: the column of lists of words
+  # tags: tags                         # of Parquet, JSONL: the column of lists of tags
+  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-cased), or a folder
+
+settings:                              # fixed for every trial
+  schedule: cosine
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
+  batch_size: {type: categorical, choices: [8, 16, 32]}
+  warmup: {type: float, low: 0.0, high: 0.3}
+
+objective: {metric: f1, direction: maximize}   # or precision, recall, accuracy, loss
+"""  # noqa: S105 - no password: tokens are words here
+
+LANGUAGE_MODELING = """\
+task:
+  kind: language_modeling
+  train: $train                     # paragraphs of text; or rows of CSV, Parquet, JSONL
+  validation: 0.1                      # a fraction of the documents, or a file
+  # test: test.txt                     # never seen by the search
+  # text: text                         # in a file with columns: the one with the texts
+  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilgpt2), or a folder
+
+settings:                              # fixed for every trial
+  schedule: cosine
+  max_length: 128                      # tokens in a block
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-2, log: true}
+  batch_size: {type: categorical, choices: [8, 16, 32]}
+  weight_decay: {type: float, low: 1.0e-3, high: 0.3, log: true}
+
+objective: {metric: perplexity, direction: minimize}   # or loss
+"""
+
+SEQUENCE_TO_SEQUENCE = """\
+task:
+  kind: sequence_to_sequence
+  train: $train                     # a CSV, Parquet or JSONL file
+  validation: 0.1                      # a fraction of the training data, or a file
+  # test: test.csv                     # never seen by the search
+  source: source                       # the column with the texts that are read
+  target: target                       # the column with the texts to write for them
+  model: {scratch: {layers: 2, width: 128}}   # or a hub id (t5-small), or a folder
+
+settings:                              # fixed for every trial
+  schedule: cosine
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-2, log: true}
+  batch_size: {type: categorical, choices: [8, 16, 32]}
+  warmup: {type: float, low: 0.0, high: 0.3}
+
+objective: {metric: loss, direction: minimize}   # or perplexity
+"""
+
+IMAGE_CLASSIFICATION = """\
+task:
+  kind: image_classification
+  train: $train                     # a folder of images for each class; or a .npz file
+  validation: 0.15                     # a fraction of the training data, or such data
+  # test: test                         # never seen by the search
+  # size: 64                           # images of a folder are scaled to this side, in pixels
+
+settings:                              # fixed for every trial
+  schedule: cosine
+  depth: 3                             # stages of the network
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-4, high: 1.0e-1, log: true}
+  width: {type: categorical, choices: [16, 32, 64]}
+  flip: {type: categorical, choices: [true, false]}   # mirror half of the training images
+  shift: {type: int, low: 0, high: 4}
+
+objective: {metric: accuracy, direction: maximize}   # or macro_f1, mcc, loss
+"""
+
+TABULAR = """\
+task:
+  kind: tabular
+  train: $train
+  validation: 0.15                     # a fraction of the training data, or a file
+  # test: test.csv                     # never seen by the search
+  target: target                       # the column to predict
+  objective_kind: classification       # or regression
+  # numeric: [age, income]             # columns of numbers; default: from the data
+  # categorical: [city]
+
+settings:                              # fixed for every trial
+  schedule: cosine
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-4, high: 3.0e-2, log: true}
+  depth: {type: int, low: 1, high: 4}
+  width: {type: int, low: 32, high: 512, log: true}
+  dropout: {type: float, low: 0.0, high: 0.5}
+
+objective: {metric: accuracy, direction: maximize}   # of a regression: rmse, mae, r2, loss
+"""
+
+FUNCTION = """\
+# The function `train` of train.py beside this file:
+#
+#     def train(params, trial):
+#         for epoch in range(1, trial.budget + 1):
+#             ...
+#             trial.report(epoch, {"accuracy": accuracy})
+task:
+  kind: train:train                    # module:function
+
+space:                                 # passed in `params` (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}
+  width: {type: int, low: 16, high: 256, log: true}
+  optimizer: {type: categorical, choices: [adam, sgd]}
+  momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
+
+objective: {metric: accuracy, direction: maximize}   # a name that the function reports
+"""
+
+STARTERS = {
+    "text_classification": TEXT_CLASSIFICATION,
+    "token_classification": TOKEN_CLASSIFICATION,
+    "language_modeling": LANGUAGE_MODELING,
+    "sequence_to_sequence": SEQUENCE_TO_SEQUENCE,
+    "image_classification": IMAGE_CLASSIFICATION,
+    "tabular": TABULAR,
+    "function": FUNCTION,
+}
+"""The part of each kind: task, settings, space and objective."""
+
+TRAIN = {
+    "token_classification": "train.conll",
+    "language_modeling": "train.txt",
+    "image_classification": "train",
+}
+"""The name of the training data where none is given; train.csv for all other kinds."""
+
+
+def starter(kind: str, **names: str) -> str:
+    """The study file to start from.
+
+    Args:
+        kind: One of `STARTERS`.
+        names: The training data (`train`) and the columns, as YAML.
+    """
+    filled = {"train": TRAIN.get(kind, "train.csv"), **names}
+    budget = {"epochs": "3", "unit": ""}
+    if kind == "function":
+        budget = {"epochs": "9", "unit": ": the unit that the function reports in"}
+    own_part = Template(STARTERS[kind]).substitute(filled)
+    return OPENING + own_part + Template(CLOSE).substitute(budget)

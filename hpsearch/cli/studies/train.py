@@ -1,0 +1,179 @@
+"""`hpsearch train`: train a configuration with the full budget, and keep the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import ExportTo, TrainOn, note
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import Interrupted, UserError
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    best_trials,
+    recorded_arithmetic,
+    trial_detail,
+)
+from hpsearch.study_file.advice import code_that_runs
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse, refusal
+from hpsearch.wiring.environment import environment
+from hpsearch.wiring.workers import worker_config
+from trials import arithmetic, tasks
+from trials.arithmetic import Arithmetic
+from trials.contract import TaskError
+from trials.descriptions.builtin import BUILT_IN, describe
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from trials.final.training import Plan
+
+
+def train_model(
+    name: str, number: int | None, out: Path, data: TrainOn, export: ExportTo | None, storage: str
+) -> None:
+    """Train a trial's configuration with the full budget; write the next version of the model.
+
+    Args:
+        name: The study.
+        number: The trial; None for the best.
+        out: The folder of all models; the study's versions go into a folder of its name.
+        data: What to train on.
+        export: A further format to write the model in.
+        storage: The database's URL.
+
+    Raises:
+        UserError: There is no such trial, it failed, or this command cannot train its task.
+        Interrupted: A signal stopped it, with everything saved.
+    """
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        trial = _chosen(connection, study, number)
+        recorded = recorded_arithmetic(connection, study, trial.number)
+    spec = _spec_of(study)
+    for line in code_that_runs(spec):
+        note(line)
+    if spec.task["kind"] not in BUILT_IN:
+        raise UserError(
+            f"study {study.name} searches your own function, which this command cannot train",
+            f"train it with: hpsearch best {study.name} --format yaml > winner.yaml - and then: "
+            "python -m trials winner.yaml --out DIR",
+        )
+    value = "" if trial.value is None else f" with {trial.value:.6g}"
+    note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}")
+    home = (out / study.name).absolute()
+    version = _train(_Chosen(study, spec, trial, recorded), home, data, export)
+    if version is None:
+        raise Interrupted(
+            "interrupted; everything is saved", "to continue, repeat the same command"
+        )
+    note(f"the model is in {version}")
+    print(version)  # noqa: T201 - this is the result
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A configuration to train.
+
+    Args:
+        study: The study that tried it.
+        spec: The study file.
+        trial: The trial that used it.
+        recorded: How that trial computed; None if that is not recorded.
+    """
+
+    study: StudyHead
+    spec: StudySpec
+    trial: TrialRow
+    recorded: Arithmetic | None
+
+
+def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Path | None:
+    from trials.final import training as final  # imported here: it brings torch
+    from trials.final.export import ExportError
+    from trials.interruption import Interruption
+
+    plan = _plan(chosen, home, data, export)
+    study, spec = chosen.study, chosen.spec
+    try:
+        task = tasks.load(spec.task, spec.base)
+        if "test" not in spec.task:
+            note("note: the task has no test file, so the model is not tested on unseen data")
+        with Interruption() as interruption:
+            return final.train(task, plan, home, note, lambda: interruption.asked)
+    except TaskError as error:
+        raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
+    except ExportError as error:
+        hint = "train without --export, or with the other format; the trained model is kept"
+        raise UserError(str(error), hint) from error
+
+
+def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Plan:
+    import torch
+
+    from trials.final.export import Export
+    from trials.final.training import Plan
+
+    study, spec, trial, recorded = chosen.study, chosen.spec, chosen.trial, chosen.recorded
+    config = worker_config(spec, home)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    packages = environment(spec, device).packages
+    params, computed = arithmetic.adopt(
+        recorded,
+        {**config.settings, **trial.params},
+        device,
+        threads=config.threads,
+        known=describe(spec.task["kind"]).settings,
+    )
+    if recorded is not None and (changes := arithmetic.differences(recorded, computed)):
+        listed = ", ".join(changes)
+        note(f"note: the trial was trained differently, so its values may differ: {listed}")
+    return Plan(
+        params=params,
+        seed=trial.seed,
+        budget=config.budget,
+        joined=data is TrainOn.ALL,
+        device=device,
+        goal=config.goal,
+        export=Export(export.value) if export is not None else None,
+        provenance={
+            "study": study.name,
+            "trial": trial.number,
+            "value": trial.value,
+            "task": dict(spec.task),
+            "hpsearch": packages.get("hpsearch"),
+            "packages": packages,
+        },
+        arithmetic=computed,
+    )
+
+
+def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:
+    """The trial of that number, or the best.
+
+    Raises:
+        UserError: There is none, or it failed.
+    """
+    if number is None:
+        ranked = best_trials(connection, study, 1)
+        if not ranked:
+            message = f"no trial of {study.name} has a value yet"
+            raise UserError(message, f"see its progress: hpsearch status {study.name}")
+        return ranked[0].trial
+    trial = trial_detail(connection, study, number).trial
+    if trial.state is State.FAILED:
+        message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
+        raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")
+    return trial
+
+
+def _spec_of(study: StudyHead) -> StudySpec:
+    if not study.spec or study.base is None:
+        raise UserError(
+            f"study {study.name} was not made from a study file, so it has no task to train"
+        )
+    return parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")

@@ -1,0 +1,171 @@
+"""What can happen to a study, and what can be ordered of an executor.
+
+Events come from the executor; each names its attempt, so that word from an attempt that is no
+longer current can be told and dropped. Commands go to the executor after the transaction that
+decided them has committed; `(trial, attempt)` names each, and repeating one does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpsearch.domain.facts import ErrorKind
+from trials.contract import Finding, Held
+
+Findings = tuple[Finding, ...]
+"""What an attempt found out about its health."""
+
+# ------------------------------------------------------------------------------------------- events
+
+
+@dataclass(frozen=True, slots=True)
+class SlotUp:
+    """A slot is ready: a warm worker process with its share of a GPU."""
+
+    slot: str
+    node: str
+    device: str
+    gpus: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDown:
+    """A slot is gone, with whatever ran on it."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An attempt begins to train. Comes with the first other word from it."""
+
+    trial: int
+    attempt: int
+    arithmetic: Mapping[str, Any] = field(hash=False)
+    """How it computes (`trials.arithmetic.Arithmetic`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """An attempt measured itself. At a resource at or past its `until` it now waits for a
+    command."""
+
+    trial: int
+    attempt: int
+    resource: float
+    metrics: Mapping[str, float]
+    step: int | None = None
+    elapsed: float | None = None
+    checkpoint: str | None = None
+    """The newest that is whole."""
+    best: str | None = None
+    """Of those that are whole, the one of the best report."""
+    held: Held | None = None
+    """What they take on the disk, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An attempt came to its own end: the trial's budget is used, or it stopped improving."""
+
+    trial: int
+    attempt: int
+    why: str = "budget used"
+    checkpoint: str | None = None
+    """Its best checkpoint, where it keeps one."""
+    findings: Findings = ()
+    held: Held | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """An attempt that was told to stop has stopped, its state saved where it could be."""
+
+    trial: int
+    attempt: int
+    resource: float | None = None
+    checkpoint: str | None = None
+    findings: Findings = ()
+    why: str | None = None
+    """Where it was not this study that told it to."""
+    best: str | None = None
+    held: Held | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt ended by an error of the trial's own: it would happen again."""
+
+    trial: int
+    attempt: int
+    kind: ErrorKind
+    text: str
+    details: str = ""
+    """The traceback, where it was an exception."""
+    findings: Findings = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An attempt is gone through no fault of the trial's: its worker or node died."""
+
+    trial: int
+    attempt: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A worker found out how many samples fit in memory (`trials.loop.memory_facts.Facts`): later
+    trials may start right."""
+
+    facts: Mapping[str, Sequence[int | None]] = field(hash=False)
+
+
+Event = SlotUp | SlotDown | Began | Reported | Finished | Stopped | Failed | Lost | Learned
+
+# ----------------------------------------------------------------------------------------- commands
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start an attempt of a trial on a slot, and let it train to `until`."""
+
+    trial: int
+    attempt: int
+    slot: str
+    params: Mapping[str, Any] = field(hash=False)
+    seed: int
+    until: float
+    resume_from: str | None = None
+    time_limit_s: float | None = None
+    """The attempt fails as a timeout past this many seconds."""
+    known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
+    """What the study has learnt about memory (`trials.loop.memory_facts.Facts`)."""
+    arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
+    """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None where it has not
+    begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Let a waiting attempt train on to `until`."""
+
+    trial: int
+    attempt: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End an attempt; `save` asks it to save its state first (it answers with `Stopped`)."""
+
+    trial: int
+    attempt: int
+    save: bool = False
+
+
+Command = Launch | Advance | Stop

@@ -1,0 +1,83 @@
+"""What the program itself knows of a study or a trial, as types: none of it is kept under a key of
+free-form attributes.
+
+The attributes of a study or trial belong to Optuna, its samplers and the users. Enumerations are
+written to databases, JSON and the command line as their values.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from pydantic import StrictBool, StrictFloat, StrictInt
+
+
+class Role(enum.StrEnum):
+    """Why a trial is there."""
+
+    SEARCH = "search"
+    """The sampler drew it."""
+    DEFAULT = "default"
+    """The task's default settings."""
+    ENQUEUED = "enqueued"
+    """It was asked for."""
+    CONFIRM = "confirm"
+    """It repeats another trial in full, on a fresh seed."""
+
+
+class ErrorKind(enum.StrEnum):
+    """Why a trial failed."""
+
+    DIVERGED = "diverged"
+    OUT_OF_MEMORY = "out_of_memory"
+    DISK_FULL = "disk_full"
+    """A checkpoint could not be written. The trial did nothing wrong: it goes back to the queue."""
+    TIMEOUT = "timeout"
+    ERROR = "error"
+    LOST = "lost"
+    """Too many workers died under it."""
+
+    @property
+    def of_configuration(self) -> bool:
+        """Whether it is a fact about the configuration's region of the space, not about the machine
+        or the code."""
+        return self in (
+            ErrorKind.DIVERGED,
+            ErrorKind.OUT_OF_MEMORY,
+            ErrorKind.TIMEOUT,
+        )
+
+
+class DecisionKind(enum.StrEnum):
+    """What was decided about a trial."""
+
+    START = "start"
+    CONTINUE = "continue"
+    PAUSE = "pause"
+    PROMOTE = "promote"
+    PRUNE = "prune"
+    RETRY = "retry"
+    FAIL = "fail"
+    FINISH = "finish"
+    DROP = "drop"
+    """Its checkpoints are removed for want of room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """How far the race of a study's leading configurations has come."""
+
+    given: tuple[StrictFloat | None, ...]
+    """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
+    the number of configurations asked for, when the race began."""
+    first: StrictInt = 0
+    """The first trial whose repeats count against what this budget promises."""
+    begun: StrictBool = False
+    """Whether the search is over: nothing but repeats starts any more."""
+
+
+FAILED = "hpsearch:failed"
+"""How a sampler of Optuna's finds out that a trial failed because of its configuration: this system
+attribute of the frozen trial that it is shown holds the kind of failure. It is made from the record
+and never stored."""

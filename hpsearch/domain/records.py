@@ -1,0 +1,402 @@
+"""What a study remembers, as plain objects: one class a table, and the `History` that holds them.
+
+The history is the live state of a study. The driver's brain changes it, the Optuna storage reads
+and annotates it, and at the end of each tick `History.drain` hands everything touched to the store,
+which writes it in one transaction. Loading a study from the database gives the same history back:
+there is no other memory.
+
+Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget.
+
+A field of a record is declared here and nowhere else: the column, the rows in and out, what
+`--where` and `--sort` can name, the columns of frames and the keys of JSON output follow from its
+name, its type and its metadata. A new field needs a migration beside it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+
+from hpsearch.domain.facts import DecisionKind, ErrorKind, Race, Role
+from hpsearch.domain.lifecycle import State
+from trials.contract import Finding
+
+
+class StudyState(enum.StrEnum):
+    """Where a study stands."""
+
+    RUNNING = "running"
+    """A driver works on it, or died working on it: the lease tells which."""
+    INTERRUPTED = "interrupted"
+    """Stopped before its end; `hpsearch resume` goes on."""
+    FINISHED = "finished"
+    """Its budget is used, or nothing is left to try."""
+    FAILED = "failed"
+    """Its trials all failed the same way."""
+
+
+class Outcome(enum.StrEnum):
+    """How an attempt ended."""
+
+    COMPLETE = "complete"
+    PAUSED = "paused"
+    PRUNED = "pruned"
+    FAILED = "failed"
+    LOST = "lost"
+    """Its worker, node or driver died; the trial goes back to the queue while attempts remain."""
+    INTERRUPTED = "interrupted"
+    """It was asked to stop and saved its state; does not count against the trial."""
+
+
+SHOWN = {"shown": True}
+"""Metadata of a field that readings show: in frames, in JSON and, unless it is a list or mapping,
+in `--where`."""
+MOMENT = {"shown": True, "moment": True}
+"""The same of a time, which `--where` also compares with dates."""
+BIG = {"shown": True, "big": True}
+"""The same of a whole number that may need 64 bits."""
+ELSEWHERE = {"elsewhere": True}
+"""Metadata of a field that is no column: its values are rows of another table."""
+
+
+def added(default: str) -> dict[str, str]:
+    """Metadata of a field that came later: what its column has in rows that are older."""
+    return {"server_default": default}
+
+
+CONSTRAINT = "constraints:"
+"""Begins the system attributes of a trial that say how far it oversteps a limit; the metric
+follows, as in Optuna."""
+
+
+@dataclass(slots=True)
+class StudyRecord:
+    """A row of `studies`."""
+
+    id: int
+    name: str
+    spec: str
+    """The study file as it was when the study was created (YAML text; empty for studies made
+    through Optuna)."""
+    directions: tuple[str, ...] = ("minimize",)
+    """One of minimize, maximize or not_set for each objective."""
+    state: StudyState = StudyState.RUNNING
+    reason: str | None = None
+    """Why it ended, for people."""
+    created: float = 0.0
+    ended: float | None = None
+    active_seconds: float = 0.0
+    """Wall-clock seconds a driver has worked on it, over all its drivers."""
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    system_attrs: dict[str, Any] = field(default_factory=dict)
+    uid: str | None = None
+    """Tells it from all other studies, of any database; None where nothing has its mark
+    (`hpsearch.folders`)."""
+    base: str | None = None
+    """The folder of the study file, where relative paths in it start; None for studies made through
+    Optuna."""
+    checkpoints: str | None = None
+    """The study's own folder of checkpoints; of a study of an early version, the one that it shared
+    with others."""
+    former_checkpoints: list[str] = field(default_factory=list, metadata=added("[]"))
+    """Folders that it kept checkpoints in before."""
+    step_scale: float = field(default=1.0, metadata=added("1"))
+    """What resources are multiplied by to give Optuna's steps, which are whole numbers."""
+    enqueued: list[dict[str, Any]] = field(default_factory=list, metadata=added("[]"))
+    """Configurations asked for on the command line, in order, after those of the study file."""
+    memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict, metadata=added("{}"))
+    """What its workers have learnt of the micro-batches that fit
+    (`trials.loop.memory_facts.Facts`)."""
+    race: Race | None = None
+    """The race of its leading configurations; None before there is one."""
+
+
+@dataclass(slots=True)
+class ReportRecord:
+    """A row of `reports`: the metrics of a trial at one resource level. One a (trial, resource)."""
+
+    trial: int
+    resource: float
+    value: float | None
+    """The objective's metric; None when it was not a number."""
+    metrics: dict[str, float]
+    attempt: int | None = None
+    step: int | None = field(default=None, metadata=BIG)
+    """Optimizer steps taken."""
+    elapsed: float | None = None
+    """Seconds the trial has trained, over all its attempts."""
+    created: float = 0.0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A row of `attempts`: one execution of a trial on a worker."""
+
+    trial: int
+    number: int
+    worker: str
+    started: float
+    start_resource: float = 0.0
+    reserved_gpu_seconds: float = 0.0
+    node: str | None = None
+    device: str | None = None
+    ended: float | None = None
+    outcome: Outcome | None = None
+    """None while it is live."""
+    gpu_seconds: float = 0.0
+    note: str | None = None
+    """What a lost or failed attempt left to say."""
+    arithmetic: dict[str, Any] | None = None
+    """How it computed (`trials.arithmetic.Arithmetic`); None where it never began to train."""
+    slowest_pace: float | None = None
+    """The most seconds that a unit of the trial budget has taken it, by its reports; None before
+    the first one."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """A row of `trials`: one configuration and what came of it."""
+
+    number: int = field(metadata=SHOWN)
+    state: State = field(metadata=SHOWN)
+    params: dict[str, Any] = field(metadata=SHOWN)
+    value: float | None = field(default=None, metadata=SHOWN)
+    """The best value of the objective so far; of a complete trial, its result."""
+    resource: float = field(default=0.0, metadata=SHOWN)
+    """How far it has trained."""
+    rung: int | None = field(default=None, metadata=SHOWN)
+    """The index of the highest rung it has reached."""
+    seed: int = field(default=0, metadata=BIG)
+    gpu_seconds: float = field(default=0.0, metadata=SHOWN)
+    cost: float | None = field(default=None, metadata=SHOWN)
+    """Money, where the study states a price."""
+    speed: float | None = field(default=None, metadata=SHOWN)
+    """Resource trained a second, over the latest attempt."""
+    error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
+    """Why it failed; None where it did not."""
+    error_text: str | None = field(default=None, metadata=SHOWN)
+    checkpoint: str | None = field(default=None, metadata=SHOWN)
+    """The folder it can continue from."""
+    created: float = field(default=0.0, metadata=MOMENT)
+    started: float | None = field(default=None, metadata=MOMENT)
+    ended: float | None = field(default=None, metadata=MOMENT)
+    role: Role = field(default=Role.SEARCH, metadata=SHOWN)
+    repeats: int | None = field(default=None, metadata=SHOWN)
+    """Of a confirmation, the number of the trial it repeats."""
+    best_checkpoint: str | None = field(default=None, metadata=SHOWN)
+    """The one of its best report, where that is known; a trial that has ended for good keeps no
+    other."""
+    checkpoint_bytes: int | None = field(default=None, metadata=BIG)
+    """What its checkpoints take on the disk, or will once what it does not need any more is
+    removed."""
+    values: list[float] | None = field(
+        default=None,
+        metadata={"shown": True, "column": "objective_values"},  # SQL reserves the word
+    )
+    """All objectives, where there are several."""
+    findings: list[Finding] = field(default_factory=list, metadata=added("[]"))
+    """What its latest attempt found out about its health."""
+    left_as: State | None = None
+    """The state it waited in when its study ended without it: it goes back there should the study
+    go on."""
+    forgiven: int = field(default=0, metadata=added("0"))
+    """How many of its attempts, the first ones, are not held against it: its study had given up
+    after them."""
+    distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    system_attrs: dict[str, Any] = field(default_factory=dict)
+    reports: dict[float, ReportRecord] = field(default_factory=dict, metadata=ELSEWHERE)
+    """By resource."""
+    attempts: list[Attempt] = field(default_factory=list, metadata=ELSEWHERE)
+    """In order; attempt n stands at n - 1."""
+
+    @property
+    def violation(self) -> float:
+        """How far it oversteps the study's limits; 0 where it keeps them all."""
+        return violation_of(self.system_attrs)
+
+    @property
+    def arithmetic(self) -> dict[str, Any] | None:
+        """How it computes: as its first attempt did. None before that."""
+        recorded = (attempt.arithmetic for attempt in self.attempts)
+        return next((each for each in recorded if each is not None), None)
+
+
+def violation_of(system_attrs: Mapping[str, Any]) -> float:
+    """How far a trial oversteps limits, as a sum of shares of them; 0 where it keeps them all."""
+    margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
+    return sum(margin for margin in margins if margin > 0)
+
+
+@dataclass(slots=True)
+class Decision:
+    """A row of `decisions`: what was decided about a trial and why."""
+
+    trial: int
+    kind: DecisionKind
+    why: str
+    resource: float = 0.0
+    against: list[int] = field(default_factory=list)
+    """Numbers of the trials it was compared with (at most the nearest few)."""
+    created: float = 0.0
+
+
+@dataclass(slots=True)
+class Environment:
+    """A row of `environments`: what a driver's session ran on."""
+
+    created: float
+    revision: str | None
+    """Code revision of the directory the study was started in, where it is a git work tree."""
+    packages: dict[str, str]
+    device: str
+    data_fingerprint: str | None = None
+
+
+@dataclass(slots=True)
+class Changes:
+    """Everything a tick touched, in its state at the end of the tick: what the store writes in one
+    transaction."""
+
+    study: StudyRecord | None = None
+    trials: list[Trial] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    reports: list[ReportRecord] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    environments: list[Environment] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.study
+            or self.trials
+            or self.attempts
+            or self.reports
+            or self.decisions
+            or self.environments
+        )
+
+
+class History:
+    """The live state of one study, and which parts of it have been touched since the last `drain`.
+
+    Trials are numbered from 0 without gaps: `trials[n].number == n`.
+    """
+
+    def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
+        self.study = study
+        self.trials: list[Trial] = trials or []
+        self._touched_study = False
+        self._touched_trials: dict[int, None] = {}
+        self._touched_attempts: dict[tuple[int, int], None] = {}
+        self._touched_reports: dict[tuple[int, float], None] = {}
+        self._decisions: list[Decision] = []
+        self._environments: list[Environment] = []
+        self._clock = 0
+        self._changed: dict[
+            int, int
+        ] = {}  # trial number -> clock of its last change, latest change last
+        for trial in self.trials:
+            self._mark(trial.number)
+
+    def add_trial(self, trial: Trial) -> Trial:
+        """Append a trial; its number must be the next one."""
+        assert trial.number == len(self.trials), (
+            f"trial {trial.number} is not next after {len(self.trials) - 1}"
+        )
+        self.trials.append(trial)
+        self.touch(trial)
+        for attempt in trial.attempts:
+            self.touch_attempt(attempt)
+        for report in trial.reports.values():
+            self._touched_reports[(report.trial, report.resource)] = None
+        return trial
+
+    def add_attempt(self, attempt: Attempt) -> Attempt:
+        """Append an attempt to its trial; its number must be the next one, from 1."""
+        attempts = self.trials[attempt.trial].attempts
+        assert attempt.number == len(attempts) + 1, (
+            f"attempt {attempt.number} is not next after {len(attempts)}"
+        )
+        attempts.append(attempt)
+        self.touch_attempt(attempt)
+        return attempt
+
+    def add_report(self, report: ReportRecord) -> ReportRecord:
+        """Record a report; one at the same resource is replaced (an attempt may redo what a lost
+        one did)."""
+        self.trials[report.trial].reports[report.resource] = report
+        self._touched_reports[(report.trial, report.resource)] = None
+        self._mark(report.trial)
+        return report
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Record why something was decided. Decisions are written once and not kept in memory."""
+        self._decisions.append(decision)
+        return decision
+
+    def add_environment(self, environment: Environment) -> None:
+        """Record what this driver runs on. Written once and not kept in memory."""
+        self._environments.append(environment)
+
+    def touch(self, trial: Trial) -> None:
+        """Mark a trial's row as changed; after the change, since readers look when they please."""
+        self._touched_trials[trial.number] = None
+        self._mark(trial.number)
+
+    def replace(self, trial: Trial) -> None:
+        """Put a trial as the database has it in the place of its number: nothing of it is to be
+        written."""
+        if trial.number == len(self.trials):
+            self.trials.append(trial)
+        else:
+            self.trials[trial.number] = trial
+        self._mark(trial.number)
+
+    def changed_since(self, clock: int) -> tuple[int, list[int]]:
+        """For readers that keep something made from trials: what to make anew.
+
+        Args:
+            clock: What the last call returned; 0 at first.
+
+        Returns:
+            The clock for the next call, and the numbers of the trials touched since the last, each
+            once.
+        """
+        numbers = []
+        for number, at in reversed(self._changed.items()):
+            if at <= clock:
+                break
+            numbers.append(number)
+        return self._clock, numbers
+
+    def _mark(self, number: int) -> None:
+        self._clock += 1
+        self._changed.pop(number, None)
+        self._changed[number] = self._clock
+
+    def touch_attempt(self, attempt: Attempt) -> None:
+        """Mark an attempt's row as changed."""
+        self._touched_attempts[(attempt.trial, attempt.number)] = None
+
+    def touch_study(self) -> None:
+        """Mark the study's own row as changed."""
+        self._touched_study = True
+
+    def drain(self) -> Changes:
+        """Hand over everything touched since the last call, and start afresh."""
+        changes = Changes(
+            study=self.study if self._touched_study else None,
+            trials=[self.trials[n] for n in self._touched_trials],
+            attempts=[self.trials[t].attempts[n - 1] for t, n in self._touched_attempts],
+            reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
+            decisions=self._decisions,
+            environments=self._environments,
+        )
+        self._touched_study = False
+        self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
+        self._decisions, self._environments = [], []
+        return changes

@@ -1,0 +1,168 @@
+"""What a driver writes into the database, and how long it waits where that does not answer.
+
+Each transaction is fenced by the driver's lease, and named by the study revision that it makes.
+Where one succeeded though its answer was lost, trying it again writes nothing twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hpsearch.domain.records import Changes, StudyRecord
+from hpsearch.errors import StoreUnreachable
+from hpsearch.store.leases import Lease
+from hpsearch.store.store import Store
+
+LEASE_TTL_S = 45.0
+"""How long a lease lasts that is not renewed, unless the study file says otherwise."""
+
+RENEW_S = 5.0
+"""While nothing else is written, a lease is renewed at least this often."""
+
+STOP_GRACE_S = 60.0
+"""How long an interrupted study waits for its workers to save, unless its file says otherwise."""
+
+STORE_PATIENCE_S = 300.0
+"""How long a driver waits for a database that does not answer, unless its study file says
+otherwise."""
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 10.0
+"""Pauses between two attempts to reach the database double from the first to the longest."""
+
+log = logging.getLogger("hpsearch")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a driver, its database and its workers are waited for.
+
+    Args:
+        lease_s: Seconds after which a driver that has not renewed its lease counts as dead.
+        database_s: Seconds that a driver waits for a database that does not answer. Then it ends,
+            and its study can be resumed.
+        workers_s: Seconds that an interrupted study waits for its workers to save.
+    """
+
+    lease_s: float = LEASE_TTL_S
+    database_s: float = STORE_PATIENCE_S
+    workers_s: float = STOP_GRACE_S
+
+
+DEFAULT = Patience()
+
+
+class Journal:
+    """The transactions of one driver.
+
+    Args:
+        store: The database.
+        study: The study that is driven.
+        lease: The driver's claim on it.
+        patience: How long the database is waited for, and how long the lease lasts.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        study: StudyRecord,
+        lease: Lease,
+        patience: Patience,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._study = study
+        self._lease = lease
+        self._patience = patience
+        self._clock = clock
+        self._renew_s = min(RENEW_S, patience.lease_s / 4)
+        self._revision = 0
+        self.written = 0.0
+        """When something was last written; the time as of which it was decided."""
+
+    def begin(self) -> None:
+        """Read which revision the study is at.
+
+        Raises:
+            StoreUnreachable: The database did not answer within the driver's patience.
+        """
+        self._revision = self._patiently(lambda: self._store.revision(self._study.id))
+
+    @property
+    def due(self) -> float:
+        """When the lease must be renewed, if nothing is written until then."""
+        return self.written + self._renew_s
+
+    def write(self, changes: Changes, now: float) -> bool:
+        """Commit changes in one transaction; without any, renew the lease.
+
+        Args:
+            changes: What a tick has changed.
+            now: The time as of which that was decided.
+
+        Returns: Whether somebody has asked for the study to stop.
+
+        Raises:
+            LeaseLost: Another driver has taken the study over; nothing was written.
+            StoreUnreachable: The database did not answer within the driver's patience.
+        """
+        if changes:
+            stop = self._patiently(lambda: self._commit(changes))
+        else:
+            stop = self._patiently(self._renew)
+        self.written = now
+        return stop
+
+    def _commit(self, changes: Changes) -> bool:
+        revision = self._revision + 1
+        lease_s = self._patience.lease_s
+        alive_at = self._clock()
+        stop = self._store.commit(self._study.id, changes, self._lease, lease_s, alive_at, revision)
+        self._revision = revision
+        return stop
+
+    def _renew(self) -> bool:
+        return self._store.renew(self._lease, self._patience.lease_s, self._clock())
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Call the database, again and again while it does not answer. Trials train on meanwhile.
+
+        A pause counts as long as it was meant to be: a process that is stopped or suspended during
+        a pause has not tried to reach the database in that time.
+        """
+        waited_s = 0.0
+        pause_s = FIRST_PAUSE_S
+        while True:
+            began = self._clock()
+            try:
+                answer = call()
+            except StoreUnreachable as error:
+                waited_s += self._clock() - began
+                if waited_s > self._patience.database_s:
+                    raise self._given_up(error, waited_s) from error
+                log.warning(
+                    "the database does not answer, trying again in %.1f s: %s",
+                    pause_s,
+                    error.message,
+                )
+            else:
+                if waited_s:
+                    log.warning("the database answers again, after %.1f s", waited_s)
+                return answer
+            time.sleep(pause_s)
+            waited_s += pause_s
+            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+
+    def _given_up(self, error: StoreUnreachable, waited_s: float) -> StoreUnreachable:
+        resume = f"hpsearch resume {self._study.name}"
+        return StoreUnreachable(
+            f"{error.message} - waited {waited_s:.0f} s for it",
+            f"all is saved as of the last report; when it answers again: {resume}",
+        )

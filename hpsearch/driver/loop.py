@@ -1,0 +1,194 @@
+"""The loop: poll the executor, let the brain decide, commit, then execute.
+
+A command is sent only after the transaction that decided it has committed: one transaction a tick,
+fenced by the driver's lease. A driver that dies between the two loses nothing: the next one finds
+the attempt in the database, ends it there, and continues the trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hpsearch.brain.study import Study
+from hpsearch.domain import events as ev
+from hpsearch.domain.records import Changes, ReportRecord
+from hpsearch.driver.clock import SteadyClock
+from hpsearch.driver.executor import Executor
+from hpsearch.driver.journal import DEFAULT, Journal, Patience
+from hpsearch.store.leases import Lease
+from hpsearch.store.store import Store
+
+POLL_S = 1.0
+"""The longest wait for events: limits on time are checked this often."""
+
+AWAY_S = 1.0
+"""A driver that did not listen for this much longer than it meant to was away."""
+
+Watch = Callable[[Study, Changes, float], None]
+"""Called after every tick with what it wrote, for a live view; it must not change anything."""
+
+
+def watch_nothing(study: Study, changes: Changes, now: float) -> None:
+    """A `Watch` that does nothing."""
+
+
+def due_of(study: Study) -> float | None:
+    """When the study must decide next even if nothing happens: an attempt needs more budget then,
+    or must stop. None where there is no such time."""
+    running = [live for live in study.live.values() if live.stopping is None]
+    return study.spending.due((live.attempt, live.slot.gpus) for live in running)
+
+
+class Driver:
+    """Drives one study to its end.
+
+    Args:
+        study: The brain.
+        executor: What runs the attempts.
+        store: The database.
+        lease: This driver's claim on the study.
+        watch: Called after every tick.
+        clock: Seconds since the epoch, by a clock that nobody sets; None for a `SteadyClock`.
+        patience: How long it waits for the database and for workers that save, and how long others
+            wait for it.
+        poll_s: The longest wait for events.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        executor: Executor,
+        store: Store,
+        lease: Lease,
+        watch: Watch = watch_nothing,
+        clock: Callable[[], float] | None = None,
+        patience: Patience = DEFAULT,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self.study = study
+        self._executor = executor
+        self._lease = lease
+        self._watch = watch
+        self._clock = clock or SteadyClock(lease.alive_at)
+        self._patience = patience
+        self._poll_s = poll_s
+        self._stop_requested = False
+        self._stop_by: float | None = None
+        """Until when workers may save, once they were asked to stop."""
+        self._listened = 0.0
+        """When the executor last answered a poll."""
+        self.journal = Journal(store, study.history.study, lease, patience, self._clock)
+
+    def request_stop(self) -> None:
+        """Stop soon: workers save, and the study can be resumed. Safe in a signal handler."""
+        self._stop_requested = True
+
+    def run(self) -> None:
+        """Drive until the study has finished, or was interrupted and is saved.
+
+        Raises:
+            LeaseLost: Another driver took the study over; since then, this one has written and
+                sent nothing.
+            StoreUnreachable: The database did not answer within the driver's patience.
+        """
+        self._begin()
+        while not self.study.finished:
+            self._tick(self._listen())
+        self._close()
+
+    def _begin(self) -> None:
+        self.journal.begin()
+        self._listened = self._clock()
+        self.study.begin(self._listened, self._lease.alive_at)
+        self._tick([])
+
+    def _close(self) -> None:
+        now = self._clock()
+        self.study.close(now)
+        self._commit(now)
+
+    def _listen(self) -> list[ev.Event]:
+        """Wait for events.
+
+        While its process is stopped, or while it waits for the database, a driver is away. Nothing
+        is held against a worker because it was not heard in this time.
+        """
+        wait_s = self._wait_s()
+        events = self._executor.poll(wait_s)
+        now = self._clock()
+        away_s = now - self._listened - wait_s
+        self._listened = now
+        if away_s > AWAY_S:
+            self.study.was_away(away_s)
+            if self._stop_by is not None:
+                self._stop_by += away_s
+        return events
+
+    def _wait_s(self) -> float:
+        """How long the next poll may take."""
+        if self._stop_requested and not self.study.interrupted:
+            return 0.0
+        due = due_of(self.study)
+        if due is None:
+            return self._poll_s
+        return min(self._poll_s, max(0.0, due - self._clock()))
+
+    def _tick(self, events: list[ev.Event]) -> None:
+        """Decide on what happened and commit it; only then tell the executor."""
+        now = self._clock()
+        commands = self._decide(events, now)
+        changes = self._commit(now, commands)
+        self._acknowledge(changes.reports)
+        self._execute(commands)
+
+    def _decide(self, events: list[ev.Event], now: float) -> list[ev.Command]:
+        commands: list[ev.Command] = []
+        for event in events:
+            commands += self.study.on_event(event, now)
+        if self._stop_requested:
+            commands += self._interrupt(now)
+        commands += self.study.on_tick(now)
+        return commands
+
+    def _interrupt(self, now: float) -> list[ev.Command]:
+        """Ask all workers to save and stop, once; stop waiting for them when their time is up."""
+        study = self.study
+        if not study.interrupted:
+            self._stop_by = self._listened + self._patience.workers_s
+            return study.interrupt(now)
+        is_over = self._stop_by is not None and self._listened > self._stop_by
+        if is_over:
+            study.abandon(now)
+        return []
+
+    def _commit(self, now: float, commands: Sequence[ev.Command] = ()) -> Changes:
+        """Write what has changed since the last call, and return it.
+
+        Where nothing has changed, the lease is renewed when that is due, and before any command is
+        sent: a driver that has lost its lease sends nothing.
+        """
+        changes = self.study.history.drain()
+        has_news = bool(changes or commands)
+        must_write = has_news or now >= self.journal.due
+        # Not `|=`: it would forget a signal that comes while the database is written.
+        if must_write and self.journal.write(changes, now):
+            self._stop_requested = True
+        self._watch(self.study, changes, now)
+        return changes
+
+    def _acknowledge(self, reports: list[ReportRecord]) -> None:
+        """Tell the executor which reports are in the database."""
+        for report in reports:
+            if report.attempt is not None:
+                self._executor.recorded(report.trial, report.attempt, report.resource)
+
+    def _execute(self, commands: list[ev.Command]) -> None:
+        executor = self._executor
+        for command in commands:
+            match command:
+                case ev.Launch():
+                    executor.launch(command)
+                case ev.Advance():
+                    executor.advance(command)
+                case ev.Stop():
+                    executor.stop(command)

@@ -1,0 +1,136 @@
+"""Removes all checkpoints of a study that itself is to be removed.
+
+Only what carries the study's mark is removed (`hpsearch.folders`): the folders of its trials one by
+one, then the study itself, and its marks last. A removal that was interrupted can therefore be
+repeated in full as long as the study is in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hpsearch.domain.records import StudyRecord
+from hpsearch.errors import UserError
+from hpsearch.folders import MARKER, folders_of, mark_of, trials_in
+from trials.checkpoints.places import place, trial_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """A folder in which a study's trials have no files any more.
+
+    Args:
+        folder: A folder with the mark of the study.
+        trials: How many trials had files there.
+    """
+
+    folder: str
+    trials: int
+
+    def dissolve(self) -> str:
+        """Remove the mark once the study is removed, and the folder if nothing else is in it.
+
+        Returns: A line about it for people.
+        """
+        done = f"removed its checkpoints, of {self.trials} trials, in {self.folder}"
+        try:
+            place(self.folder).dissolve(MARKER)
+            rest = place(self.folder).entries()
+        except Exception as error:  # noqa: BLE001 - each store has errors of its own
+            return f"{done} - but not {MARKER} in it: {error}"
+        return f"{done} - other files in it are left" if rest else done
+
+
+def remove_checkpoints(
+    record: StudyRecord, named_in: Callable[[str], bool], go_on: Callable[[], None]
+) -> tuple[list[Emptied], list[str]]:
+    """Remove the folders of a study's trials that lie beside its marks.
+
+    All its folders are looked at before anything is removed.
+
+    Args:
+        record: The study.
+        named_in: Whether the database names a checkpoint in a folder.
+        go_on: Called before each trial's files are removed; may raise to stop.
+
+    Returns: The folders from which files were removed, and lines for people about what was left and
+        why.
+
+    Raises:
+        UserError: A folder cannot be read from this machine, or not all of it could be removed.
+    """
+    try:
+        reasons = {folder: _why_left(record, folder, named_in) for folder in folders_of(record)}
+        ours = [folder for folder, why in reasons.items() if why == _OURS]
+        emptied = [_emptied(folder, go_on) for folder in ours]
+    except UserError as error:
+        raise UserError(error.message, _again(record.name)) from error
+    left = []
+    for folder, why in reasons.items():
+        if why not in (_OURS, _EMPTY):
+            left.append(f"left as it is: {folder} - {why}")
+    return emptied, left
+
+
+_OURS = "it carries the mark of the study"
+_EMPTY = "there is nothing in it"
+
+
+def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool]) -> str:
+    """Why a folder is left as it is; `_OURS` where it is not."""
+    owner = mark_of(folder)
+    if owner is not None and owner.uid == record.uid:
+        return _OURS
+    if owner is not None:
+        return f"it is marked as the folder of another study, {owner.study}"
+    if not _is_empty(folder):
+        return "it carries no mark of this study, and other studies may keep checkpoints there"
+    if record.uid is not None and named_in(folder):
+        what = f"study {record.name} has checkpoints in {folder}"
+        raise UserError(f"{what}, which is not there on this machine")
+    return _EMPTY
+
+
+def _is_empty(folder: str) -> bool:
+    try:
+        return not place(folder).entries()
+    except Exception as error:
+        raise UserError(f"{folder} cannot be read: {error}") from error
+
+
+def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
+    """Remove all trials' files in a folder.
+
+    Raises:
+        UserError: Some could not be removed.
+    """
+    where = place(folder)
+    numbers = _listed(folder)
+    errors: list[Exception] = []
+    for number in numbers:
+        go_on()
+        error = where.remove(trial_folder(number))
+        if error is not None:
+            errors.append(error)
+    if errors:
+        what = f"the checkpoints of {len(errors)} of {len(numbers)} trials"
+        first = errors[0]
+        raise UserError(
+            f"{what} could not be removed from {folder}: {type(first).__name__}: {first}"
+        )
+    return Emptied(folder, len(numbers))
+
+
+def _listed(folder: str) -> list[int]:
+    try:
+        return trials_in(folder)
+    except Exception as error:
+        raise UserError(f"{folder} cannot be read: {error}") from error
+
+
+def _again(name: str) -> str:
+    return (
+        f"study {name} is still in the database: once that is mended, hpsearch rm {name} does the"
+        " rest; with --keep-checkpoints it leaves them"
+    )

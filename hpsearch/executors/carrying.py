@@ -1,0 +1,59 @@
+"""A trial that continues in another folder than before takes its best checkpoint along."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hpsearch.errors import UserError
+from hpsearch.folders import mark_of
+from trials.checkpoints import places
+from trials.checkpoints.continuing import carry_best, refuse_anothers
+from trials.checkpoints.manifests import run_of
+from trials.contract import Setup
+
+log = logging.getLogger("hpsearch")
+
+
+def carry_along(setup: Setup, earlier: Mapping[str, Any]) -> None:
+    """Copy the best checkpoint of a trial that continues in another folder into that folder.
+
+    A folder of an earlier version of this program may have been shared by several studies. There, a
+    checkpoint must say that it is of this run.
+
+    Args:
+        setup: The attempt's.
+        earlier: Its settings as earlier versions had them.
+
+    Raises:
+        CheckpointError: What it is to continue from is another study's.
+    """
+    source = setup.resume_from
+    if source is None:
+        return
+    folder_before, _ = places.split(source)
+    if str(folder_before) == str(setup.folder):
+        return
+    runs = None
+    if not _same_study(source, setup.folder):
+        runs = {run_of(setup), run_of(replace(setup, params=earlier))}
+        refuse_anothers(source, runs)
+    try:
+        carry_best(source, setup.folder, runs)
+    except Exception as error:  # noqa: BLE001 - each store has errors of its own
+        log.warning("the best checkpoint so far was not copied from %s: %s", source, error)
+
+
+def _same_study(source: Path | str, folder: Path | str) -> bool:
+    """Whether a checkpoint and a trial's folder are in folders with the mark of the same study."""
+    trial_before, _ = places.split(source)
+    study_before, _ = places.split(trial_before)
+    study_now, _ = places.split(folder)
+    try:
+        owner = mark_of(str(study_before))
+        return owner is not None and owner == mark_of(str(study_now))
+    except UserError:  # a mark cannot be read
+        return False

@@ -1,0 +1,336 @@
+"""One attempt on a worker: how it begins, trains from level to level, and ends."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors.carrying import carry_along
+from hpsearch.executors.worker_config import WorkerConfig
+from trials import arithmetic
+from trials.arithmetic import Arithmetic
+from trials.checkpoints.manifests import CheckpointError
+from trials.checkpoints.trimming import held
+from trials.contract import Finding, Held, Report, Setup, Severity, Task
+from trials.devices.memory import keep_to_share
+from trials.loop import memory_facts
+from trials.runner import Runner, failure_of
+
+KEPT_DATA = 2
+"""How many prepared data sets a worker keeps references to."""
+
+RETIRED = "told to end (SIGTERM)"
+
+Ending = ev.Finished | ev.Stopped | ev.Failed
+
+log = logging.getLogger("hpsearch")
+
+
+class Workshop:
+    """What stays in a worker's process between its attempts: the task, and data that it prepared.
+
+    Args:
+        config: What is the same for all attempts.
+        fetch: Turns what `launch` was given as data into the data.
+        device: The torch device that attempts train on.
+        share: The share of that device's memory that is this worker's; 1 and more for all of it.
+    """
+
+    def __init__(
+        self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
+    ) -> None:
+        self.config = config
+        self.device = device
+        self._share = share
+        self._fetch = fetch
+        self._task: Task | None = None
+        self._data: dict[str, Any] = {}
+
+    def make_ready(self, order: ev.Launch) -> None:
+        """Build the task where it is not there yet, and apply what is known about memory."""
+        _ = self.task
+        keep_to_share(self.device, self._share)
+        memory_facts.learn(order.known)
+
+    @property
+    def task(self) -> Task:
+        """The task; built when it is first asked for."""
+        if self._task is None:
+            self._task = self.config.load_task()
+        return self._task
+
+    def data_for(self, order: ev.Launch, given: Any) -> Any:
+        """The prepared data for an attempt's settings; None where the task prepares none.
+
+        Args:
+            order: The attempt's.
+            given: What came with the order, to be fetched where the data is not here yet.
+        """
+        if not self.config.prepares:
+            return None
+        key = self.task.data_key(self.config.params(order))
+        kept = self._data
+        if key in kept:
+            return kept[key]
+        while len(kept) >= KEPT_DATA:
+            oldest = next(iter(kept))
+            del kept[oldest]
+        kept[key] = self._fetch(given)
+        return kept[key]
+
+
+@dataclass
+class Control:
+    """What the command thread tells the training thread about one attempt."""
+
+    until: float
+    deadline: float | None = None
+    stop: bool = False
+    save: bool = False
+    retired: bool = False
+    """Whether the whole process is to end."""
+    recorded: float = 0.0
+    """Up to which resource its reports are in the database."""
+    changed: threading.Event = field(default_factory=threading.Event)
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the attempt train for so many seconds from now on; None for no limit."""
+        if seconds is not None:
+            self.deadline = time.monotonic() + seconds
+
+    def interrupts(self) -> bool:
+        """Whether training should return now; asked after every step."""
+        return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def wait_for_word(self, resource: float) -> None:
+        """Wait at a level until the attempt may train beyond it, or must stop.
+
+        Waiting takes none of its time limit.
+        """
+        began = time.monotonic()
+        while self.until <= resource and not self.stop:
+            self.changed.wait()
+            self.changed.clear()
+        if self.deadline is not None:
+            self.deadline += time.monotonic() - began
+
+
+class Execution:
+    """One attempt, from its order to its end.
+
+    Args:
+        workshop: What the process has for all attempts.
+        order: The attempt's.
+        control: What it is told meanwhile.
+        began: Called with how the attempt computes, before it trains.
+        reported: Called with each report, and whether the attempt now waits for an answer.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        order: ev.Launch,
+        control: Control,
+        began: Callable[[ev.Began], None],
+        reported: Callable[[ev.Reported, bool], None],
+    ) -> None:
+        self._workshop = workshop
+        self._config = workshop.config
+        self._order = order
+        self._control = control
+        self._began = began
+        self._reported = reported
+        self._runner: Runner | None = None
+        self._changes: list[Finding] = []
+        """In what its arithmetic differs from how its trial has computed so far."""
+
+    def run(self, given: Any) -> Ending:
+        """Train, and return how the attempt ended, whatever it raises.
+
+        Args:
+            given: The data that came with the order, see `Workshop.data_for`.
+        """
+        try:
+            self._workshop.make_ready(self._order)
+            params = self._settle_arithmetic()
+            self._runner = self._start(params, given)
+            return self._drive(self._runner)
+        except BaseException as error:  # noqa: BLE001 - what a training job raises is its trial's failure
+            failure = failure_of(_cause(error))
+            kind = ErrorKind(failure.kind)
+            key = self._order.trial, self._order.attempt
+            return ev.Failed(*key, kind, failure.text, details=failure.details)
+
+    def with_findings(self, ending: Ending) -> Ending:
+        """The ending with what the run's course shows of its health."""
+        if self._runner is None:
+            return ending
+        return replace(ending, findings=(*self._changes, *self._runner.findings()))
+
+    def close(self) -> None:
+        """End the run.
+
+        A slot is not free while a training function still runs in it. The executor kills a worker
+        in which one goes on for too long.
+        """
+        while self._runner is not None and not self._runner.close():
+            pass
+
+    def with_best(self, ending: Ending) -> Ending:
+        """The end of a closed run with its best checkpoint: what was being written is whole now."""
+        if self._runner is None or not isinstance(ending, ev.Stopped):
+            return ending
+        try:
+            best = self._runner.best
+        except Exception:  # noqa: BLE001 - a store that does not answer: the last report named the best before
+            return ending
+        return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
+
+    # --------------------------------------------------------------------------------- beginning
+
+    def _settle_arithmetic(self) -> dict[str, Any]:
+        """Compute as the trial has so far, and tell how.
+
+        Returns: The attempt's settings, with the precision that it trains in.
+        """
+        order = self._order
+        config = self._config
+        workshop = self._workshop
+        given = order.arithmetic
+        before = None if given is None else Arithmetic.from_plain(given)
+        settings, now = arithmetic.adopt(
+            before,
+            config.params(order),
+            workshop.device,
+            threads=config.threads,
+            known=workshop.task.settings,
+        )
+        if before is not None:
+            differences = arithmetic.differences(before, now)
+            self._changes = _changed(differences)
+        self._began(ev.Began(order.trial, order.attempt, now.as_plain()))
+        return settings
+
+    def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
+        """The run, continued where that is possible.
+
+        A trial whose checkpoints are all damaged starts from the beginning.
+        """
+        order = self._order
+        setup = Setup(
+            params=params,
+            seed=order.seed,
+            budget=self._config.budget,
+            folder=self._config.folder(order.trial),
+            resume_from=order.resume_from or None,
+            device=self._workshop.device,
+            goal=self._config.goal,
+        )
+        task = self._workshop.task
+        data = self._workshop.data_for(order, given)
+        try:
+            carry_along(setup, self._config.stated_params(order))
+            return Runner(task, data, setup)
+        except CheckpointError as damage:
+            log.warning("trial %d starts from the beginning: %s", order.trial, damage)
+            return Runner(task, data, replace(setup, resume_from=None))
+
+    # ---------------------------------------------------------------------------------- training
+
+    def _drive(self, runner: Runner) -> Ending:
+        """Train to each level that is allowed, and wait there for an answer."""
+        control = self._control
+        total = self._config.budget.total
+        checkpoint: str | None = None
+        while not control.interrupts():
+            last: ev.Reported | None = None
+            for report in runner.advance(control.until, control.interrupts):
+                runner.recorded(control.recorded)
+                last = self._report(runner, report)
+                checkpoint = last.checkpoint
+            if runner.finished is not None:
+                return self._finished(runner, runner.finished)
+            if last is None or last.resource < control.until:
+                break  # interrupted between reports
+            if last.resource >= total:
+                control.until = math.inf  # its last report is made: let it come to its own end
+            control.wait_for_word(last.resource)
+        if not control.stop:
+            return self._timed_out()
+        return self._stopped(runner, checkpoint)
+
+    def _report(self, runner: Runner, report: Report) -> ev.Reported:
+        """Send a report. Where the attempt waits after it, its checkpoint is of exactly this level:
+        if it is paused here, it continues from here. One that trains on does not wait for its disk.
+        """
+        waits = self._control.until <= report.resource < self._config.budget.total
+        checkpoint, best = report.checkpoint, report.best
+        if waits:
+            checkpoint = runner.save()
+            best = runner.best
+        reported = ev.Reported(
+            self._order.trial,
+            self._order.attempt,
+            report.resource,
+            dict(report.metrics),
+            report.step,
+            report.elapsed,
+            _text(checkpoint),
+            _text(best),
+            _held(checkpoint, best),
+        )
+        self._reported(reported, waits)
+        return reported
+
+    def _finished(self, runner: Runner, why: str) -> ev.Finished:
+        best = runner.best
+        key = self._order.trial, self._order.attempt
+        return ev.Finished(*key, why, _text(best), held=_held(best, best))
+
+    def _timed_out(self) -> ev.Failed:
+        text = f"ran past its time limit of {self._order.time_limit_s:g} s"
+        return ev.Failed(self._order.trial, self._order.attempt, ErrorKind.TIMEOUT, text)
+
+    def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
+        control = self._control
+        order = self._order
+        saved = runner.save() if control.save else None
+        if saved is not None:
+            checkpoint = str(saved)
+        why = RETIRED if control.retired else None
+        return ev.Stopped(order.trial, order.attempt, checkpoint=checkpoint, why=why)
+
+
+def _changed(changes: list[str]) -> list[Finding]:
+    if not changes:
+        return []
+    text = f"continued with {', '.join(changes)}"
+    return [Finding("arithmetic_changed", text, Severity.NOTICE)]
+
+
+def _text(path: Path | str | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
+    """What a trial's checkpoints take; None where it has none, or where that cannot be read."""
+    if newest is None:
+        return None
+    try:
+        return held(newest, best)
+    except Exception:  # noqa: BLE001 - each store has errors of its own, and no trial fails for a size
+        return None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What a remote task really raised, without its wrapping."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, BaseException) else error

@@ -1,0 +1,145 @@
+"""One slot on a Ray cluster: an actor that holds a `Worker`, and what its executor knows of it.
+
+An actor answers one long `poll` at a time, so that a message costs one call however many events it
+carries. A poll takes along what the driver ordered since the one before, and which reports are in
+the database. Commands that come while a poll is out are sent at once, in a call of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ray
+
+from hpsearch.domain import events as ev
+from hpsearch.executors import worker_process
+from hpsearch.executors.worker import Unfit, Worker
+from hpsearch.executors.worker_config import WorkerConfig
+
+AttemptKey = tuple[int, int]
+"""(trial, attempt)"""
+
+OrderWithData = tuple[ev.Command, Any]
+"""A command, with its prepared data if it is a launch."""
+
+
+Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
+"""What goes along with a poll: up to which resource attempts' reports are in the database, and
+commands. It is one value, because Ray serialises each argument by itself."""
+
+
+class Hello(NamedTuple):
+    """What an actor says of itself when its worker is ready."""
+
+    address: str
+    device: str
+    process: int
+    node: str
+    """The node's id."""
+
+
+class WorkerActor:
+    """A worker inside a Ray actor, which takes polls and commands in a thread each."""
+
+    def __init__(self, config: WorkerConfig, gpus: float) -> None:
+        has_gpu = gpus > 0
+        self._device = "cuda:0" if has_gpu else "cpu"
+        share = gpus if has_gpu else 1.0
+        worker_process.let_children_die_with_us()
+        self._worker = Worker(config, lambda box: ray.get(box[0]), self._device, share)
+        worker_process.on_notice(self._worker.retire)
+
+    @ray.method(concurrency_group="command")
+    def hello(self) -> Hello:
+        """Answers once the worker is ready."""
+        device = self._device
+        if device != "cpu":
+            import torch
+
+            device = torch.cuda.get_device_name(0)
+        node = ray.get_runtime_context().get_node_id()
+        return Hello(ray.util.get_node_ip_address(), device, os.getpid(), node)
+
+    @ray.method(concurrency_group="poll")
+    def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | Unfit]:
+        """Take in what was sent along, and answer with the worker's next events."""
+        recorded, orders = mail
+        for (trial, attempt), resource in recorded.items():
+            self._worker.recorded(trial, attempt, resource)
+        self.carry_out(orders)
+        return self._worker.poll(timeout_s)
+
+    @ray.method(concurrency_group="command")
+    def retire(self) -> None:
+        """Save what runs, and start nothing more."""
+        self._worker.retire()
+
+    @ray.method(concurrency_group="command")
+    def carry_out(self, orders: list[OrderWithData]) -> None:
+        """Carry out commands."""
+        worker = self._worker
+        for order, data in orders:
+            match order:
+                case ev.Launch():
+                    worker.launch(order, data)
+                case ev.Advance():
+                    worker.advance(order)
+                case ev.Stop():
+                    worker.stop(order)
+
+
+@dataclass
+class RaySlot:
+    """An actor as its executor knows it."""
+
+    actor: Any
+    pending: Any
+    """The call that is out: first `hello`, then one poll after another; None between two."""
+    asked: float
+    """When that call was sent, by the monotonic clock."""
+    ready: bool = False
+    process: int = 0
+    node: str = ""
+    attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
+    """The attempts it was given. For one that was told to stop, when it must have stopped, by the
+    monotonic clock."""
+    orders: list[OrderWithData] = field(default_factory=list)
+    """Go out with the next poll."""
+    recorded: dict[AttemptKey, float] = field(default_factory=dict)
+    """Up to which resource each attempt's reports are in the database. Goes out with the next
+    poll."""
+
+    def order(self, command: ev.Command, data: Any = None) -> None:
+        """Send a command: with the next poll, or at once where a poll is out."""
+        if self.pending is None:
+            self.orders.append((command, data))
+        else:
+            self.actor.carry_out.remote([(command, data)])
+
+    def note_recorded(self, attempt: AttemptKey, resource: float) -> None:
+        """Say with the next poll that an attempt's reports up to `resource` are in the database."""
+        before = self.recorded.get(attempt, 0.0)
+        self.recorded[attempt] = max(before, resource)
+
+    def listen(self, hold_s: float) -> None:
+        """Send a poll where none is out. The worker answers within `hold_s`."""
+        if self.pending is not None:
+            return
+        self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))
+        self.recorded = {}
+        self.orders = []
+        self.asked = time.monotonic()
+
+    def is_late(self, now: float) -> bool:
+        """Whether an attempt should have stopped by now."""
+        return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
+
+    def excuse(self, seconds: float, now: float) -> None:
+        """Give the worker more time, because its executor has not listened for so long."""
+        self.asked = min(now, self.asked + seconds)
+        for attempt, stop_by in self.attempts.items():
+            if stop_by is not None:
+                self.attempts[attempt] = stop_by + seconds

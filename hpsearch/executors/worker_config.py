@@ -1,0 +1,63 @@
+"""What is the same for all attempts of a study, as workers are given it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpsearch.domain import events as ev
+from trials import tasks
+from trials.checkpoints import places
+from trials.contract import Budget, Goal, Task
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """What is the same for all attempts of a study.
+
+    Args:
+        task: The `task` part of the study file.
+        base: The folder that its relative paths start from.
+        settings: Fixed settings; each trial's parameters are merged over them.
+        budget: The trial budget with its report grid.
+        checkpoints: The study's folder for checkpoints, a path or a URL.
+        prepares: Whether the task has data to prepare.
+        threads: Threads that torch uses for a trial that begins. One that is continued keeps its
+            own number.
+        goal: The study's objective.
+        unstated: Settings that earlier versions of this program did not give to a trial: their
+            checkpoints are identified without them.
+    """
+
+    task: Mapping[str, Any]
+    base: str
+    settings: Mapping[str, Any]
+    budget: Budget
+    checkpoints: str
+    prepares: bool
+    threads: int = 1
+    goal: Goal | None = None
+    unstated: frozenset[str] = frozenset()
+
+    def load_task(self) -> Task:
+        """Build the task. Python also looks for the user's modules beside the study file."""
+        if self.base not in sys.path:
+            sys.path.insert(0, self.base)
+        return tasks.load(self.task, Path(self.base))
+
+    def params(self, order: ev.Launch) -> dict[str, Any]:
+        """Every setting of an attempt."""
+        return {**self.settings, **order.params}
+
+    def stated_params(self, order: ev.Launch) -> dict[str, Any]:
+        """The settings of an attempt as earlier versions of this program had them."""
+        return {
+            name: value for name, value in self.params(order).items() if name not in self.unstated
+        }
+
+    def folder(self, trial: int) -> Path | str:
+        """Where a trial's checkpoints are kept: a path, or a URL."""
+        return places.inside(self.checkpoints, places.trial_folder(trial))

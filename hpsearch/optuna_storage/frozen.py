@@ -1,0 +1,152 @@
+"""A trial as Optuna sees it, and back: states, steps and `FrozenTrial`.
+
+Optuna knows no pause. A paused trial reads as pruned at its rung, which is what its reports are
+evidence of, until it continues. Optuna's steps are whole numbers and our resources are not: a study
+may state by how much to multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from hpsearch.domain.facts import FAILED, ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
+
+TO_OPTUNA = {
+    State.QUEUED: TrialState.WAITING,
+    State.RUNNING: TrialState.RUNNING,
+    State.PAUSED: TrialState.PRUNED,
+    State.COMPLETE: TrialState.COMPLETE,
+    State.PRUNED: TrialState.PRUNED,
+    State.FAILED: TrialState.FAIL,
+}
+FROM_OPTUNA = {theirs: ours for ours, theirs in TO_OPTUNA.items() if ours is not State.PAUSED}
+
+_NUMBER_BITS = 28
+
+
+def trial_id(study_id: int, number: int) -> int:
+    """The id of a trial among all studies of a database.
+
+    Below 2**53, which dashboards in JavaScript can count to: it holds for 2**25 studies of 2**28
+    trials each.
+    """
+    return study_id << _NUMBER_BITS | number
+
+
+def study_and_number(an_id: int) -> tuple[int, int]:
+    """What `trial_id` was made from."""
+    return an_id >> _NUMBER_BITS, an_id & (1 << _NUMBER_BITS) - 1
+
+
+def step_of(study: StudyRecord, resource: float) -> int:
+    """A resource as a step of Optuna's."""
+    return round(resource * study.step_scale)
+
+
+def resource_of(study: StudyRecord, step: int) -> float:
+    """A step of Optuna's as a resource."""
+    return step / study.step_scale
+
+
+def directions_of(study: StudyRecord) -> list[StudyDirection]:
+    """The directions of a study in Optuna's terms."""
+    return [StudyDirection[direction.upper()] for direction in study.directions]
+
+
+def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
+    """A copy of a trial as it stands, which does not change with it."""
+    state, values = TO_OPTUNA[trial.state], _values(trial)
+    if state is TrialState.COMPLETE and values is None:
+        state = TrialState.FAIL  # samplers take no complete trial without a value
+    return FrozenTrial(
+        number=trial.number,
+        state=state,
+        value=None,
+        values=values if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+        datetime_start=_datetime(trial.started),
+        datetime_complete=_datetime(_ended(trial)) if state.is_finished() else None,
+        params=dict(trial.params),
+        distributions=dict(trial.distributions),
+        user_attrs=dict(trial.user_attrs),
+        system_attrs=_system_attrs(trial),
+        intermediate_values={
+            step_of(study, resource): math.nan if report.value is None else report.value
+            for resource, report in sorted(trial.reports.items())
+        },
+        trial_id=trial_id(study.id, trial.number),
+    )
+
+
+def thaw(study: StudyRecord, number: int, template: FrozenTrial, now: float) -> Trial:
+    """A record made from a trial of Optuna's, under a number of its own."""
+    trial = Trial(
+        number=number,
+        state=FROM_OPTUNA[template.state],
+        params=dict(template.params),
+        distributions=dict(template.distributions),
+        user_attrs=dict(template.user_attrs),
+        system_attrs=dict(template.system_attrs),
+        created=now,
+        started=_seconds(template.datetime_start),
+        ended=_seconds(template.datetime_complete),
+    )
+    if (failure := trial.system_attrs.pop(FAILED, None)) is not None:
+        trial.error_kind = ErrorKind(failure)
+    set_values(trial, template.values)
+    for step, value in template.intermediate_values.items():
+        report = report_of(study, number, step, value, now)
+        trial.reports[report.resource] = report
+    trial.resource = max(trial.reports, default=0.0)
+    return trial
+
+
+def set_values(trial: Trial, values: list[float] | None) -> None:
+    """Give a trial the values of its objectives; the first one is its `value`."""
+    trial.value = None if values is None else float(values[0])
+    trial.values = (
+        None if values is None or len(values) == 1 else [float(value) for value in values]
+    )
+
+
+def report_of(study: StudyRecord, number: int, step: int, value: float, now: float) -> ReportRecord:
+    """A report made from an intermediate value of Optuna's: of the objective alone."""
+    known = None if math.isnan(value) else float(value)
+    return ReportRecord(
+        trial=number, resource=resource_of(study, step), value=known, metrics={}, created=now
+    )
+
+
+def _system_attrs(trial: Trial) -> dict[str, Any]:
+    """The system attributes of a trial, with what samplers are told of its failure."""
+    if trial.error_kind is None or not trial.error_kind.of_configuration:
+        return dict(trial.system_attrs)
+    return {**trial.system_attrs, FAILED: trial.error_kind.value}
+
+
+def _values(trial: Trial) -> list[float] | None:
+    if trial.values is not None:
+        return list(trial.values)
+    return None if trial.value is None else [trial.value]
+
+
+def _ended(trial: Trial) -> float | None:
+    """When a finished trial ended. One that is paused ended, for now, with its last report."""
+    if trial.ended is not None or not trial.reports:
+        return trial.ended if trial.ended is not None else trial.started
+    return trial.reports[max(trial.reports)].created
+
+
+def _datetime(seconds: float | None) -> datetime | None:
+    """Optuna's times: local, without a time zone."""
+    return None if seconds is None else datetime.fromtimestamp(seconds)
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

@@ -1,0 +1,6 @@
+"""Which configuration is best, and how sure that is.
+
+`selection`  puts trials in order, best first, and marks those that cannot be told from the best
+`pareto`     the trials that no other one beats, where there are several objectives
+`repeats`    what repeats with other seeds say: means, intervals, and which trials are behind
+"""

@@ -1,0 +1,155 @@
+"""Which trials of a study with several objectives no other one beats.
+
+There is no best trial then but a front: each of its trials is better than any other one in one
+objective or another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from hpsearch.ranking.selection import Of, Ranked, counts
+
+
+def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked[Of]]:
+    """The trials that no other one beats in all objectives, ordered by the first one.
+
+    A trial that keeps the study's limits beats one that does not, and of those the one that
+    oversteps them by less beats the others (Deb 2000, "An efficient constraint handling method for
+    genetic algorithms").
+
+    Args:
+        trials: The trials to compare. Failed ones are left out, and those without a finite value of
+            each objective.
+        directions: ``minimize`` or ``maximize`` for each objective.
+    """
+    places = _places(trials, directions)
+    front = _first_front(places)
+    tied = len(front) > 1
+    ranked = []
+    for place in front:
+        trial = place.trial
+        value = float(trial.value or 0.0)
+        ranked.append(Ranked(trial, value, None, tied))
+    return ranked
+
+
+def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list[Of]:
+    """So many trials, front after front: the Pareto front, then the front of all others, and so on.
+
+    Of the front that is too large, the trials that lie far from their neighbours go first, so that
+    the whole breadth of it is there (Deb et al. 2002, "A fast and elitist multiobjective genetic
+    algorithm: NSGA-II"). Trials that keep the limits stand before all that do not, and those by how
+    much they overstep them.
+
+    Args:
+        trials: The trials to choose from. Those that cannot be in a front come last.
+        directions: ``minimize`` or ``maximize`` for each objective.
+        most: How many.
+    """
+    everyone = list(trials)
+    rest = _places(everyone, directions)
+    chosen: list[Of] = []
+    numbers: set[int] = set()
+    while rest and len(chosen) < most:
+        front = _first_front(rest)
+        chosen += [place.trial for place in _spread(front)]
+        numbers.update(place.number for place in front)
+        rest = [place for place in rest if place.number not in numbers]
+    chosen += [trial for trial in everyone if trial.number not in numbers]
+    return chosen[:most]
+
+
+@dataclass(frozen=True)
+class _Place(Generic[Of]):
+    """Where a trial stands.
+
+    Args:
+        violation: By how much it oversteps limits.
+        losses: Its objectives, all to be minimised.
+        trial: The trial.
+    """
+
+    violation: float
+    losses: list[float]
+    trial: Of
+
+    @property
+    def number(self) -> int:
+        """The trial's."""
+        return self.trial.number
+
+
+def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]:
+    """The trials that may be in a front; one which beats another stands before it."""
+    signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
+    places = []
+    for trial in trials:
+        values = trial.values
+        if values is None or not counts(trial):
+            continue
+        if not all(map(math.isfinite, values)):
+            continue
+        losses = [sign * value for sign, value in zip(signs, values, strict=True)]
+        place = _Place(trial.violation, losses, trial)
+        places.append(place)
+    places.sort(key=lambda place: (place.violation, place.losses, place.number))
+    return places
+
+
+def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
+    """Those that none of the others beats; given, and returned, in the order of `_places`."""
+    front: list[_Place[Of]] = []
+    for place in places:
+        if place.violation != places[0].violation:
+            break
+        if not _is_beaten(place, front):
+            front.append(place)
+    return front
+
+
+def _is_beaten(place: _Place[Of], front: Iterable[_Place[Of]]) -> bool:
+    return any(dominates(better.losses, place.losses) for better in front)
+
+
+def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
+    """A front by how far each trial's neighbours lie apart, the ends of each objective first."""
+    apart = {place.number: 0.0 for place in front}
+    objectives = len(front[0].losses)
+    for objective in range(objectives):
+        _add_gaps(apart, front, objective)
+    return sorted(front, key=lambda place: (-apart[place.number], place.number))
+
+
+def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) -> None:
+    """Add how far each trial's neighbours lie apart in one objective, as a share of its span.
+
+    Args:
+        apart: By the number of a trial, the sum over the objectives; infinite at the ends of one.
+        front: The trials.
+        objective: Its index.
+    """
+    ordered = sorted(front, key=lambda place: (place.losses[objective], place.number))
+    numbers = [place.number for place in ordered]
+    losses = [place.losses[objective] for place in ordered]
+    apart[numbers[0]] = math.inf
+    apart[numbers[-1]] = math.inf
+    span = losses[-1] - losses[0]
+    if span <= 0:
+        return
+    for i in range(1, len(numbers) - 1):
+        gap = losses[i + 1] - losses[i - 1]
+        apart[numbers[i]] += gap / span
+
+
+def dominates(better: Sequence[float], worse: Sequence[float]) -> bool:
+    """Whether one is as good as the other in everything, and better in something.
+
+    Both are to be minimised.
+    """
+    if better == worse:
+        return False
+    return all(a <= b for a, b in zip(better, worse, strict=True))

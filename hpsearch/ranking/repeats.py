@@ -1,0 +1,164 @@
+"""What repeats with other seeds say: how good trials really are, and how sure that is.
+
+All repeats of a study are taken to scatter alike around their own trial's true value: two or three
+runs of a trial tell little of their spread, those of all repeated trials together tell it well.
+With the usual uninformative prior, the true value of a trial is then Student-t around the mean of
+its runs, with the pooled standard deviation and the degrees of freedom of all runs; so is the
+difference of two (Gelman et al., *Bayesian Data Analysis*, 3rd ed., section 3.2; Box and Tiao 1973,
+section 2.5).
+
+The best mean of several is lucky once more. Among m trials that might all have come out first, the
+interval must leave each one `1 - 0.9**(1/m)` of room above (Šidák 1967), so that the first one's
+still holds nine times in ten. `python benchmarks/confirm.py` shows what intervals cover.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+
+CONFIDENCE = 0.90
+"""Of the interval of a confirmed mean."""
+BEHIND = 0.05
+"""A trial is clearly behind if it is better than the first one with less than this probability."""
+RIVAL = 0.01
+"""With less than this probability it could not have come out first."""
+
+
+class RepeatedTrial(Protocol):
+    """What is read of a repeat: a `records.Trial`, or a row that has these columns."""
+
+    @property
+    def state(self) -> State: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def repeats(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What the repeats of a trial with other seeds came to.
+
+    `low` and `high` bound the 90% interval of the true mean. They are None where no trial was
+    repeated twice, so that it is not known how values scatter.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    runs: int
+
+
+def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
+    """The values of complete repeats (role `confirm`), by the number of the trial they repeat."""
+    runs: defaultdict[int, list[float]] = defaultdict(list)
+    for trial in trials:
+        repeated = trial.repeats
+        if trial.role is not Role.CONFIRM or repeated is None:
+            continue
+        value = trial.value
+        if trial.state is not State.COMPLETE or value is None:
+            continue
+        if math.isfinite(value):
+            runs[repeated].append(value)
+    return dict(runs)
+
+
+class Repeats:
+    """The repeats of a study's leading trials, seen together.
+
+    Args:
+        runs: Values by the number of the trial that was repeated, at least one each.
+        direction: ``minimize`` or ``maximize``.
+    """
+
+    def __init__(self, runs: Mapping[int, Sequence[float]], direction: str) -> None:
+        self._sign = -1.0 if direction == "maximize" else 1.0
+        self._runs: dict[int, int] = {}
+        self.means: dict[int, float] = {}
+        for number, values in runs.items():
+            count = len(values)
+            self._runs[number] = count
+            self.means[number] = math.fsum(values) / count
+        self.freedom = sum(self._runs.values()) - len(self._runs)
+        """Degrees of freedom of the pooled deviation."""
+        self.deviation = self._pooled_deviation(runs)
+        """Pooled standard deviation of one run; None where no trial has two."""
+
+    def _pooled_deviation(self, runs: Mapping[int, Sequence[float]]) -> float | None:
+        if not self.freedom:
+            return None
+        squares = []
+        for number, values in runs.items():
+            mean = self.means[number]
+            squares += [(value - mean) ** 2 for value in values]
+        total = math.fsum(squares)
+        return math.sqrt(total / self.freedom)
+
+    @cached_property
+    def first(self) -> int | None:
+        """The trial with the best mean; None without repeats."""
+        means = self.means
+        if not means:
+            return None
+        return min(means, key=lambda number: (self._sign * means[number], number))
+
+    def chance(self, one: int, other: int) -> float:
+        """The probability that the true value of `one` is better than that of `other`.
+
+        It is 0.5 where nothing is known of how values scatter, and where both have the same mean.
+        """
+        means, runs = self.means, self._runs
+        ahead = self._sign * (means[other] - means[one])
+        if self.deviation is None or ahead == 0:
+            return 0.5
+        variances = 1 / runs[one] + 1 / runs[other]  # of the means, in those of one run
+        error = self.deviation * math.sqrt(variances)
+        if error == 0:
+            return 1.0 if ahead > 0 else 0.0
+        # Imported here, because that takes longer than most readings take to run.
+        from scipy.special import stdtr
+
+        return float(stdtr(self.freedom, ahead / error))
+
+    def behind(self, number: int) -> bool:
+        """Whether a trial is clearly behind the first one."""
+        first = self.first
+        if first is None or number not in self.means:
+            return False
+        if number == first:
+            return False
+        return self.chance(number, first) < BEHIND
+
+    def confirmed(self) -> dict[int, Confirmed]:
+        """Mean and 90% interval of each trial."""
+        return {number: self._interval(number) for number in self.means}
+
+    def _interval(self, number: int) -> Confirmed:
+        mean, runs = self.means[number], self._runs[number]
+        if self.deviation is None:
+            return Confirmed(mean, None, None, runs)
+        half = self._quantile * self.deviation / math.sqrt(runs)
+        return Confirmed(mean, mean - half, mean + half, runs)
+
+    @cached_property
+    def _quantile(self) -> float:
+        """How many standard errors an interval reaches to either side."""
+        from scipy.special import stdtrit
+
+        first = self.first
+        assert first is not None
+        chances = [self.chance(number, first) for number in self.means]
+        rivals = sum(chance >= RIVAL for chance in chances)
+        level = 0.5 + CONFIDENCE / 2 if rivals == 1 else CONFIDENCE ** (1 / rivals)
+        return float(stdtrit(self.freedom, level))

@@ -1,0 +1,192 @@
+"""Configurations as points: a search space as a cube, and its points as coordinates for a model.
+
+A *point* has one coordinate from 0 to 1 for each parameter, on the parameter's own scale
+(logarithmic or not); every point is a configuration. Its *features* are what a kernel may measure
+distances in: numbers where their grid has them, a category as one-hot coordinates, and a parameter
+that is not active at a constant, so that it tells two configurations from each other only by the
+parent that switched it off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from hpsearch.study_file.types import same
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Conditions = Mapping[str, Mapping[str, Sequence[Any]]]
+"""By parameter, the values that each of its parents must have one of for it to be active."""
+
+INACTIVE = 0.5
+
+
+class SpaceEncoding:
+    """The points and features of one space.
+
+    Args:
+        space: The distributions by name, parents before children.
+        conditions: Of the parameters that are not always active.
+    """
+
+    def __init__(
+        self, space: Mapping[str, BaseDistribution], conditions: Conditions | None = None
+    ) -> None:
+        distributions = list(space.values())
+        self.space = dict(space)
+        self._names = list(space)
+        self._conditions = conditions or {}
+        self.parameters = len(self._names)
+        self.dimensions = sum(map(_width, distributions))
+        is_category = [isinstance(each, CategoricalDistribution) for each in distributions]
+        self.categorical = np.array(is_category)
+        """(parameters,) Which coordinates have no order."""
+
+    def point(self, params: Mapping[str, Any]) -> Floats:
+        """(parameters,) The point of a configuration; what it lacks stands at 0.5."""
+        point = np.full(self.parameters, INACTIVE)
+        for i, (name, distribution) in enumerate(self.space.items()):
+            if name in params:
+                point[i] = _coordinate(distribution, params[name])
+        return point
+
+    def params(self, point: Floats) -> dict[str, Any]:
+        """The values of all parameters at a point, also of inactive ones."""
+        params = {}
+        for (name, distribution), u in zip(self.space.items(), point, strict=True):
+            params[name] = _value(distribution, float(u))
+        return params
+
+    def features(self, points: Floats) -> Floats:
+        """(n, dimensions) The features of (n, parameters) points."""
+        columns: list[Floats] = []
+        active: dict[str, Bools] = {}
+        for i, (name, distribution) in enumerate(self.space.items()):
+            mask = self._active(name, points, active)
+            active[name] = mask
+            feature = _feature(distribution, points[:, i], mask)
+            columns.append(feature)
+        if not columns:
+            return np.zeros((len(points), 0))
+        return np.concatenate(columns, axis=1)
+
+    def _active(self, name: str, points: Floats, active: Mapping[str, Bools]) -> Bools:
+        """(n,) At which points a parameter is active; its parents are known already."""
+        mask = np.ones(len(points), dtype=bool)
+        conditions = self._conditions.get(name, {})
+        for parent, wanted in conditions.items():
+            column = self._names.index(parent)
+            fits = _has_one_of(self.space[parent], points[:, column], wanted)
+            mask &= active[parent] & fits
+        return mask
+
+
+def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
+    """(n, width) The features of one parameter at n coordinates."""
+    if not isinstance(distribution, CategoricalDistribution):
+        column = np.where(active, _on_grid(distribution, u), INACTIVE)
+        return column[:, None]
+    choices = np.arange(len(distribution.choices))
+    chosen = _index(distribution, u)[:, None] == choices
+    return np.where(active[:, None], chosen, 0.0)
+
+
+def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
+    """(n,) At which coordinates a parameter has one of the wanted values."""
+    if isinstance(distribution, CategoricalDistribution):
+        of_choices = [_is_one_of(choice, wanted) for choice in distribution.choices]
+        return np.asarray(np.array(of_choices)[_index(distribution, u)])
+    values = [_value(distribution, float(x)) for x in u]
+    return np.array([_is_one_of(value, wanted) for value in values])
+
+
+def _is_one_of(value: Any, wanted: Sequence[Any]) -> bool:
+    return any(same(value, each) for each in wanted)
+
+
+def _width(distribution: BaseDistribution) -> int:
+    if isinstance(distribution, CategoricalDistribution):
+        return len(distribution.choices)
+    return 1
+
+
+def _index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
+    """Which choice stands at a coordinate: all have equal shares of it."""
+    count = len(distribution.choices)
+    return np.minimum((u * count).astype(np.int64), count - 1)
+
+
+def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
+    """The ends of the scale.
+
+    A grid's outer values have as much of it as its inner ones, as Optuna draws them.
+    """
+    step = distribution.step
+    half = 0.0 if step is None else 0.5 * step
+    low = float(distribution.low) - half
+    high = float(distribution.high) + half
+    if distribution.log:
+        return math.log(low), math.log(high)
+    return low, high
+
+
+def _coordinate(distribution: BaseDistribution, value: Any) -> float:
+    if isinstance(distribution, CategoricalDistribution):
+        index = distribution.to_internal_repr(value)
+        return (index + 0.5) / len(distribution.choices)
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    low, high = _bounds(distribution)
+    if high <= low:
+        return 0.5
+    number = math.log(value) if distribution.log else float(value)
+    share = (number - low) / (high - low)
+    return min(1.0, max(0.0, share))
+
+
+def _value(distribution: BaseDistribution, u: float) -> Any:
+    coordinates = np.array([u])
+    if isinstance(distribution, CategoricalDistribution):
+        index = int(_index(distribution, coordinates)[0])
+        return distribution.choices[index]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    number = float(_numbers(distribution, coordinates)[0])
+    if isinstance(distribution, IntDistribution):
+        return round(number)
+    return number
+
+
+def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:
+    """The values at coordinates, on the grid and within the bounds."""
+    low, high = _bounds(distribution)
+    numbers = low + u * (high - low)
+    if distribution.log:
+        numbers = np.exp(numbers)
+    least, step = distribution.low, distribution.step
+    if step is not None:
+        steps = np.round((numbers - least) / step)
+        numbers = least + steps * step
+    return np.clip(numbers, least, distribution.high)
+
+
+def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
+    """Coordinates moved to those of the values that stand there."""
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    if distribution.single():
+        return np.full(len(u), INACTIVE)
+    if distribution.step is None:
+        return u
+    low, high = _bounds(distribution)
+    numbers = _numbers(distribution, u)
+    scaled = np.log(numbers) if distribution.log else numbers
+    return np.asarray((scaled - low) / (high - low))

@@ -1,0 +1,283 @@
+"""A Gaussian process over learning curves: what will be measured, and how sure that is.
+
+A row of evidence is one value of one trial at one resource. The covariance of two rows says in what
+they may agree:
+
+    level + s0 kt               all curves lie somewhere, and fall alike
+    + kx (s1 + s2 kt)           similar configurations have similar levels, and similar shapes
+    + [same trial] (s3 + s4 kt) one trial is like itself
+    + noise
+
+kx is a Matern-5/2 kernel over the encoded configuration with a length scale for each dimension
+(automatic relevance determination), kt a squared-exponential kernel over tau = ln resource / ln
+total. All 5 variances, the length scales and the noise have log-normal priors; their logarithms are
+fitted by maximum a posteriori with analytic gradients.
+
+Source: Swersky, Snoek and Adams, "Freeze-Thaw Bayesian Optimization" (2014, arXiv 1406.3896), for
+the idea of one process over configurations and training time; Rasmussen and Williams, "Gaussian
+Processes for Machine Learning" (2006), equations 2.25, 2.26 and 5.9, for the inference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import minimize
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+VARIANCES = np.array([0.5, 0.7, 0.3, 0.05, 0.05, 0.003])
+"""Prior medians of s0..s4 and of the noise, for values of about unit spread."""
+VARIANCE_SPREAD = 0.36
+LENGTH = 0.5
+"""Prior median of a length scale, times the root of the number of parameters."""
+LENGTH_SPREAD = 0.3
+"""Standard deviation of the logarithm of a length scale. It is small, because the stretched values
+near the best would otherwise make the whole space look rough (measured: docs/search.md)."""
+TAU_LENGTH = 0.6
+TAU_SPREAD = 0.15
+LEVEL = 1.0
+"""Prior variance of the level of all values. Their mean over the evidence says little where much of
+it is good."""
+JITTER = 1e-8
+IMPOSSIBLE = 1e10
+"""The cost of hyperparameters whose covariance cannot be factored."""
+ROOT5 = math.sqrt(5.0)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where n values of trials were, or would be, measured.
+
+    Args:
+        x: (n, d) encoded configurations, each coordinate from 0 to 1.
+        tau: (n,) ln resource / ln total.
+        trial: (n,) which trial each is of; -1 for new ones.
+    """
+
+    x: Floats
+    tau: Floats
+    trial: Ints
+
+    def __len__(self) -> int:
+        return len(self.tau)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Values of trials at resources.
+
+    Args:
+        points: n places on learning curves.
+        z: (n,) the values there, warped, with mean 0.
+    """
+
+    points: Points
+    z: Floats
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far n rows of evidence lie apart, which does not depend on the hyperparameters.
+
+    Args:
+        squares: (d, n, n) squared differences of coordinates.
+        lags: (n, n) squared differences of tau.
+        same: (n, n) 1 where two rows are of one trial.
+    """
+
+    squares: Floats
+    lags: Floats
+    same: Floats
+
+    @classmethod
+    def among(cls, points: Points) -> Distances:
+        """The distances among these points."""
+        coordinates, tau, trial = points.x.T, points.tau, points.trial
+        squares = (coordinates[:, :, None] - coordinates[:, None, :]) ** 2
+        lags = (tau[:, None] - tau[None, :]) ** 2
+        same = trial[:, None] == trial[None, :]
+        return cls(squares, lags, same.astype(float))
+
+
+class CurveModel:
+    """The process with fixed hyperparameters; `fit` finds them, `condition` shows it the evidence.
+
+    Args:
+        dimensions: Of an encoded configuration.
+        parameters: How many parameters those encode; the prior of a length scale grows with its
+            root.
+        theta: (dimensions + 7,) logarithms of the length scales, tau's length scale, s0..s4 and the
+            noise; None for the medians of the priors.
+    """
+
+    def __init__(self, dimensions: int, parameters: int, theta: Floats | None = None) -> None:
+        self.dimensions = dimensions
+        lengths = np.full(dimensions, LENGTH * math.sqrt(parameters))
+        self._center = np.log(np.concatenate([lengths, [TAU_LENGTH], VARIANCES]))
+        length_spreads = [LENGTH_SPREAD] * dimensions
+        variance_spreads = [VARIANCE_SPREAD] * len(VARIANCES)
+        self._spread = np.array([*length_spreads, TAU_SPREAD, *variance_spreads])
+        self.theta = self._center.copy() if theta is None else np.asarray(theta, dtype=float)
+
+    # ---------------------------------------------------------------------------------- the fitting
+
+    def fit(self, evidence: Evidence, steps: int = 12) -> None:
+        """Move the hyperparameters to the maximum a posteriori, in at most so many L-BFGS steps."""
+        distances = Distances.among(evidence.points)
+
+        def cost(theta: Floats) -> tuple[float, Floats]:
+            return self.cost(theta, evidence.z, distances)
+
+        low = self._center - 4 * self._spread
+        high = self._center + 4 * self._spread
+        found = minimize(
+            cost,
+            self.theta,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip(low, high, strict=True)),
+            options={"maxiter": steps},
+        )
+        if np.all(np.isfinite(found.x)):
+            self.theta = found.x
+
+    def cost(self, theta: Floats, z: Floats, distances: Distances) -> tuple[float, Floats]:
+        """The negative log posterior of hyperparameters, and its gradient.
+
+        Args:
+            theta: The hyperparameters.
+            z: (n,) values.
+            distances: Among the rows that have these values.
+        """
+        n = len(z)
+        inverse_squares, tau_length, s, noise = self._unpacked(theta)
+        squares, lags, same = distances.squares, distances.lags, distances.same
+        shape, slope = matern(np.tensordot(inverse_squares, squares, 1))
+        in_time = np.exp(-0.5 * lags / tau_length**2)
+        parts = [
+            s[0] * in_time,
+            s[1] * shape,
+            s[2] * shape * in_time,
+            s[3] * same,
+            s[4] * same * in_time,
+        ]
+        covariance = LEVEL + parts[0] + parts[1] + parts[2] + parts[3] + parts[4]
+        covariance[np.diag_indices(n)] += noise + JITTER
+        try:
+            factor = cholesky(covariance, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return IMPOSSIBLE, np.zeros_like(theta)
+        weights = cho_solve((factor, True), z, check_finite=False)
+        away = (theta - self._center) / self._spread
+        log_determinant = np.log(np.diag(factor)).sum()
+        value = 0.5 * z @ weights + log_determinant + 0.5 * away @ away
+
+        pull = _pull(factor, weights)
+        levels = s[1] + s[2] * in_time
+        in_time_parts = parts[0] + parts[2] + parts[4]
+        d = self.dimensions
+        by_length = np.tensordot(squares, pull * levels * slope, 2)
+        gradient = np.empty_like(theta)
+        gradient[:d] = by_length * inverse_squares
+        gradient[d] = (pull * in_time_parts * lags).sum() / tau_length**2
+        gradient[d + 1 : d + 6] = [(pull * part).sum() for part in parts]
+        gradient[d + 6] = noise * np.trace(pull)
+        return float(value), 0.5 * gradient + away / self._spread
+
+    def _unpacked(self, theta: Floats) -> tuple[Floats, float, Floats, float]:
+        """1 / length scale squared of each dimension; tau's length scale; s0..s4; the noise."""
+        d = self.dimensions
+        inverse_squares = np.exp(-2 * theta[:d])
+        values = np.exp(theta[d:])
+        tau_length, noise = float(values[0]), float(values[6])
+        return inverse_squares, tau_length, values[1:6], noise
+
+    # -------------------------------------------------------------------------------- the inference
+
+    def condition(self, evidence: Evidence) -> Posterior:
+        """The process given the evidence."""
+        return Posterior(self, evidence)
+
+    def covariance(self, one: Points, other: Points) -> Floats:
+        """(n, m) covariances of the noiseless values at n points with those at m others."""
+        inverse_squares, tau_length, s, _ = self._unpacked(self.theta)
+        scale = np.sqrt(inverse_squares)
+        distances = squared_distances(one.x * scale, other.x * scale)
+        shape, _ = matern(np.maximum(distances, 0.0))
+        lags = (one.tau[:, None] - other.tau[None, :]) ** 2
+        in_time = np.exp(-0.5 * lags / tau_length**2)
+        same = one.trial[:, None] == other.trial[None, :]
+        everywhere = LEVEL + s[0] * in_time
+        alike = shape * (s[1] + s[2] * in_time)
+        itself = same * (s[3] + s[4] * in_time)
+        return np.asarray(everywhere + alike + itself)
+
+    @property
+    def variance(self) -> float:
+        """The prior variance of a noiseless value."""
+        _, _, s, _ = self._unpacked(self.theta)
+        return LEVEL + float(s.sum())
+
+    @property
+    def noise(self) -> float:
+        """The variance of a value's noise."""
+        *_, noise = self._unpacked(self.theta)
+        return noise
+
+
+class Posterior:
+    """A model that has seen evidence."""
+
+    def __init__(self, model: CurveModel, evidence: Evidence) -> None:
+        self._model = model
+        self._points = evidence.points
+        covariance = model.covariance(self._points, self._points)
+        covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
+        self._factor = cholesky(covariance, lower=True, check_finite=False)
+        self._weights = cho_solve((self._factor, True), evidence.z, check_finite=False)
+
+    def predict(self, points: Points) -> tuple[Floats, Floats]:
+        """(m,) each: mean and standard deviation of what is measured at m points, without noise."""
+        cross = self._model.covariance(self._points, points)
+        mean = cross.T @ self._weights
+        explained = solve_triangular(self._factor, cross, lower=True, check_finite=False)
+        variance = self._model.variance - (explained**2).sum(0)
+        return mean, np.sqrt(np.maximum(variance, 1e-10))
+
+
+def matern(squared: Floats) -> tuple[Floats, Floats]:
+    """Matern-5/2 at squared scaled distances r**2, and its slope.
+
+    The slope is 2 r**2 times the derivative by r**2, over -r**2.
+    """
+    r = np.sqrt(squared)
+    fall = np.exp(-ROOT5 * r)
+    shape = (1 + ROOT5 * r + 5 / 3 * squared) * fall
+    return shape, 5 / 3 * (1 + ROOT5 * r) * fall
+
+
+def squared_distances(a: Floats, b: Floats) -> Floats:
+    """(n, m) squared distances of n points to m others.
+
+    A little below 0 by rounding where two are equal.
+    """
+    of_a = (a * a).sum(1)
+    of_b = (b * b).sum(1)
+    return np.asarray(of_a[:, None] + of_b[None, :] - 2 * a @ b.T)
+
+
+def _pull(factor: Floats, weights: Floats) -> Floats:
+    """(n, n) Twice the derivative of the negative log likelihood by the covariance."""
+    half, _ = dpotri(factor, lower=1)
+    inverse = np.tril(half) + np.tril(half, -1).T
+    return np.asarray(inverse - np.outer(weights, weights))

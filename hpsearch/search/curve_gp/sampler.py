@@ -1,0 +1,249 @@
+"""The `curve_gp` sampler: proposes what a model of whole learning curves thinks worth a look.
+
+The model (`model`) learns from what trials have shown so far (`curves`). Candidates are drawn over
+the whole space and around the best trials. All are scored at one random horizon by the probability
+of being better than a random target a little below the best value seen, times the probability of
+not failing (`survival`); the best one is proposed. One proposal in seven is drawn at random.
+
+Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
+Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
+configurations only; the first proposals follow the additive recurrence of Roberts, "The
+Unreasonable Effectiveness of Quasirandom Sequences" (2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+from scipy.special import log_ndtr
+
+from hpsearch.domain.facts import FAILED
+from hpsearch.domain.records import violation_of
+from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, warp_of
+from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
+from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
+from hpsearch.search.curve_gp.survival import SurvivalModel
+from hpsearch.search.optuna_private import set_study_attribute, study_attribute
+
+Floats = NDArray[np.float64]
+
+DESIGN = 8
+"""The first proposals are spread evenly over the space."""
+FIT_FROM = 8
+FIT_GROWTH = 1.25
+"""Hyperparameters are fitted from so many values on, and again when there are so many times as
+many."""
+UNIFORM, LOCAL, AROUND = 32, 80, 8
+"""Candidates over the whole space, and around so many of the best trials."""
+BLIND = 0.15
+"""The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
+MOVE, SPREAD = 0.1, 0.8
+"""A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
+standard normal."""
+SAFE = 0.5
+"""Candidates are passed over that are less than so likely to survive as the safest one is. Where
+nothing but failures was seen little is known and much is expected, and no factor would make up for
+it (measured: benchmarks/failing.py)."""
+FITTED = "hpsearch:curve_gp"
+"""System attribute of a study: the hyperparameters, and how many values they were fitted to."""
+
+
+class CurveGPSampler(BaseSampler):
+    """Proposes configurations by a Gaussian process over learning curves.
+
+    Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
+
+    Args:
+        space: The distributions of all parameters, parents before children.
+        total: The full trial budget; a trial's intermediate values stand at steps up to `total *
+            scale`.
+        seed: Of everything random.
+        conditions: By parameter, the values its parents must have for it to be active.
+        scale: Steps a unit of the trial budget.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, BaseDistribution],
+        total: float,
+        seed: int,
+        conditions: Conditions | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        self._encoding = SpaceEncoding(space, conditions)
+        self._total = total * scale
+        self._seed = seed
+        self.reader = CurveReader(self._encoding, self._total)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The whole space, inactive parameters with it, which are not asked for."""
+        space = self._encoding.space
+        return {name: each for name, each in space.items() if not each.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """A configuration for the trial."""
+        point = self.propose(study, trial.number)
+        params = self._encoding.params(point)
+        return {name: params[name] for name in search_space}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A parameter that the space does not name, at random."""
+        rng = np.random.default_rng([self._seed, trial.number, len(trial.params)])
+        alone = SpaceEncoding({param_name: param_distribution})
+        params = alone.params(rng.random(1))
+        return params[param_name]
+
+    # ------------------------------------------------------------------------------------ proposing
+
+    def propose(self, study: Study, number: int) -> Floats:
+        """(parameters,) The point of the space that trial `number` should try."""
+        curves = self.reader.curves(study)
+        seen = sum(math.isfinite(curve.best) for curve in curves)
+        if number < DESIGN or seen < DESIGN // 2:
+            return self._designed(number)
+        rng = np.random.default_rng([self._seed, number])
+        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
+        warp = warp_of(curves)
+        evidence, level = evidence_of(curves, warp, self._encoding, self._total)
+        values = sum(len(curve.values) for curve in curves)
+        model = self._fitted(study, evidence, values)
+        posterior = model.condition(evidence)
+
+        best = np.array([curve.point for curve in curves[:AROUND]])
+        points = self._candidates(rng, best)
+        features = self._encoding.features(points)
+        score = _improvement(rng, posterior, features, warp, level)
+        if rng.random() < BLIND:
+            score = _anywhere(rng, len(points))
+        failures = self._failures(study)
+        if failures is not None:
+            score = _among_the_safe(score, failures.survival(features))
+        first = int(np.argmax(score))
+        return np.asarray(points[first])
+
+    def _designed(self, number: int) -> Floats:
+        """Point `number` of a sequence that fills the space evenly, shifted by the seed."""
+        d = self._encoding.parameters
+        ratio = 2.0
+        for _ in range(40):  # to the root of ratio**(d + 1) == ratio + 1
+            ratio = (1 + ratio) ** (1 / (d + 1))
+        shift = np.random.default_rng(self._seed).random(d)
+        steps = ratio ** -np.arange(1.0, d + 1)
+        return np.asarray((shift + (number + 1) * steps) % 1.0)
+
+    def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
+        """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""
+        d = self._encoding.parameters
+        local = np.arange(LOCAL)
+        near = best[local % len(best)]
+        sizes = MOVE * np.exp(SPREAD * rng.standard_normal(near.shape))
+        moves = sizes * rng.standard_normal(near.shape)
+        moving = rng.random(near.shape) < 0.5
+        moving[local, rng.integers(d, size=LOCAL)] = True
+        anywhere = rng.random(near.shape)
+        nearby = np.clip(near + moves, 0.0, 1.0)
+        moved = np.where(self._encoding.categorical, anywhere, nearby)
+        uniform = rng.random((UNIFORM, d))
+        return np.concatenate([uniform, np.where(moving, moved, near)])
+
+    # ------------------------------------------------------------------------------ what is learned
+
+    def _fitted(self, study: Study, evidence: Evidence, values: int) -> CurveModel:
+        """The model with the study's hyperparameters, fitted anew when the evidence has grown.
+
+        Args:
+            study: The study, which keeps the hyperparameters.
+            evidence: What the model is fitted to.
+            values: How many values there are, of which the evidence is a part.
+        """
+        encoding = self._encoding
+        shape = encoding.dimensions, encoding.parameters
+        fitted = study_attribute(study, FITTED) or {"values": 0, "theta": None}
+        model = CurveModel(*shape, fitted["theta"])
+        wanted = FIT_GROWTH * fitted["values"]
+        if len(evidence) < FIT_FROM or values < wanted:
+            return model
+        model.fit(evidence)
+        theta = [round(float(t), 6) for t in model.theta]
+        set_study_attribute(study, FITTED, {"values": values, "theta": theta})
+        # With the rounded numbers, as a driver that resumes the study would read them.
+        return CurveModel(*shape, np.array(theta))
+
+    def _failures(self, study: Study) -> SurvivalModel | None:
+        """What is known of regions that fail or overstep limits; None where nothing did."""
+        encoding = self._encoding
+        failed = []
+        worked = []
+        for trial in study.get_trials(deepcopy=False):
+            if not trial.params:
+                continue
+            if _is_outside(trial):
+                failed.append(trial)
+            elif trial.intermediate_values:
+                worked.append(trial)
+        if not failed:
+            return None
+        points = np.array([encoding.point(trial.params) for trial in failed + worked])
+        features = encoding.features(points)
+        labels = np.array([1.0] * len(failed) + [0.0] * len(worked))
+        return SurvivalModel(features, labels, encoding.parameters)
+
+
+def _is_outside(trial: FrozenTrial) -> bool:
+    """Whether a trial failed because of its configuration, or oversteps a limit."""
+    return FAILED in trial.system_attrs or violation_of(trial.system_attrs) > 0
+
+
+def _improvement(
+    rng: np.random.Generator, posterior: Posterior, features: Floats, warp: Warp, level: float
+) -> Floats:
+    """(n,) The log probability that each candidate is better than a random target.
+
+    Args:
+        rng: Draws the horizon and the target.
+        posterior: The model that has seen the evidence.
+        features: (n, dimensions) Of the candidates.
+        warp: How the evidence was stretched.
+        level: What was taken off its values.
+    """
+    count = len(features)
+    low = warp.low
+    horizon = HORIZON + (1 - HORIZON) * rng.random()
+    below = 10 ** rng.uniform(-3.0, -0.5) * (warp.middle - low)
+    target = float(warp(np.array(low - below))) - level
+    there = Points(features, np.full(count, horizon), np.full(count, -1))
+    mean, deviation = posterior.predict(there)
+    return np.asarray(log_ndtr((target - mean) / deviation))
+
+
+def _among_the_safe(score: Floats, survival: Floats) -> Floats:
+    """(n,) The scores, weighed by how likely each candidate is to survive; unsafe ones are last."""
+    unsafe = survival < SAFE * survival.max()
+    return np.where(unsafe, -np.inf, score + np.log(survival))
+
+
+def _anywhere(rng: np.random.Generator, count: int) -> Floats:
+    """(count,) Scores by which any candidate over the whole space may be first, and no other.
+
+    They lie so far apart that the probability to survive changes their order only where it is tiny.
+    """
+    score = 1e3 * rng.random(count)
+    return np.where(np.arange(count) < UNIFORM, score, -np.inf)

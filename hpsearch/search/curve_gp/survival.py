@@ -1,0 +1,58 @@
+"""Where trials fail: the probability that a configuration survives.
+
+Running out of memory, diverging and running out of time are facts about a region of the space. A
+Gaussian process on the labels 0 and 1, with the overall share of failures as its mean
+(classification by regression, Rasmussen and Williams 2006, section 6.5), is cheap, and calibrated
+well enough to weigh a proposal.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from hpsearch.search.curve_gp.model import LENGTH, matern, squared_distances
+
+Floats = NDArray[np.float64]
+
+MOST = 300
+"""Trials it learns from: the failed and the others get up to half each, the latest ones."""
+NOISE = 0.1
+"""Variance of a label, where the kernel's is 1: one configuration may fail once and not the next
+time."""
+LEAST = 0.01
+"""No region is written off entirely."""
+
+
+class SurvivalModel:
+    """Learned from trials that failed and trials that worked.
+
+    Args:
+        features: (n, dimensions) encoded configurations.
+        labels: (n,) 1 for those that failed.
+        parameters: How many parameters the features encode.
+    """
+
+    def __init__(self, features: Floats, labels: Floats, parameters: int) -> None:
+        worked = np.flatnonzero(labels == 0.0)
+        failed = np.flatnonzero(labels == 1.0)
+        kept = np.concatenate([worked[-MOST // 2 :], failed[-MOST // 2 :]])
+        self._length = LENGTH * math.sqrt(parameters)
+        self._features = features[kept]
+        self._mean = (labels.sum() + 0.5) / (len(labels) + 5.0)
+        covariance = self._kernel(self._features) + NOISE * np.eye(len(kept))
+        self._weights = cho_solve(cho_factor(covariance), labels[kept] - self._mean)
+
+    def survival(self, features: Floats) -> Floats:
+        """(m,) The probability that each of (m, dimensions) configurations does not fail."""
+        survival = 1.0 - self._mean - self._kernel(features) @ self._weights
+        return np.asarray(np.clip(survival, LEAST, 1.0))
+
+    def _kernel(self, features: Floats) -> Floats:
+        length = self._length
+        squares = squared_distances(features / length, self._features / length)
+        shape, _ = matern(np.maximum(squares, 0.0))
+        return shape

@@ -1,0 +1,46 @@
+"""The one place that uses what Optuna does not offer in public.
+
+Optuna's own samplers and pruners reach for the same, and it has been stable, but a new release may
+change it: what must be looked at then stands here, and nowhere else in the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from optuna.pruners import HyperbandPruner
+from optuna.samplers import BruteForceSampler
+from optuna.samplers._brute_force import _TreeNode
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+
+def study_attribute(study: Study, key: str) -> Any:
+    """A system attribute of a study; None where it has none of that name."""
+    return study._storage.get_study_system_attrs(study._study_id).get(key)
+
+
+def set_study_attribute(study: Study, key: str, value: Any) -> None:
+    """Write a system attribute of a study."""
+    study._storage.set_study_system_attr(study._study_id, key, value)
+
+
+def brackets_of(
+    pruner: HyperbandPruner, study: Study, trials: Sequence[FrozenTrial]
+) -> dict[int, int]:
+    """The Hyperband bracket of each trial, by its number."""
+    if not pruner._pruners:
+        pruner._try_initialization(study)
+    return {trial.number: pruner._get_bracket_id(study, trial) for trial in trials}
+
+
+def brute_force_is_done(trials: Sequence[FrozenTrial]) -> bool:
+    """Whether brute force has no configuration left.
+
+    Args:
+        trials: Those so far, each with its parameters; one that is queued or runs counts as tried.
+    """
+    tree = _TreeNode()
+    BruteForceSampler._populate_tree(tree, list(trials), {})
+    return not tree.is_any_expandable(exclude_running=True)

@@ -1,0 +1,145 @@
+"""What to try next: one sampler for each proposal, over a view of the history that it can read.
+
+The randomness of a proposal is derived: trial n is drawn by a sampler made for it alone, with a
+seed that depends on the study's seed and n. Together with the history, which the sampler reads
+through Optuna's storage interface, that fixes the proposal. A study that was killed and is resumed
+proposes what it would have proposed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, cast
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, NopPruner
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+
+from hpsearch.domain.records import History, Trial
+from hpsearch.search.curve_gp.sampler import CurveGPSampler
+from hpsearch.search.design import Design
+from hpsearch.search.optuna_private import brute_force_is_done
+from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
+from hpsearch.study_file import methods, space
+from hpsearch.study_file.levels import step_scale
+from hpsearch.study_file.models import StudySpec
+
+FIXED_PARAMS = "fixed_params"
+"""The system attribute under which Optuna keeps parameters that are given, not drawn."""
+
+
+def derived_seed(*parts: object) -> int:
+    """A seed of 31 bits that depends on all of the parts and nothing else."""
+    text = "/".join(map(str, parts))
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+class Proposals:
+    """Draws the parameters of one study's trials.
+
+    Args:
+        spec: The study.
+        history: Its live state; proposals are written into its trials.
+        storage: An Optuna storage that reads that history.
+        pruner: The study's pruner: under Hyperband, a sampler sees the trials of one bracket only.
+    """
+
+    def __init__(
+        self, spec: StudySpec, history: History, storage: BaseStorage, pruner: BasePruner
+    ) -> None:
+        self._spec = spec
+        self._history = history
+        self._storage = storage
+        self._pruner = pruner
+        self._method = spec.search.sampler
+        self._class = methods.class_name(self._method)
+        self._curve_gp: CurveGPSampler | None = None
+        if self._method.kind == methods.CURVE_GP:
+            self._curve_gp = self._new_curve_gp()
+        self._asked_at = 0
+        self._all_tried = False
+        """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
+
+    def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
+        """Draw the trial's parameters and write them into it.
+
+        Args:
+            trial: A queued trial of the history, with no parameters yet.
+            given: Parameters that are asked for rather than drawn; the rest is drawn.
+        """
+        history = self._history
+        if given:
+            trial.system_attrs[FIXED_PARAMS] = given
+            history.touch(trial)
+        view = self.view_for(trial)
+        trial_id = self._storage.get_trial_id_from_study_id_trial_number(
+            history.study.id, trial.number
+        )
+        asked = optuna.trial.Trial(view, trial_id)
+        space.suggest(asked, self._spec.space)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a sampler that tries each configuration once has none left."""
+        history = self._history
+        count = len(history.trials)
+        if self._class != "BruteForceSampler" or not count:
+            return False
+        if self._asked_at != count:
+            underway = Underway(self._storage)
+            trials = underway.get_all_trials(history.study.id, deepcopy=False)
+            self._all_tried = brute_force_is_done(trials)
+            self._asked_at = count
+        return self._all_tried
+
+    def view_for(self, trial: Trial) -> optuna.Study:
+        """The study as the sampler of this trial reads it."""
+        name = self._history.study.name
+        if self._curve_gp is not None:
+            return optuna.Study(name, self._storage, sampler=self._curve_gp, pruner=NopPruner())
+        limits = self._spec.constraints if methods.heeds_constraints(self._method) else None
+        storage = self._storage
+        if not methods.averages(self._method):
+            storage = cast(BaseStorage, WithoutRepeats(storage, self._history))
+        study = optuna.Study(name, storage, pruner=self._pruner)
+        sampler = self._sampler_for(trial)
+        return SamplerView(study, storage, trial.number, sampler, limits)
+
+    def _sampler_for(self, trial: Trial) -> BaseSampler:
+        """A sampler of Optuna's for one proposal.
+
+        What it draws follows from its seed and the history.
+        """
+        study_seed = self._spec.seed
+        if self._class == "QMCSampler":  # one design for the whole study, under one seed
+            seed = derived_seed(study_seed, "design", "sampler")
+            return Design(self._distributions(), trial.number, seed, **self._method.arguments)
+        seed = derived_seed(study_seed, trial.number, "sampler")
+        return cast(BaseSampler, methods.sampler(self._method, seed))
+
+    def _new_curve_gp(self) -> CurveGPSampler:
+        """Our own sampler, one for the whole study: it keeps what it has read."""
+        spec = self._spec
+        conditions = {}
+        for name in space.ordered(spec.space):
+            when = spec.space[name].when
+            if when:
+                conditions[name] = when
+        return CurveGPSampler(
+            self._distributions(),
+            spec.budget.per_trial.total,
+            derived_seed(spec.seed, "sampler"),
+            conditions,
+            scale=step_scale(spec),
+        )
+
+    def _distributions(self) -> dict[str, BaseDistribution]:
+        """The whole search space in Optuna's terms, parents before children."""
+        parameters = self._spec.space
+        distributions = {}
+        for name in space.ordered(parameters):
+            distributions[name] = space.distribution_of(parameters[name])
+        return distributions

@@ -1,0 +1,276 @@
+"""Everything the brain asks of the search: what to try, what a report is worth, what follows.
+
+`Searcher` joins three parts. `proposals` draws the parameters of new trials. `worth` values
+reports. Rungs (our own promotion of paused trials, see `rungs`) or a pruner of Optuna's decide
+which trials go on. For a report the brain asks once, by `assess`, and gets everything in one
+`Assessment`; for a free slot it asks `promotion` and `propose`.
+
+The searcher keeps no records: it reads the history, and rebuilds the standings at the rungs from
+it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import optuna
+from optuna.pruners import BasePruner, NopPruner
+from optuna.storages import BaseStorage
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.search.proposals import Proposals
+from hpsearch.search.rungs import Judgement, Rungs, Verdict
+from hpsearch.search.sampler_view import WithoutRepeats
+from hpsearch.search.worth import Scoring, Worth
+from hpsearch.study_file import methods
+from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.study_file.models import Method, StudySpec
+
+HYPERBAND = {"hyperband", "HyperbandPruner"}
+
+STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
+"""Pruners that guess their first and last step from finished trials unless they are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The search's answer to one report.
+
+    Args:
+        worth: What the report is worth.
+        judgement: What the trial does next, and why.
+        rung: The index of the highest rung that the trial has reached; None before the first one.
+        until: How far the trial may train before it is judged next.
+        stretch: How much it trains next: until then, and at least until its next report.
+    """
+
+    worth: Worth
+    judgement: Judgement
+    rung: int | None
+    until: float
+    stretch: float
+
+
+class Searcher:
+    """The search of one study.
+
+    Args:
+        spec: The study.
+        history: Its live state; proposals are written into its trials.
+        storage: An Optuna storage that reads that history.
+    """
+
+    def __init__(self, spec: StudySpec, history: History, storage: BaseStorage) -> None:
+        self._spec = spec
+        self._history = history
+        self._storage = storage
+        self._total = spec.budget.per_trial.total
+        self._report_levels = trial_budget(spec).report_at
+        self._scoring = Scoring(spec)
+        self._pruner: BasePruner = NopPruner()
+        self._rungs: Rungs | None = None
+        pruner = spec.search.pruner
+        if pruner.kind == PROMOTION:
+            eta = pruner.arguments.get("eta", ETA)
+            self._rungs = Rungs(rung_levels(spec), self._total, eta)
+            self._recall(self._rungs)
+        else:
+            self._pruner = methods.pruner(_with_known_steps(spec))
+        self.proposals = Proposals(spec, history, storage, self._pruner)
+        """What draws the parameters of new trials."""
+
+    # ------------------------------------------------------------------------------------ proposing
+
+    def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
+        """Draw the trial's parameters and write them into it; see `Proposals.propose`."""
+        self.proposals.propose(trial, given)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a sampler that tries each configuration once has none left."""
+        return self.proposals.exhausted
+
+    # -------------------------------------------------------------------------------------- judging
+
+    def assess(self, trial: Trial, report: ReportRecord) -> Assessment:
+        """Say what a report is worth and what its trial does next.
+
+        Args:
+            trial: A running trial, with the report in its history and its resource, but standing as
+                it did before.
+            report: Its newest report.
+        """
+        worth = self._scoring.worth_of(report, trial)
+        rung = trial.rung
+        rungs = self._rungs
+        if rungs is None:
+            judgement = self._judge_by_pruner(trial, report)
+        else:
+            index = self._rung_entered(rungs, trial, report)
+            judgement = self._judge_at_rung(rungs, trial, index, worth.score)
+            rung = _higher(rung, index)
+        until = self._until(trial, rung)
+        stretch = self._stretch(trial, until)
+        return Assessment(worth, judgement, rung, until, stretch)
+
+    def until(self, trial: Trial) -> float:
+        """How far a trial may train before it must wait for a judgement."""
+        return self._until(trial, trial.rung)
+
+    def stretch(self, trial: Trial) -> float:
+        """How much a trial trains next: until it is judged, and at least until its next report."""
+        return self._stretch(trial, self.until(trial))
+
+    @property
+    def first_stretch(self) -> float:
+        """How far a new trial trains before it is first judged."""
+        return self.stretch(Trial(-1, State.QUEUED, {}))
+
+    @property
+    def last_rung(self) -> float:
+        """How far a trial must train to show whether it leads: to the highest rung, or in full."""
+        if self._rungs is None or not self._rungs.rungs:
+            return self._total
+        return self._rungs.rungs[-1].level
+
+    def _until(self, trial: Trial, rung: int | None) -> float:
+        if _is_exempt(trial):
+            return self._total
+        resource = trial.resource
+        if self._rungs is not None:
+            ahead = self._rungs.level_after(rung, resource)
+            return self._total if ahead is None else ahead
+        if isinstance(self._pruner, NopPruner):
+            return self._total
+        return math.nextafter(resource, math.inf)
+
+    def _stretch(self, trial: Trial, until: float) -> float:
+        levels = self._report_levels
+        resource = trial.resource
+        following = bisect.bisect_right(levels, resource)
+        due = self._total
+        if following < len(levels):
+            due = levels[following]
+        return max(until, due) - resource
+
+    def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
+        """Ask Optuna's pruner, which compares trials of the search and not their repeats."""
+        pruner, storage = self._pruner, self._storage
+        resource = report.resource
+        unpruned = isinstance(pruner, NopPruner)
+        if unpruned or _is_exempt(trial) or resource >= self._total:
+            return Judgement(Verdict.CONTINUE, "not to be judged")
+        kind = self._spec.search.pruner.kind
+        study_id = self._history.study.id
+        trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
+        if pruner.prune(self.searched(), storage.get_trial(trial_id)):
+            return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
+        return Judgement(Verdict.CONTINUE, f"{kind} lets it go on")
+
+    def searched(self) -> optuna.Study:
+        """The study as its pruner reads it: without repeats."""
+        name = self._history.study.name
+        storage = cast(BaseStorage, WithoutRepeats(self._storage, self._history))
+        return optuna.Study(name, storage, pruner=self._pruner)
+
+    def _rung_entered(self, rungs: Rungs, trial: Trial, report: ReportRecord) -> int | None:
+        """The index of the rung that a report counts at; None between rungs, and for a repeat."""
+        if trial.role is Role.CONFIRM:
+            return None
+        return rungs.enter(trial.number, report.resource)
+
+    def _judge_at_rung(
+        self, rungs: Rungs, trial: Trial, index: int | None, score: float
+    ) -> Judgement:
+        if index is None:
+            return Judgement(Verdict.CONTINUE, "between rungs")
+        judgement = rungs.arrive(index, trial.number, score)
+        highest = trial.rung
+        if highest is not None and index <= highest:
+            why = "passed this rung before"
+        elif _is_exempt(trial):
+            why = "goes all the way"
+        else:
+            return judgement
+        rungs.promote(trial.number)
+        return Judgement(Verdict.CONTINUE, why)
+
+    # ----------------------------------------------------------------------------------- promotions
+
+    def promotion(
+        self, can_finish: Callable[[Trial], bool] = lambda trial: True, *, last_call: bool = False
+    ) -> tuple[Trial, Judgement] | None:
+        """The paused trial to continue on a free slot, if one has earned it.
+
+        Args:
+            can_finish: Whether enough of the budget is left to train a trial in full.
+            last_call: No new trial will come, so the share that goes on is rounded up.
+        """
+        if self._rungs is None:
+            return None
+        trials = self._history.trials
+        found = self._rungs.promotion(
+            lambda number: can_finish(trials[number]), last_call=last_call
+        )
+        if found is None:
+            return None
+        number, judgement = found
+        return trials[number], judgement
+
+    def continues(self, trial: Trial) -> None:
+        """A paused trial runs again, or has ended: it waits at no rung."""
+        if self._rungs is not None:
+            self._rungs.promote(trial.number)
+
+    def _recall(self, rungs: Rungs) -> None:
+        """Rebuild the standings from the history's reports."""
+        for trial in self._history.trials:
+            if trial.role is not Role.CONFIRM:
+                self._recall_trial(rungs, trial)
+
+    def _recall_trial(self, rungs: Rungs, trial: Trial) -> None:
+        number = trial.number
+        for resource in sorted(trial.reports):
+            index = rungs.enter(number, resource)
+            if index is not None:
+                report = trial.reports[resource]
+                score = self._scoring.score(report)
+                rungs.rungs[index].record(number, score)
+        rung = trial.rung
+        if rung is not None and trial.state is State.PAUSED:
+            rungs.rungs[rung].wait(number)
+
+
+def _is_exempt(trial: Trial) -> bool:
+    """Whether a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
+    return trial.role in (Role.DEFAULT, Role.CONFIRM)
+
+
+def _higher(rung: int | None, index: int | None) -> int | None:
+    """The higher one of two rungs."""
+    if rung is None:
+        return index
+    if index is None:
+        return rung
+    return max(rung, index)
+
+
+def _with_known_steps(spec: StudySpec) -> Method:
+    """The pruner with its first and last steps, which it would otherwise guess."""
+    method = spec.search.pruner
+    if method.kind not in STEPPED:
+        return method
+    kind = method.kind
+    scale = step_scale(spec)
+    levels = trial_budget(spec).report_at
+    known = {"min_resource": round(levels[0] * scale)}
+    if kind in HYPERBAND:
+        known["max_resource"] = round(levels[-1] * scale)
+    arguments = {**known, **method.arguments}
+    return Method(kind=kind, arguments=arguments)

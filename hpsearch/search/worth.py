@@ -1,0 +1,131 @@
+"""What a report is worth: its objectives, and how far it oversteps the study's limits.
+
+A trial stands by its best report. Of two reports, one that keeps the limits is better than one that
+does not. Of two that do not, the one that oversteps them by less is better; of two that do, the one
+with the better value. With several objectives no value is better than all others, and a trial
+stands by its latest report.
+
+Source of the order: Deb, "An efficient constraint handling method for genetic algorithms" (2000).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.search.rungs import score_of
+from hpsearch.study_file.models import Limit, StudySpec
+
+OUTSIDE = 1e300
+"""Scores of reports that overstep a limit lie above this, and above those of all that do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a report is worth.
+
+    Args:
+        values: The values of all objectives; None where one of them is not a finite number.
+        margins: By limited metric, how far it lies outside, as a share of the bound; 0 or less
+            where it keeps the limit.
+        score: What reports at the same resource are ordered by; less is better, infinite without a
+            value.
+        improves: Whether its trial stands by this report from now on.
+    """
+
+    values: tuple[float, ...] | None
+    margins: Mapping[str, float]
+    score: float
+    improves: bool
+
+    @property
+    def violation(self) -> float:
+        """How far the report oversteps the limits, as a sum of shares of them.
+
+        0 where it keeps them all.
+        """
+        return _sum_outside(self.margins)
+
+
+class Scoring:
+    """How the reports of one study are valued."""
+
+    def __init__(self, spec: StudySpec) -> None:
+        self._objectives = spec.objectives
+        self._sign = spec.objectives[0].sign
+        self._limits = spec.constraints
+
+    def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
+        """What a report is worth to its trial.
+
+        Args:
+            report: The report; it has all metrics of the objectives and the limits.
+            trial: Its trial, as it stood before this report.
+        """
+        metrics = report.metrics
+        values = [metrics[objective.metric] for objective in self._objectives]
+        margins = self._margins(metrics)
+        score = self._score(report, margins)
+        if not all(map(math.isfinite, values)):
+            return Worth(None, margins, score, improves=False)
+        known = tuple(map(float, values))
+        improves = self._improves(report, _sum_outside(margins), trial)
+        return Worth(known, margins, score, improves)
+
+    def score(self, report: ReportRecord) -> float:
+        """What reports at the same resource are ordered by.
+
+        Less is better, infinite without a value.
+        """
+        margins = self._margins(report.metrics)
+        return self._score(report, margins)
+
+    def _score(self, report: ReportRecord, margins: Mapping[str, float]) -> float:
+        score = score_of(report.value, self._sign)
+        over = _sum_outside(margins)
+        if over == 0.0 or not math.isfinite(score):
+            return score
+        return OUTSIDE * (1 + over / (1 + over))
+
+    def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
+        """Whether a report with finite values is better than what its trial stood by."""
+        several = len(self._objectives) > 1
+        stood_by = trial.value
+        if several or stood_by is None:
+            return True
+        before = (trial.violation, score_of(stood_by, self._sign))
+        now = (violation, score_of(report.value, self._sign))
+        return now < before
+
+    def _margins(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        margins = {}
+        for metric, limit in self._limits.items():
+            margins[metric] = margin(limit, metrics[metric])
+        return margins
+
+
+def margin(limit: Limit, value: float) -> float:
+    """How far a value lies outside a limit, as a share of the bound; 0 or less inside.
+
+    A value that is not a finite number lies outside by a whole bound.
+    """
+    if not math.isfinite(value):
+        return 1.0
+    margins: list[float] = []
+    most, least = limit.max, limit.min
+    if most is not None:
+        margins.append((value - most) / _scale(most))
+    if least is not None:
+        margins.append((least - value) / _scale(least))
+    return max(margins)
+
+
+def _scale(bound: float) -> float:
+    """What a distance from a bound is a share of."""
+    return abs(bound) or 1.0
+
+
+def _sum_outside(margins: Mapping[str, float]) -> float:
+    return sum(max(0.0, margin) for margin in margins.values())

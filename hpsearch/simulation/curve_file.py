@@ -1,0 +1,296 @@
+"""Reading recorded curves from a CSV or Parquet file, with a row for each report of each
+configuration.
+
+A file has a column for each parameter, one for the resource (named as the trial budget's unit, or
+`resource`), one for each metric, and perhaps `seconds` (or `elapsed`): the time since the
+configuration began. Configurations are identified by a column `trial`, or else by their parameters.
+`hpsearch export --what reports` writes such a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpsearch.errors import DataError
+from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
+from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
+from hpsearch.study_file.space import active
+from hpsearch.study_file.types import same, shown
+from trials.data import files
+from trials.settings import nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRIAL = "trial"
+SECONDS = ("seconds", "elapsed")
+SLACK = 1 - 1e-9
+"""How near to the full budget a curve must come; a little less than 1, for rounding."""
+
+Rows = NDArray[np.intp]
+"""Places of rows in the table, from 0."""
+
+
+@dataclass(frozen=True)
+class CurveFile:
+    """What a file has for a study."""
+
+    curves: RecordedCurves
+    configurations: int
+    """How many are recorded up to the trial budget, or until they diverged."""
+    too_short: int
+    """How many are left out, because their curves end before the trial budget."""
+    timed: bool
+    """Whether the file has times; otherwise each unit of the resource takes one second."""
+
+
+def load_curves(path: Path, spec: StudySpec) -> CurveFile:
+    """Read the curves that a study can be simulated on.
+
+    Raises:
+        DataError: The file cannot be read, lacks a column, or has values that cannot be used.
+    """
+    table = _Table.of(path, spec)
+    total = spec.budget.per_trial.total
+    configurations: list[dict[str, Any]] = []
+    curves: list[Curve] = []
+    too_short = diverged = 0
+    furthest = 0.0
+    for rows in table.groups():
+        curve = table.curve(rows)
+        last = float(curve.levels[-1])
+        furthest = max(furthest, last)
+        ends_well = curve.is_finite
+        if ends_well and last < total * SLACK:
+            too_short += 1
+            continue
+        if not ends_well:
+            diverged += 1
+        curves.append(curve)
+        configurations.append(table.configuration(rows))
+    if len(curves) == diverged:
+        unit = spec.budget.per_trial.unit.value
+        raise DataError(
+            f"{path}: no configuration is recorded up to the trial budget of {total:g} {unit}",
+            f"the furthest curve ends at {furthest:g}: lower budget.per_trial.{unit}",
+        )
+    found = RecordedCurves(spec.space, configurations, curves)
+    return CurveFile(found, len(curves), too_short, table.is_timed)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The columns of a file that a study needs.
+
+    Args:
+        path: Of the file, for messages.
+        spec: The study file.
+        frame: The whole table.
+        parameters: For each parameter, its column's name.
+        resource: Of each row.
+        metrics: Of each row, for each metric.
+        seconds: Of each row.
+        is_timed: Whether the seconds are recorded.
+    """
+
+    path: Path
+    spec: StudySpec
+    frame: pd.DataFrame
+    parameters: Mapping[str, str]
+    resource: Floats
+    metrics: Mapping[str, Floats]
+    seconds: Floats
+    is_timed: bool
+
+    @classmethod
+    def of(cls, path: Path, spec: StudySpec) -> _Table:
+        """Read a file.
+
+        Raises:
+            DataError: It cannot be read, lacks a column, or has values that cannot be used.
+        """
+        frame = _frame(path)
+        unit = spec.budget.per_trial.unit.value
+        parameters = {}
+        for name in spec.space:
+            names = [f"params.{name}", name]
+            parameters[name] = _column(path, frame, names, f"the parameter {name}")
+        names = ["resource"] if unit in spec.space else [unit, "resource"]
+        column = _column(path, frame, names, f"the resource ({unit})")
+        resource = _numbers(path, frame, column)
+        metrics = {}
+        for metric in [*(each.metric for each in spec.objectives), *spec.constraints]:
+            names = [f"metrics.{metric}", metric]
+            column = _column(path, frame, names, f"the metric {metric}")
+            metrics[metric] = _numbers(path, frame, column)
+        clock = _clock(frame)
+        seconds = resource if clock is None else _numbers(path, frame, clock)
+        not_positive = ~(resource > 0)
+        if not_positive.any():
+            what = f"{path}: row {_first(not_positive)}: {unit} must be above 0"
+            raise DataError(what, "leave that row out")
+        timed = clock is not None
+        return cls(path, spec, frame, parameters, resource, metrics, seconds, timed)
+
+    def groups(self) -> list[Rows]:
+        """The rows of each configuration, in the order of their resources.
+
+        Raises:
+            DataError: A configuration has two rows for one resource.
+        """
+        by = [TRIAL] if TRIAL in self.frame else list(self.parameters.values())
+        numbered = self.frame.reset_index(drop=True)
+        groups = []
+        found = numbered.groupby(by, sort=False, dropna=False)
+        for rows in found.indices.values():
+            places = np.argsort(self.resource[rows], kind="stable")
+            order: Rows = np.asarray(rows)[places]
+            self._refuse_repeats(order)
+            groups.append(order)
+        return groups
+
+    def curve(self, rows: Rows) -> Curve:
+        """What a configuration measured; not a number from where it diverged on."""
+        columns = [values[rows] for values in self.metrics.values()]
+        finite = np.all([np.isfinite(values) for values in columns], axis=0)
+        until_divergence = np.logical_and.accumulate(finite)
+        metrics = {}
+        for metric, values in self.metrics.items():
+            metrics[metric] = np.where(until_divergence, values[rows], np.nan)
+        seconds = np.maximum.accumulate(np.nan_to_num(self.seconds[rows]))
+        return Curve(self.resource[rows], metrics, seconds)
+
+    def configuration(self, rows: Rows) -> dict[str, Any]:
+        """The parameters of a configuration as the space has them; inactive ones are absent."""
+        row = int(rows[0])
+        params = {}
+        for name, column in self.parameters.items():
+            cell = self.frame[column].iloc[row]
+            if cell is not None and cell == cell:  # an empty cell is not equal to itself
+                params[name] = self._value(name, cell, row)
+        return {name: params[name] for name in active(self.spec.space, params) if name in params}
+
+    def _value(self, name: str, cell: Any, row: int) -> Any:
+        """A cell as a value of a parameter."""
+        parameter: Parameter = self.spec.space[name]
+        cell = cell.item() if isinstance(cell, np.generic) else cell
+        if isinstance(parameter, CategoricalParameter):
+            return _choice(parameter, cell)
+        try:
+            number = float(cell)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            what = f"{self.path}: row {row + 1}: {name} is {shown(cell)}, not a number"
+            raise DataError(what, "correct the cell")
+        if parameter.type == "int" and number == int(number):
+            return int(number)
+        return number
+
+    def _refuse_repeats(self, rows: Rows) -> None:
+        levels = self.resource[rows]
+        repeated = np.flatnonzero(levels[1:] == levels[:-1])
+        if not len(repeated):
+            return
+        place = int(repeated[0])
+        first, second = sorted((int(rows[place]) + 1, int(rows[place + 1]) + 1))
+        level = f"{levels[place]:g} {self.spec.budget.per_trial.unit.value}"
+        raise DataError(
+            f"{self.path}: rows {first} and {second} are the same configuration at {level}",
+            f"tell repeated runs apart by a column {TRIAL}, or average them",
+        )
+
+
+def _frame(path: Path) -> pd.DataFrame:
+    try:
+        frame = _read(path)
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: there is no such file", "make one with: hpsearch export --what reports"
+        ) from None
+    except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
+        why = " ".join(str(error).split())
+        raise DataError(
+            f"{path}: cannot be read: {why}", "mend it, or make one with: hpsearch export"
+        ) from error
+    if frame.empty:
+        raise DataError(
+            f"{path}: has no rows", "it needs one for each report of each configuration"
+        )
+    return frame
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd  # imported here: it takes long, and most commands read no table
+
+    from trials.tasks import tables
+
+    files.refuse_odd(path)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    if path.suffix != ".csv":
+        raise DataError(
+            f"{path}: curves are read from .csv and .parquet files", "give the file such an ending"
+        )
+    files.refuse_binary(path)
+    tables.refuse_repeated_names(path)
+    frame = pd.read_csv(path, encoding="utf-8-sig")
+    tables.refuse_shifted(frame)
+    return frame
+
+
+def _column(path: Path, frame: pd.DataFrame, names: list[str], what: str) -> str:
+    """The first of some names that a table has a column of."""
+    for name in names:
+        if name in frame:
+            return name
+    hint = nearest(names[-1], map(str, frame.columns))
+    raise DataError(
+        f"{path}: has no column for {what}: {' or '.join(names)}", f"of its columns, {hint}"
+    )
+
+
+def _clock(frame: pd.DataFrame) -> str | None:
+    """The column with the times; None where there is none, or it is empty."""
+    for name in SECONDS:
+        if name in frame and frame[name].notna().any():
+            return name
+    return None
+
+
+def _numbers(path: Path, frame: pd.DataFrame, name: str) -> Floats:
+    """A column as numbers; empty cells are not numbers."""
+    import pandas as pd
+
+    column = frame[name]
+    numbers: Floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    wrong = np.isnan(numbers) & column.notna().to_numpy()
+    if wrong.any():
+        row = _first(wrong)
+        value = shown(str(column.iloc[row - 1]))
+        what = f"{path}: row {row}: {name} is {value}, not a number"
+        raise DataError(what, "correct the cell")
+    return numbers
+
+
+def _first(wrong: Any) -> int:
+    """The number of the first such row, from 1, below the head."""
+    return int(np.argmax(wrong)) + 1
+
+
+def _choice(parameter: CategoricalParameter, cell: Any) -> Any:
+    """The choice that a cell stands for, by its value or by how it is written; else the cell."""
+    for choice in parameter.choices:
+        if same(choice, cell):
+            return choice
+    for choice in parameter.choices:
+        if shown(choice) == shown(cell) or str(choice) == str(cell):
+            return choice
+    return cell

@@ -1,0 +1,261 @@
+"""Slots of a simulated cluster on a virtual clock.
+
+Nothing is trained: `Curves` say what a configuration would measure at a resource, and how long it
+takes to get there. Time moves only in `poll`, to the next thing that happens; `clock` is the
+driver's clock. The same orders give exactly the same events.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from trials.contract import Budget, Diverged
+
+_Key = tuple[int, int]
+"""(trial, attempt)"""
+
+
+class Curves(Protocol):
+    """What configurations would do."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        """The metrics at a resource.
+
+        Raises:
+            Diverged: Training does not get there.
+        """
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        """Seconds of training from nothing up to a resource."""
+
+
+@dataclass
+class _Run:
+    """An attempt in progress."""
+
+    order: ev.Launch
+    slot: str
+    resource: float
+    until: float
+    trained_until: float
+    """The time at which the last report was made."""
+    started: float
+    waiting: bool = False
+    named: list[tuple[float, str]] = field(default_factory=list)
+    """The checkpoints that its reports have named, oldest first, each with the report's resource.
+    Those before the newest one on record are removed."""
+
+    @property
+    def key(self) -> _Key:
+        return self.order.trial, self.order.attempt
+
+
+class _Moment(NamedTuple):
+    """When something happens."""
+
+    time: float
+    number: int
+    """Puts what happens at the same time in order."""
+    run: _Run | None
+    """The run that reports or ends; None where a slot is lost."""
+    level: float | None
+    """The resource at which it reports; None where it ends."""
+
+
+class SimulatedExecutor:
+    """Runs attempts on imagined slots.
+
+    Args:
+        curves: What configurations would do.
+        budget: The trial budget with its report grid.
+        workers: How many slots.
+        gpus: GPUs a slot.
+        losses: Times at which the slot that has worked longest is lost, with what it runs. A new
+            slot replaces it at once.
+    """
+
+    def __init__(
+        self,
+        curves: Curves,
+        budget: Budget,
+        workers: int,
+        gpus: float = 1.0,
+        losses: Sequence[float] = (),
+    ) -> None:
+        self.now = 0.0
+        self.checkpoints: dict[int, set[str]] = {}
+        """For each trial, the checkpoints that would be on the disk."""
+        self._curves = curves
+        self._budget = budget
+        self._gpus = gpus
+        self._runs: dict[_Key, _Run] = {}
+        self._happens: list[_Moment] = []
+        self._count = 0
+        self._made = 0
+        self._ready: list[ev.Event] = []
+        for _ in range(workers):
+            self._slot_up()
+        for time in losses:
+            self._at(time, None)
+
+    def clock(self) -> float:
+        """The virtual time, in seconds."""
+        return self.now
+
+    # ---------------------------------------------------------------------------------- commands
+
+    def launch(self, order: ev.Launch) -> None:
+        """Start an attempt on its slot."""
+        key = (order.trial, order.attempt)
+        if key in self._runs:
+            return
+        run = _Run(order, order.slot, 0.0, order.until, self.now, self.now)
+        resumed = order.resume_from
+        if resumed:
+            resource = self._resource_of(resumed)
+            left = self.checkpoints.get(order.trial, set()) - {resumed}
+            run.resource = resource
+            run.named = [(resource, name) for name in (*left, resumed)]
+        self._runs[key] = run
+        self._train(run)
+
+    def advance(self, order: ev.Advance) -> None:
+        """Let a waiting attempt train on."""
+        run = self._runs.get((order.trial, order.attempt))
+        if run is None or order.until <= run.until:
+            return
+        run.until = order.until
+        if run.waiting:
+            run.waiting = False
+            run.trained_until = self.now
+            self._train(run)
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt: its state is that of its last report."""
+        run = self._runs.pop((order.trial, order.attempt), None)
+        if run is not None:
+            stopped = ev.Stopped(order.trial, order.attempt, run.resource, self._save(run))
+            self._ready.append(stopped)
+
+    def recorded(self, trial: int, attempt: int, resource: float) -> None:
+        """Reports are in the database: remove the checkpoints that only earlier ones named."""
+        run = self._runs.get((trial, attempt))
+        if run is None:
+            return
+        known = [name for reported, name in run.named if reported <= resource]
+        later = run.named[len(known) :]
+        if not known:
+            return
+        run.named = [(resource, known[-1]), *later]
+        needed = {name for _, name in run.named}
+        for name in set(known) - needed:
+            self._remove(trial, name)
+
+    # ------------------------------------------------------------------------------------ events
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """The next events; the clock moves to them, or by the timeout if none happens before."""
+        if not self._ready:
+            give_up = self.now + timeout_s
+            happens = self._happens
+            while happens and happens[0].time <= give_up and not self._ready:
+                self._happen(heapq.heappop(happens))
+            if not self._ready:
+                self.now = give_up
+        events, self._ready = self._ready, []
+        return events
+
+    def _at(self, time: float, run: _Run | None, level: float | None = None) -> None:
+        self._count += 1
+        heapq.heappush(self._happens, _Moment(time, self._count, run, level))
+
+    def _train(self, run: _Run) -> None:
+        """Schedule the run's next report, or its end."""
+        level = self._next_level(run)
+        seconds = 0.0
+        if level is not None:
+            params = run.order.params
+            begun_at = self._curves.seconds(params, run.resource)
+            seconds = self._curves.seconds(params, level) - begun_at
+        self._at(run.trained_until + seconds, run, level)
+
+    def _happen(self, moment: _Moment) -> None:
+        """Move the clock to a moment, and let happen what happens then."""
+        self.now = moment.time
+        run = moment.run
+        if run is None:
+            self._lose_a_slot()
+            return
+        if self._runs.get(run.key) is not run:
+            return
+        key, level = run.key, moment.level
+        limit_s = run.order.time_limit_s
+        if level is None:
+            self._end(key, ev.Finished(*key))
+        elif limit_s is not None and self.now - run.started > limit_s:
+            text = f"ran past its time limit of {limit_s:g} s"
+            self._end(key, ev.Failed(*key, ErrorKind.TIMEOUT, text))
+        else:
+            self._report(run, level)
+
+    def _report(self, run: _Run, level: float) -> None:
+        try:
+            metrics = self._curves.measure(run.order.params, run.order.seed, level)
+        except Diverged as error:
+            self._end(run.key, ev.Failed(*run.key, ErrorKind.DIVERGED, str(error)))
+            return
+        run.resource = level
+        run.trained_until = self.now
+        checkpoint = self._save(run)
+        if checkpoint is not None:
+            run.named.append((level, checkpoint))
+        self._ready.append(ev.Reported(*run.key, level, metrics, checkpoint=checkpoint))
+        run.waiting = run.until <= level < self._budget.total
+        if not run.waiting:
+            self._train(run)
+
+    def _end(self, key: _Key, event: ev.Event) -> None:
+        del self._runs[key]
+        self._ready.append(event)
+
+    # ------------------------------------------------------------------------- reports and saves
+
+    def _next_level(self, run: _Run) -> float | None:
+        """Where a run reports next; None where it has come to its end."""
+        ahead = (level for level in self._budget.report_at if level > run.resource)
+        return next(ahead, None)
+
+    def _save(self, run: _Run) -> str | None:
+        """The name of a checkpoint of this moment; None where there is nothing to save."""
+        if not run.resource:
+            return None
+        name = str(run.resource)
+        self.checkpoints.setdefault(run.order.trial, set()).add(name)
+        return name
+
+    def _remove(self, trial: int, checkpoint: str) -> None:
+        """Remove a checkpoint that no later attempt can need."""
+        self.checkpoints.get(trial, set()).discard(checkpoint)
+
+    def _resource_of(self, checkpoint: str) -> float:
+        """The resource at which a checkpoint was made."""
+        return float(checkpoint)
+
+    # ------------------------------------------------------------------------------------- slots
+
+    def _slot_up(self) -> None:
+        self._ready.append(ev.SlotUp(f"s{self._made}", "simulated", "simulated", self._gpus))
+        self._made += 1
+
+    def _lose_a_slot(self) -> None:
+        if not self._runs:
+            return
+        oldest = min(self._runs.values(), key=lambda run: run.started)
+        del self._runs[oldest.key]
+        self._ready.append(ev.SlotDown(oldest.slot, "its node was lost"))
+        self._slot_up()

@@ -1,0 +1,90 @@
+"""A whole study on recorded or computed curves: the real brain, search, ledger, driver and store on
+a virtual clock.
+
+Nothing is trained and nothing is waited for: what happens and when is read from `Curves`. The study
+starts at time 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import closing
+
+from hpsearch.brain.study import Study
+from hpsearch.domain import events as ev
+from hpsearch.domain.records import History
+from hpsearch.driver.journal import LEASE_TTL_S
+from hpsearch.driver.loop import POLL_S, Driver, Watch, watch_nothing
+from hpsearch.simulation.executor import Curves, SimulatedExecutor
+from hpsearch.store.store import Store
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import StudySpec
+from hpsearch.wiring.creation import create_study
+from hpsearch.wiring.driving import build_study
+
+OWNER = "simulation"
+IN_MEMORY = "sqlite://"
+
+
+class Straight(SimulatedExecutor):
+    """A simulated executor whose polls last until something happens, or until the next of some
+    moments.
+
+    A driver asks for a short wait, to check its limits. On a virtual clock that would be thousands
+    of empty ticks. The limits that matter are among the moments instead.
+    """
+
+    moments: Iterable[float] = ()
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """The next events; the clock moves to them, or to the next moment if that comes first."""
+        now = self.now
+        ahead = [moment - now for moment in self.moments if moment > now]
+        if ahead:
+            return super().poll(min(timeout_s, *ahead))
+        happening = [moment.time - now for moment in self._happens]
+        longest_s = max(happening, default=POLL_S)
+        return super().poll(min(timeout_s, longest_s))
+
+
+def simulate(
+    spec: StudySpec,
+    curves: Curves,
+    workers: int,
+    *,
+    gpus: float = 1.0,
+    moments: Iterable[float] = (),
+    watch: Watch = watch_nothing,
+    build: Callable[[History, StudySpec], Study] = build_study,
+) -> History:
+    """Run a study to its end, in a database in memory, and return everything it has recorded.
+
+    Its `report_deadline` is lifted: a recorded run does not hang, however far apart its reports
+    are.
+
+    Args:
+        spec: The study file.
+        curves: What configurations do, and how long that takes.
+        workers: How many slots.
+        gpus: GPUs a slot.
+        moments: Times at which the driver ticks though nothing happens, for `watch`.
+        watch: Called after every tick with the study, what was written, and the time.
+        build: Makes the brain; for callers that observe it.
+    """
+    patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
+    spec = spec.model_copy(update={"resources": patient})
+    executor = Straight(curves, trial_budget(spec), workers, gpus)
+    executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
+    with closing(Store.open(IN_MEMORY)) as store:
+        history = create_study(store, spec, "")
+        lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
+        study = build(history, spec)
+        Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()
+    return history
+
+
+def _with_limit(moments: Iterable[float], wall_clock_s: float | None) -> list[float]:
+    """The moments at which a simulated study is looked at, in order."""
+    limit = set() if wall_clock_s is None else {wall_clock_s}
+    return sorted({*moments} | limit)

@@ -1,0 +1,121 @@
+"""Whether every checkpoint that a database names is there, and whole where a trial is to go on from
+it; and whether a study's folder is its own.
+
+The one check of `hpsearch db check` that reads files: each file of each checkpoint, to compare it
+with its manifest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import Damaged, UserError
+from hpsearch.folders import mark_of
+from hpsearch.store.damage import Violation
+from hpsearch.store.schema import studies, trials
+from hpsearch.store.store import Store
+from trials.checkpoints.manifests import check
+
+_NAMED = (
+    select(
+        *(studies.c.name, studies.c.id, trials.c.number, trials.c.state),
+        *(trials.c.checkpoint, trials.c.best_checkpoint),
+        trials.c.left_as,
+    )
+    .join_from(studies, trials, trials.c.study_id == studies.c.id)
+    .where(trials.c.checkpoint.is_not(None))
+    .order_by(studies.c.id, trials.c.number)
+)
+
+_STUDIES = select(studies.c.id).order_by(studies.c.id)
+_FOLDER = select(studies.c.name, studies.c.uid, studies.c.checkpoints)
+
+_OVER = frozenset(state.value for state in State if state.terminal)
+
+_Saved = tuple[str | None, str | None, bool]
+"""The checkpoint of a trial, its best one, and whether it is to go on from the former."""
+
+
+def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
+    """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
+    reach; and the studies whose folder is another's.
+
+    Nothing is locked while files are read. A trial that goes on meanwhile names newer checkpoints,
+    and then those that were read about may be gone: the newer ones are looked at instead.
+    """
+    named = _NAMED
+    which = _STUDIES
+    if study_id is not None:
+        named = named.where(studies.c.id == study_id)
+        which = which.where(studies.c.id == study_id)
+    with store.reading() as connection:
+        rows = connection.execute(named).all()
+        ids = connection.scalars(which).all()
+    found = []
+    for each in ids:
+        violation = _owned_by_another(store, each)
+        if violation is not None:
+            found.append(violation)
+    for row in rows:
+        problem = _standing_problem(store, row)
+        if problem is not None:
+            what = f"its checkpoint cannot be used: {problem}"
+            found.append(Violation(row.name, row.number, what))
+    return found
+
+
+def _standing_problem(store: Store, row: Any) -> str | None:
+    """What is wrong with the newest checkpoints that a trial names; None where nothing is."""
+    saved = _saved(row)
+    problem = _problem(saved)
+    while problem is not None:
+        newer = _saved_now(store, row.id, row.number)
+        if newer == saved:
+            return problem
+        saved = newer
+        problem = _problem(saved)
+    return None
+
+
+def _saved(row: Any) -> _Saved:
+    over = row.state in _OVER and row.left_as is None
+    return row.checkpoint, row.best_checkpoint, not over
+
+
+def _problem(saved: _Saved) -> str | None:
+    checkpoint, best, goes_on = saved
+    try:
+        if checkpoint is not None:
+            check(checkpoint, whole=goes_on)
+        if best is not None and best != checkpoint:
+            check(best)
+    except Exception as error:  # noqa: BLE001 - each store has errors of its own
+        return str(error) or type(error).__name__
+    return None
+
+
+def _owned_by_another(store: Store, study_id: int) -> Violation | None:
+    """What is wrong with a study's folder; one that cannot be read is reported with the checkpoints
+    in it."""
+    try:
+        with store.reading() as connection:
+            row = connection.execute(_FOLDER.where(studies.c.id == study_id)).one_or_none()
+        folder = None if row is None else row.checkpoints
+        owner = None if folder is None else mark_of(folder)
+    except (Damaged, UserError):  # what is damaged is found by other checks
+        return None
+    if row is None or row.uid is None or owner is None or owner.uid == row.uid:
+        return None
+    what = f"its folder of checkpoints {folder} is marked as another study's, {owner.study}"
+    return Violation(row.name, None, what)
+
+
+def _saved_now(store: Store, study_id: int, number: int) -> _Saved:
+    """What a trial names at this moment; nothing where it is gone."""
+    which = (studies.c.id == study_id) & (trials.c.number == number)
+    with store.reading() as connection:
+        row = connection.execute(_NAMED.where(which)).first()
+    return (None, None, False) if row is None else _saved(row)

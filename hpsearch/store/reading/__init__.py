@@ -1,0 +1,1 @@
+"""Questions to the database: queries, filters, frames, and how studies stand."""

@@ -1,0 +1,465 @@
+"""Readings of the database for people: studies, their standing, trials in a chosen order, one
+trial's whole story.
+
+Every function takes a connection and reads what it needs with indexed queries; none loads a whole
+study to answer a question about a part of it. The rows it returns are plain frozen objects that
+views and exports print.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    case,
+    func,
+    or_,
+    select,
+)
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState, Trial
+from hpsearch.errors import Damaged, StudyNotFound, UserError
+from hpsearch.ranking.pareto import pareto_front
+from hpsearch.ranking.selection import Ranked, range_of_ties, rank
+from hpsearch.store import codec, shapes
+from hpsearch.store.leases import LIVE
+from hpsearch.store.owners import shown
+from hpsearch.store.reading import conditions
+from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
+from hpsearch.store.rows import readers_of
+from hpsearch.store.schema import attempts, column_name, decisions, reports, studies, trials
+from hpsearch.study_file.models import GB, StudyBudget
+from trials.arithmetic import Arithmetic
+from trials.contract import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class StudyHead:
+    """A row of `studies`, without its attributes."""
+
+    id: int
+    name: str
+    spec: str
+    directions: tuple[str, ...]
+    state: StudyState
+    reason: str | None
+    created: float
+    ended: float | None
+    active_seconds: float
+    """Seconds that drivers have worked on it, as of a few seconds ago."""
+    driver: str | None
+    """Who drives it, as people are shown it; None if nobody does."""
+    stop_requested: bool
+    base: str | None
+    """The folder of the study file, where relative paths in it start."""
+    checkpoints: str | None = None
+    """The folder of its checkpoints, a path or a URL."""
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The study file as it is written; empty for a study that was not made from one.
+
+        Raises:
+            Damaged: It is no YAML any more.
+        """
+        return shapes.written_in(self.spec)
+
+    @property
+    def budget(self) -> StudyBudget | None:
+        """What the study file lets the study spend; None for a study that was not made from one.
+
+        Raises:
+            Damaged: It cannot be read any more.
+        """
+        return shapes.budget_in(self.spec)
+
+    @property
+    def checkpoint_limit_bytes(self) -> float | None:
+        """What its checkpoints may take; None where the study file sets no limit, or sets one that
+        is none."""
+        stated = self.written.get("checkpoints")
+        limit = stated.get("max_gb") if isinstance(stated, dict) else None
+        return limit * GB if isinstance(limit, int | float) else None
+
+    @property
+    def has_best(self) -> bool:
+        """Whether one direction says which trial is best."""
+        return self.directions in (("minimize",), ("maximize",))
+
+    @property
+    def limited(self) -> bool:
+        """Whether trials may have to keep limits; True where the study file cannot rule it out."""
+        if not self.spec:
+            return True
+        try:
+            return bool(self.written.get("constraints"))
+        except Damaged:
+            return True
+
+    @property
+    def direction(self) -> str:
+        """Minimize or maximize.
+
+        Raises:
+            UserError: The study has several objectives, or none.
+        """
+        if self.has_best:
+            return self.directions[0]
+        what = "several objectives" if len(self.directions) > 1 else "no direction"
+        raise UserError(
+            f"study {self.name} has {what}, so no trial is the best of it",
+            f"see those that nothing beats: hpsearch best {self.name}",
+        )
+
+
+@dataclass(slots=True)
+class TrialRow(Trial):
+    """A trial with what readings show of it, and the metrics of its latest report.
+
+    Fields that are not shown are empty, but for its system attributes.
+    """
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def as_plain(self) -> dict[str, Any]:
+        """What is shown, as plain values by name."""
+        shown = {}
+        for name in SHOWN:
+            shown[name] = _plain_value(getattr(self, name))
+        return {**shown, "violation": self.violation, "metrics": dict(self.metrics)}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDetail:
+    """Everything known of one trial, each part in order of time."""
+
+    trial: TrialRow
+    reports: list[Mapping[str, Any]]
+    attempts: list[Mapping[str, Any]]
+    decisions: list[Mapping[str, Any]]
+    findings: list[Finding]
+    """What its latest attempt showed of its health, the most severe first."""
+
+
+# ------------------------------------------------------------------------------------------ studies
+
+_HEAD: Select[Any] = select(
+    *(studies.c.id, studies.c.name, studies.c.spec, studies.c.directions, studies.c.state),
+    *(studies.c.reason, studies.c.created, studies.c.ended, studies.c.active_seconds),
+    *(studies.c.lease_owner, studies.c.stop_requested, studies.c.base, studies.c.checkpoints),
+    LIVE,
+)
+_NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
+
+
+def study_heads(connection: Connection) -> list[StudyHead]:
+    """All studies, the newest first."""
+    return [_head(row) for row in connection.execute(_NEWEST_FIRST)]
+
+
+def find_study(connection: Connection, name: str) -> StudyHead:
+    """The study of that name.
+
+    Raises:
+        StudyNotFound: No study has this name; names the nearest.
+    """
+    row = None
+    if codec.storable(name):
+        row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
+    if row is None:
+        raise _not_found(connection, name)
+    return _head(row)
+
+
+def id_of_study(connection: Connection, name: str) -> int:
+    """The id of the study of that name, whatever its other columns hold.
+
+    Raises:
+        StudyNotFound: No study has this name; names the nearest.
+    """
+    named = select(studies.c.id).where(studies.c.name == name)
+    found = connection.scalar(named) if codec.storable(name) else None
+    if found is None:
+        raise _not_found(connection, name)
+    return int(found)
+
+
+def _not_found(connection: Connection, name: str) -> StudyNotFound:
+    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
+    near = conditions.nearest(name, names)
+    if near:
+        hint = f"did you mean {near}?"
+    elif names:
+        verb = "are" if len(names) > 1 else "is"
+        more = ", …" if len(names) > 10 else ""
+        hint = f"there {verb}: {', '.join(names[:10])}{more}"
+    else:
+        hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
+    return StudyNotFound(f"no study is named {name} in this database", hint)
+
+
+def only_study(connection: Connection) -> StudyHead:
+    """The study of a database that has one.
+
+    Raises:
+        StudyNotFound: It has none.
+        UserError: It has several.
+    """
+    most = 5
+    rows = connection.execute(_NEWEST_FIRST.limit(most + 1)).all()
+    if len(rows) == 1:
+        return _head(rows[0])
+    if not rows:
+        raise StudyNotFound(
+            "the database has no studies yet", "`hpsearch run STUDY.yaml` makes one"
+        )
+    names = ", ".join(row.name for row in rows[:most])
+    if len(rows) > most:
+        names += ", …"
+    raise UserError("the database has several studies; name one", f"the latest: {names}")
+
+
+def _head(row: Row[Any]) -> StudyHead:
+    return StudyHead(
+        id=row.id,
+        name=row.name,
+        spec=row.spec,
+        directions=tuple(row.directions),
+        state=codec.member(StudyState, row.state),
+        reason=row.reason,
+        created=row.created,
+        ended=row.ended,
+        active_seconds=row.active_seconds,
+        driver=shown(row.lease_owner) if row.live else None,
+        stop_requested=row.stop_requested,
+        base=row.base,
+        checkpoints=row.checkpoints,
+    )
+
+
+def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:
+    """Whether a trial of a study names a checkpoint in a folder, a path or a URL."""
+    inside = trials.c.checkpoint.startswith(f"{folder}/", autoescape=True)
+    named = select(trials.c.number).where(trials.c.study_id == study_id, inside).limit(1)
+    return connection.scalar(named) is not None
+
+
+# ------------------------------------------------------------------------------------------- trials
+
+
+def trial_rows(
+    connection: Connection,
+    study: StudyHead,
+    *,
+    where: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    top: int | None = None,
+) -> list[TrialRow]:
+    """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
+    `limit`.
+
+    Where `top` is given, so many with the best values, in the order of `best_trials`.
+
+    Raises:
+        FilterError: An expression does not parse or names something unknown.
+        UserError: `top` of a study that has no direction.
+    """
+    statement = _trials_of(study)
+    names = names_of(connection, study.id) if where or sort else None
+    if where and names:
+        statement = statement.where(conditions.where(where, names))
+    if sort and names:
+        statement = statement.order_by(*conditions.order_by(sort, names))
+    if top is not None:
+        statement = statement.order_by(*_best_first(study))
+        limit = top
+    return _trial_rows(connection, study, statement.order_by(trials.c.number).limit(limit))
+
+
+def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
+    """The order that `selection.rank` gives trials which were not repeated and keep all limits."""
+    by_value = trials.c.value.desc() if study.direction == "maximize" else trials.c.value.asc()
+    complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
+    return [by_value.nulls_last(), complete_first, trials.c.resource.desc(), trials.c.number]
+
+
+def best_trials(
+    connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
+) -> list[Ranked[TrialRow]]:
+    """The best trials of a study, best first, of those that `where` selects.
+
+    Reads the `top` nearest to the top by value, all that were repeated, since only a repeat can
+    change the order, and one that is tied with the first. With limits or several objectives, the
+    value says too little, and all are read.
+
+    Args:
+        connection: To the database.
+        study: The study.
+        top: At most so many; without it one, or with several objectives all that no other one
+            beats.
+        where: A --where expression.
+
+    Raises:
+        FilterError: `where` does not parse or names something unknown.
+        UserError: The study has no direction.
+    """
+    if len(study.directions) > 1:
+        rows = trial_rows(connection, study, where=where)
+        return pareto_front(rows, study.directions)[:top]
+    best_first = _best_first(study)
+    top = top or 1
+    searched = _searched(study)
+    if where:
+        names = names_of(connection, study.id)
+        searched = searched.where(conditions.where(where, names))
+    is_repeat = trials.c.role == Role.CONFIRM.value
+    repeats = _trial_rows(connection, study, _trials_of(study).where(is_repeat))
+    repeated = sorted({trial.repeats for trial in repeats if trial.repeats is not None})
+    most = None if study.limited else top + len(repeated)
+    nearest_top = searched.order_by(*best_first).limit(most)
+    asked_again = searched.where(trials.c.number.in_(repeated))
+    candidates: dict[int, TrialRow] = {}
+    for statement in (nearest_top, asked_again):
+        for row in _trial_rows(connection, study, statement):
+            candidates[row.number] = row
+    ranked = rank([*candidates.values(), *repeats], study.direction)
+    if ranked and not study.limited:  # is the first one tied with one further down?
+        may_tie = [*_may_tie(ranked[0]), trials.c.number.not_in(repeated)]
+        for row in _trial_rows(connection, study, searched.where(*may_tie).limit(1)):
+            candidates[row.number] = row
+        ranked = rank([*candidates.values(), *repeats], study.direction)
+    return ranked[:top]
+
+
+def _searched(study: StudyHead) -> Select[Any]:
+    """The trials of a study that can have a place: neither repeats nor failed, with a number."""
+    largest = sys.float_info.max
+    return _trials_of(study).where(
+        trials.c.role != Role.CONFIRM.value,
+        trials.c.state != State.FAILED.value,
+        # Rules out NULL, and on PostgreSQL also NaN, which stands above infinity there.
+        trials.c.value.between(-largest, largest),
+    )
+
+
+def _may_tie(first: Ranked[TrialRow]) -> list[ColumnElement[bool]]:
+    """Which other trials, of those that were not repeated, cannot be told from the first one
+    (`selection.rank`)."""
+    trial = first.trial
+    low, high = range_of_ties(first)
+    is_other = trials.c.number != trial.number
+    is_near = trials.c.value.between(low, high)
+    compares = trials.c.resource == trial.resource
+    if trial.state is State.COMPLETE:
+        is_complete = trials.c.state == State.COMPLETE.value
+        compares = or_(compares, is_complete)
+    return [is_other, is_near, compares]
+
+
+def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
+    """Everything known of one trial.
+
+    Raises:
+        UserError: The study has no trial of that number.
+    """
+    found = _trial_rows(connection, study, _trials_of(study).where(trials.c.number == number))
+    if not found:
+        raise _no_trial(connection, study, number)
+
+    def parts(table: Any, order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
+        of_trial = and_(table.c.study_id == study.id, table.c.trial == number)
+        statement = select(table).where(of_trial).order_by(order)
+        return [plain(row) for row in connection.execute(statement)]
+
+    return TrialDetail(
+        found[0],
+        reports=parts(reports, reports.c.resource),
+        attempts=parts(attempts, attempts.c.number),
+        decisions=parts(decisions, decisions.c.id),
+        findings=_findings(connection, study, number),
+    )
+
+
+def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserError:
+    of_study = select(func.count()).where(trials.c.study_id == study.id)
+    count = connection.scalar(of_study)
+    hint = f"it has trials 0 to {count - 1}" if count else "it has none yet"
+    return UserError(f"study {study.name} has no trial {number}", hint)
+
+
+def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
+    """How a trial computed, as its first attempt did; None where that is not recorded."""
+    of_trial = and_(attempts.c.study_id == study.id, attempts.c.trial == number)
+    recorded = select(attempts.c.arithmetic).where(of_trial, attempts.c.arithmetic.is_not(None))
+    plain = connection.scalar(recorded.order_by(attempts.c.number).limit(1))
+    return None if plain is None else Arithmetic.from_plain(plain)
+
+
+def _findings(connection: Connection, study: StudyHead, number: int) -> list[Finding]:
+    of_trial = (trials.c.study_id == study.id) & (trials.c.number == number)
+    found: list[Finding] | None = connection.scalar(select(trials.c.findings).where(of_trial))
+    return found or []
+
+
+def plain(row: Row[Any]) -> dict[str, Any]:
+    """A row of reports, attempts or decisions, without what names its study and trial."""
+    cells = dict(row._mapping)
+    for name in ("study_id", "trial", "id"):
+        cells.pop(name, None)
+    return cells
+
+
+def _trials_of(study: StudyHead) -> Select[Any]:
+    return (
+        select(*_READ, latest.c.metrics)
+        .select_from(WITH_LATEST)
+        .where(trials.c.study_id == study.id)
+    )
+
+
+def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]) -> list[TrialRow]:
+    """The trials of a study that a statement like `_trials_of` selects.
+
+    Raises:
+        Damaged: A column holds what is never written there.
+    """
+    rows = [_trial_row(row) for row in connection.execute(statement)]
+    for row in rows:
+        odd = shapes.miscounted(row.values, study.directions)
+        if odd is not None:
+            raise Damaged(str(odd))
+    return rows
+
+
+_READ = [
+    trials.c[column_name(each)].label(each.name)
+    for each in fields(Trial)
+    if each.name in (*SHOWN, "system_attrs")
+]
+
+
+_READERS = readers_of(TrialRow)
+
+
+def _trial_row(row: Row[Any]) -> TrialRow:
+    trial = TrialRow(**row._mapping)
+    for name, read in _READERS.items():
+        setattr(trial, name, read(getattr(trial, name)))
+    trial.metrics = trial.metrics or {}
+    return trial
+
+
+def _plain_value(value: Any) -> Any:
+    return value.value if isinstance(value, enum.Enum) else value

@@ -1,0 +1,204 @@
+"""Where studies stand: what `ls` and `status` tell, read without loading a trial that is not
+shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store import codec
+from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
+from hpsearch.store.schema import attempts, trials
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """A study in a line."""
+
+    head: StudyHead
+    trials: Mapping[State, int]
+    """How many, by state; states that no trial is in are missing."""
+    gpu_seconds: float
+    best: Ranked[TrialRow] | None
+
+    @property
+    def driver(self) -> str | None:
+        """Who holds a live lease on it."""
+        return self.head.driver
+
+    @property
+    def state(self) -> str:
+        """Its state for people: a study whose driver died while it ran is shown as abandoned."""
+        if self.head.state is StudyState.RUNNING and self.driver is None:
+            return "abandoned"
+        return self.head.state.value
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """A line of the budget."""
+
+    name: str
+    """trials, gpu_seconds, wall_clock_seconds or cost."""
+    used: float
+    most: float | None
+    """None where the study sets no such limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAttempt:
+    """What a worker is doing."""
+
+    trial: int
+    attempt: int
+    worker: str
+    node: str | None
+    device: str | None
+    started: float
+    resource: float
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Trials that failed the same way, with the latest of them as the example."""
+
+    kind: str
+    count: int
+    trial: int
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStatus:
+    """Where one study stands."""
+
+    summary: StudySummary
+    budget: list[BudgetLine]
+    reserved_gpu_seconds: float
+    """Held back for the attempts that are running."""
+    trials_per_hour: float | None
+    """Trials that ended, over the hours that drivers worked on the study; None before the first
+    has."""
+    running: list[RunningAttempt]
+    failures: list[Failures]
+    checkpoint_bytes: int | None = None
+    """What the checkpoints of all trials take; None where that was never told."""
+
+
+def list_studies(connection: Connection) -> list[StudySummary]:
+    """All studies, the newest first."""
+    return [_summary(connection, head) for head in study_heads(connection)]
+
+
+def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
+    """Where a study stands."""
+    summary = _summary(connection, study)
+    reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
+        attempts.c.study_id == study.id, attempts.c.outcome.is_(None)
+    )
+    return StudyStatus(
+        summary=summary,
+        budget=_budget(connection, summary),
+        reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
+        trials_per_hour=_trials_per_hour(summary),
+        running=_running(connection, study),
+        failures=_failures(connection, study),
+        checkpoint_bytes=_checkpoint_bytes(connection, study),
+    )
+
+
+def _trials_per_hour(summary: StudySummary) -> float | None:
+    ended = 0
+    for state, count in summary.trials.items():
+        if state.terminal:
+            ended += count
+    hours = summary.head.active_seconds / 3600
+    return ended / hours if ended and hours > 0 else None
+
+
+def _checkpoint_bytes(connection: Connection, study: StudyHead) -> int | None:
+    total = select(func.sum(trials.c.checkpoint_bytes)).where(trials.c.study_id == study.id)
+    taken = connection.scalar(total)
+    return None if taken is None else int(taken)
+
+
+def _summary(connection: Connection, head: StudyHead) -> StudySummary:
+    by_state = (
+        select(trials.c.state, func.count(), func.sum(trials.c.gpu_seconds))
+        .where(trials.c.study_id == head.id)
+        .group_by(trials.c.state)
+    )
+    rows = connection.execute(by_state).all()
+    counts = {codec.member(State, state): count for state, count, _ in rows}
+    gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
+    best = best_trials(connection, head, 1) if head.has_best else []
+    return StudySummary(head, counts, gpu_seconds, best[0] if best else None)
+
+
+def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
+    """What is used of the budget that the study file gives, and GPU time in any case."""
+    head = summary.head
+    budget = head.budget
+    most_trials = None if budget is None else budget.trials
+    most_gpu_hours = None if budget is None else budget.gpu_hours
+    most_gpu_seconds = None if most_gpu_hours is None else most_gpu_hours * 3600
+    most_seconds = None if budget is None else budget.wall_clock_s
+    of_study = trials.c.study_id == head.id
+    count = select(func.count()).where(of_study, trials.c.role != Role.CONFIRM.value)
+    searched = connection.scalar(count)
+    limits = [
+        BudgetLine("trials", searched or 0, most_trials),
+        BudgetLine("gpu_seconds", summary.gpu_seconds, most_gpu_seconds),
+        BudgetLine("wall_clock_seconds", head.active_seconds, most_seconds),
+    ]
+    if budget is not None and budget.cost_per_gpu_hour is not None:
+        spent = connection.scalar(select(func.sum(trials.c.cost)).where(of_study))
+        limits.append(BudgetLine("cost", spent or 0.0, budget.cost))
+    return limits
+
+
+def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
+    same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    live = (
+        select(attempts, trials.c.resource, trials.c.value)
+        .join_from(attempts, trials, same_trial)
+        .where(
+            attempts.c.study_id == study.id,
+            trials.c.state == State.RUNNING.value,
+            attempts.c.outcome.is_(None),
+        )
+        .order_by(attempts.c.worker, attempts.c.trial)
+    )
+    running = []
+    for row in connection.execute(live):
+        where = (row.worker, row.node, row.device)
+        since = (row.started, row.resource, row.value)
+        running.append(RunningAttempt(row.trial, row.number, *where, *since))
+    return running
+
+
+def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
+    trial = trials.c
+    failed = (trial.study_id == study.id, trial.state == State.FAILED.value)
+    kinds = select(trial.number, trial.error_kind).where(*failed).order_by(trial.number)
+    latest: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    for number, stated in connection.execute(kinds):
+        kind = stated or "error"
+        counts[kind] += 1
+        latest[kind] = number
+    texts = select(trial.number, trial.error_text).where(*failed, trial.number.in_(latest.values()))
+    text_of = {row.number: row.error_text for row in connection.execute(texts)}
+    failures = []
+    for kind, count in counts.most_common():
+        example = latest[kind]
+        failures.append(Failures(kind, count, example, text_of[example]))
+    return failures

@@ -1,0 +1,71 @@
+"""Notes on a study file: valid requests that may not work as expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import PRUNERS
+from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
+from trials.descriptions.builtin import BUILT_IN
+from trials.descriptions.models import KEY, Pretrained, brings_code
+
+STARTUP = 5
+"""Finished trials that Optuna's median and percentile pruners wait for by default."""
+
+
+def advice(spec: StudySpec) -> list[str]:
+    """Notes on a study file, a text each, with a remedy where there is one."""
+    return [*code_that_runs(spec), *_advice(spec)]
+
+
+def code_that_runs(spec: StudySpec) -> list[str]:
+    """A note on models whose own code will run because the study file trusts it; empty for none."""
+    if spec.task["kind"] not in BUILT_IN or spec.task.get(KEY) is not True:
+        return []
+    models = [_pretrained(name, spec.base) for name in _names(spec)]
+    running = ", ".join(model.name for model in models if brings_code(model))
+    if not running:
+        return []
+    where = "with your rights, here and on every worker"
+    return [f"task.{KEY}: code of {running} will run {where}"]
+
+
+def _names(spec: StudySpec) -> list[str]:
+    """The pretrained models that trials may use, each once."""
+    searched = spec.space.get("model")
+    choices = searched.choices if isinstance(searched, CategoricalParameter) else ()
+    named = dict.fromkeys([spec.task.get("model"), spec.settings.get("model"), *choices])
+    return [name for name in named if isinstance(name, str) and name != "scratch"]
+
+
+def _pretrained(name: str, base: Path) -> Pretrained:
+    folder = base / name
+    return Pretrained(str(folder) if folder.is_dir() else name)
+
+
+def _advice(spec: StudySpec) -> Iterator[str]:
+    pruner = _innermost(spec.search.pruner)
+    if PRUNERS.get(pruner.kind, pruner.kind) in ("MedianPruner", "PercentilePruner"):
+        startup = max(1, pruner.arguments.get("n_startup_trials", STARTUP))
+        enough = "" if startup == 1 else f" and needs {startup} of them"
+        yield (
+            f"search.pruner: {pruner.kind} compares with finished trials only{enough}: "
+            "trials that run before that, such as the first one of every worker, are never pruned; "
+            f"{PROMOTION} compares from the first rung on"
+        )
+    metric = spec.objective.metric
+    if len(spec.objectives) > 1 and pruner.kind == PROMOTION:
+        yield (
+            f"search.pruner: {PROMOTION} compares trials by the first objective ({metric}) only; "
+            "none trains all of them in full"
+        )
+    if len(spec.objectives) > 1 and spec.budget.target is not None:
+        yield f"budget.target: is a value of the first objective ({metric})"
+
+
+def _innermost(pruner: Method) -> Method:
+    """The pruner that compares trials: the one that another one wraps, or the pruner itself."""
+    wrapped = pruner.arguments.get("wrapped_pruner")
+    return pruner if wrapped is None else _innermost(Method.model_validate(split_method(wrapped)))

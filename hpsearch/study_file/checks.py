@@ -1,0 +1,271 @@
+"""Mistakes in a study file that take two of its parts, or the task's description, to see.
+
+Each check is given the parts that are right by themselves and skips what is missing, so that one
+mistake does not hide another. The task's description is plain data: nothing here reads a file or
+imports a training library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpsearch.study_file import space as spaces
+from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import (
+    MULTI_OBJECTIVE,
+    PRUNERS,
+    SAMPLERS,
+    pruner_problems,
+    sampler_problems,
+)
+from hpsearch.study_file.models import (
+    CategoricalParameter,
+    Confirm,
+    IntParameter,
+    Method,
+    Parameter,
+    PerTrial,
+)
+from hpsearch.study_file.types import shown
+from trials.contract import Problem, Setting
+from trials.descriptions.description import TaskDescription
+from trials.settings import nearest
+
+MOST_VALUES = 10_000
+"""The most values of one parameter for a sampler that tries them all."""
+
+
+@dataclass
+class Draft:
+    """The parts of a study file that are right by themselves; None for missing and wrong ones."""
+
+    settings: dict[str, Any] | None = None
+    space: dict[str, Parameter] = field(default_factory=dict)
+    """The parameters that are right by themselves."""
+    names: frozenset[str] = frozenset()
+    """The names of all parameters, including the wrong ones."""
+    metrics: dict[str, str] = field(default_factory=dict)
+    """The metrics of objectives and constraints, by place."""
+    objectives: int = 1
+    """How many objectives are right by themselves."""
+    per_trial: PerTrial | None = None
+    sampler: Method | None = None
+    pruner: Method | None = None
+    confirm: Confirm | None = None
+    gpu: float | str | None = None
+    """The GPUs of each worker."""
+    enqueue: list[dict[str, Any]] | None = None
+    description: TaskDescription | None = None
+
+
+def problems(draft: Draft) -> list[Problem]:
+    """Everything that the checks of this module find."""
+    conditions = list(_condition_problems(draft))
+    found = [
+        *_name_problems(draft),
+        *_setting_problems(draft),
+        *_space_problems(draft),
+        *conditions,
+        *_metric_problems(draft),
+        *_budget_problems(draft),
+        *_search_problems(draft),
+        *_resource_problems(draft),
+    ]
+    # Whether a configuration lies in the space is known only of a space without mistakes.
+    if draft.space.keys() == draft.names and not conditions:
+        found += _enqueue_problems(draft)
+    return found
+
+
+def _name_problems(draft: Draft) -> Iterator[Problem]:
+    """Names that cannot be used, that are given twice, or that the task does not know."""
+    settings = draft.settings or {}
+    for name in sorted(draft.names):
+        if not name or not name.isprintable() or name.startswith("$"):
+            what = "is not a name; use letters, digits and marks such as _ or /"
+            yield Problem(f"space.{name}", what)
+    for name in sorted(draft.names & settings.keys()):
+        yield Problem(f"space.{name}", "is also fixed under settings; keep it in one of the two")
+    known = draft.description.settings if draft.description else None
+    if known is None:
+        return
+    for section, names in (("settings", settings.keys()), ("space", draft.names)):
+        for name in sorted(names - known.keys()):
+            what = f"the task has no such setting; {nearest(name, known)}"
+            yield Problem(f"{section}.{name}", what)
+
+
+def _budget_problems(draft: Draft) -> list[Problem]:
+    """A trial budget that the task cannot count."""
+    if draft.per_trial is None or draft.description is None:
+        return []
+    return draft.description.problems_with_budget(draft.per_trial.unit)
+
+
+def _resource_problems(draft: Draft) -> Iterator[Problem]:
+    """More GPUs for a worker than its trials would train on."""
+    built_in = draft.description is not None and draft.description.settings is not None
+    if built_in and isinstance(draft.gpu, float) and draft.gpu > 1:
+        what = f"a trial of this task trains on one GPU, and {draft.gpu:g} would be reserved"
+        hint = "use 1 or a share of one, and more workers for more GPUs"
+        yield Problem("resources.gpu", f"{what}; {hint}")
+
+
+def _known_settings(draft: Draft) -> Mapping[str, Setting]:
+    return (draft.description.settings if draft.description else None) or {}
+
+
+def _setting_problems(draft: Draft) -> Iterator[Problem]:
+    """Fixed values outside what the task allows."""
+    known = _known_settings(draft)
+    for name, value in (draft.settings or {}).items():
+        if name in known and (what := known[name].problem_with(value)):
+            yield Problem(f"settings.{name}", what)
+
+
+def _space_problems(draft: Draft) -> Iterator[Problem]:
+    """Bounds and choices outside what the task allows."""
+    known = _known_settings(draft)
+    for name, parameter in draft.space.items():
+        if name in known:
+            yield from _parameter_problems(f"space.{name}", parameter, known[name])
+
+
+def _parameter_problems(where: str, parameter: Parameter, setting: Setting) -> Iterator[Problem]:
+    values: dict[str, Any] = {}
+    if isinstance(parameter, CategoricalParameter):
+        for i, choice in enumerate(parameter.choices):
+            values[f"{where}.choices[{i}]"] = choice
+    elif setting.type not in (int, float):
+        yield Problem(f"{where}.type", "the setting is not a number; use type: categorical")
+    elif setting.type is int and not isinstance(parameter, IntParameter):
+        yield Problem(f"{where}.type", "the setting is a whole number; use type: int")
+    else:
+        values = {f"{where}.low": parameter.low, f"{where}.high": parameter.high}
+    for place, value in values.items():
+        if what := setting.problem_with(value):
+            yield Problem(place, what)
+
+
+def _condition_problems(draft: Draft) -> Iterator[Problem]:
+    """Conditions that can never hold or that depend on nothing in the space."""
+    for name, parameter in draft.space.items():
+        for parent, values in (parameter.when or {}).items():
+            where = f"space.{name}.when.{parent}"
+            what = _problem_with_parent(draft, name, parent, values)
+            if what is not None:
+                yield Problem(where, what)
+            elif parent in draft.space:
+                yield from _value_problems(where, draft.space[parent], values)
+    for cycle in _cycles(draft.space):
+        around = " -> ".join([*cycle, cycle[0]])
+        what = f"the conditions form a cycle ({around}); remove one of them"
+        yield Problem(f"space.{cycle[0]}.when", what)
+
+
+def _problem_with_parent(
+    draft: Draft, name: str, parent: str, values: tuple[Any, ...]
+) -> str | None:
+    """Why a parameter cannot depend on these values of another one; None if it can."""
+    if parent == name:
+        return "a parameter cannot depend on itself; name another one"
+    if parent not in draft.names:
+        if parent in (draft.settings or {}):
+            fixed = f"{parent} is fixed under settings"
+            return f"{fixed}; remove the condition, or search {parent} too"
+        hint = nearest(parent, draft.names - {name})
+        return f"no parameter of the space has this name; {hint}"
+    if not values:
+        return "lists no value, so the parameter is never active; give at least one"
+    return None
+
+
+def _value_problems(where: str, parent: Parameter, values: tuple[Any, ...]) -> Iterator[Problem]:
+    for value in values:
+        if what := parent.problem_with(value):
+            yield Problem(where, f"the condition {what}")
+
+
+def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
+    """The cycles among conditions, each once, from its first parameter on.
+
+    A parameter that depends on itself is not counted.
+    """
+    found: dict[frozenset[str], list[str]] = {}
+
+    def walk(name: str, path: list[str]) -> None:
+        if name in path:
+            cycle = path[path.index(name) :]
+            found.setdefault(frozenset(cycle), cycle)
+            return
+        for parent in space[name].when or {}:
+            if parent in space and parent != name and name not in done:
+                walk(parent, [*path, name])
+        done.add(name)
+
+    done: set[str] = set()
+    for name in space:
+        walk(name, [])
+    return [cycle for cycle in found.values() if len(cycle) > 1]
+
+
+def _metric_problems(draft: Draft) -> Iterator[Problem]:
+    known = draft.description.metrics if draft.description else None
+    seen: dict[str, str] = {}
+    for where, metric in draft.metrics.items():
+        if where.startswith("objective") and seen.setdefault(metric, where) != where:
+            other = seen[metric].split(".")[0]
+            yield Problem(where, f"is already the metric of {other}; name another one")
+        if known is not None and metric not in known:
+            hint = nearest(metric, sorted(known))
+            yield Problem(where, f"the task does not report {shown(metric)}; {hint}")
+
+
+def _search_problems(draft: Draft) -> Iterator[Problem]:
+    if draft.sampler is not None:
+        yield from sampler_problems(draft.sampler)
+        yield from _endless_problems(draft.sampler, draft.space)
+    if draft.pruner is not None:
+        yield from pruner_problems(draft.pruner, draft.per_trial)
+    if draft.objectives > 1:
+        yield from _several_problems(draft)
+
+
+def _several_problems(draft: Draft) -> Iterator[Problem]:
+    """What supports only one objective."""
+    sampler, pruner = draft.sampler, draft.pruner
+    if sampler is not None and SAMPLERS.get(sampler.kind, sampler.kind) not in MULTI_OBJECTIVE:
+        able = ", ".join(name for name in SAMPLERS if SAMPLERS[name] in MULTI_OBJECTIVE)
+        what = f"{sampler.kind} supports only one objective; use one of {able}"
+        yield Problem("search.sampler", what)
+    several = (PROMOTION, "NopPruner")
+    if pruner is not None and PRUNERS.get(pruner.kind, pruner.kind) not in several:
+        what = f"{pruner.kind} supports only one objective; use none or promotion"
+        yield Problem("search.pruner", what)
+    if draft.confirm is not None:
+        what = "repeats the best trials by one objective, and there are several; remove it"
+        yield Problem("search.confirm", what)
+
+
+def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:
+    """Parameters with too many values for a sampler that tries every configuration."""
+    if SAMPLERS.get(sampler.kind, sampler.kind) != "BruteForceSampler":
+        return
+    for name, parameter in space.items():
+        if isinstance(parameter, CategoricalParameter):
+            continue
+        if parameter.step is None:
+            what = f"{sampler.kind} tries every value, and this parameter has infinitely many"
+            yield Problem(f"space.{name}", f"{what}; add a step, or use another sampler")
+        elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
+            what = f"{sampler.kind} tries every value, and this parameter has over {MOST_VALUES}"
+            yield Problem(f"space.{name}", f"{what}; raise step, or use another sampler")
+
+
+def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
+    """Configurations to try first that do not lie in the space."""
+    for i, configuration in enumerate(draft.enqueue or []):
+        for problem in spaces.problems_with(draft.space, configuration):
+            yield Problem(f"enqueue[{i}].{problem.where}", problem.what)

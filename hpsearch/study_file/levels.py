@@ -1,0 +1,113 @@
+"""The levels at which a trial reports, and those at which it is compared with others.
+
+A level is an amount of training in the unit of the trial budget. The report grid and the rungs
+together make the budget's `report_at`, so that every comparison is between measurements at exactly
+the same level.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hpsearch.study_file.models import PerTrial, StudySpec
+from trials import report_grid
+from trials.contract import Budget
+
+PROMOTION = "promotion"
+"""The pruner that has its own rungs; all others compare at every report."""
+
+ETA = 3
+"""One of this many trials at a rung continues."""
+
+RUNGS = 2
+"""How many rungs are below the full budget by default."""
+
+FINE = 17
+"""A trial with at least this many reports has its first rung after 1/17 of its budget.
+
+Measurements showed that lower rungs mislead, and that higher ones cost more than they are worth.
+Where reports are rarer, values at so low a rung would be noise.
+"""
+
+SCALES = (10, 100, 1000, 10_000, 100_000, 1_000_000)
+"""Factors from levels to whole steps; the last one keeps all `report_grid.DIGITS` of a level."""
+
+
+def trial_budget(spec: StudySpec) -> Budget:
+    """The trial budget with every level at which a trial reports: its grid and the rungs."""
+    per_trial = spec.budget.per_trial
+    both = {*_report_grid(per_trial), *rung_levels(spec)}
+    levels = _ascending(both, per_trial)
+    return Budget(per_trial.unit, per_trial.total, levels)
+
+
+def rung_levels(spec: StudySpec) -> tuple[float, ...]:
+    """The levels at which trials are compared, ascending, the full budget last.
+
+    The promotion pruner has the argument `eta` and either `rungs` (how many are below the full
+    budget R) or `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so
+    on. With neither, and enough reports, the first rung is the report nearest to R/17, and each
+    next one is eta times as far: 3, 9 and 27 of 52 epochs. Other pruners compare at every report.
+    """
+    per_trial, pruner = spec.budget.per_trial, spec.search.pruner
+    if pruner.kind != PROMOTION:
+        return _report_grid(per_trial)
+    return _ascending(_promotion_levels(per_trial, pruner.arguments), per_trial)
+
+
+def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iterator[float]:
+    """The rungs of the promotion pruner below the full budget, in any order."""
+    total, interval = per_trial.total, per_trial.report_interval
+    eta = arguments.get("eta", ETA)
+    reports_often = interval <= total / FINE
+    if reports_often and not arguments.keys() & {"first_rung", "rungs"}:
+        lowest = round(total / FINE / interval) * interval
+        return itertools.takewhile(lambda level: level < total * 0.9, _multiplied(lowest, eta))
+    below = _divided(total, eta)
+    first = arguments.get("first_rung")
+    if first is None:
+        return itertools.islice(below, arguments.get("rungs", RUNGS))
+    # 9 / 3**2 may be slightly below a first rung of 1.
+    lowest = first * (1 - 1e-9)
+    return itertools.takewhile(lambda level: level >= lowest, below)
+
+
+def step_scale(spec: StudySpec) -> int:
+    """What levels are multiplied by to become Optuna's steps, which are whole numbers.
+
+    1 where all levels are whole, else the smallest power of ten that keeps them apart and above
+    zero after rounding.
+    """
+    levels = trial_budget(spec).report_at
+    if all(level == int(level) for level in levels):
+        return 1
+    return next((scale for scale in SCALES if _apart(levels, scale)), SCALES[-1])
+
+
+def _divided(level: float, eta: int) -> Iterator[float]:
+    """level/eta, level/eta**2 and so on, without end."""
+    while True:
+        level /= eta
+        yield level
+
+
+def _multiplied(level: float, eta: int) -> Iterator[float]:
+    """level, level*eta, level*eta**2 and so on, without end."""
+    while True:
+        yield level
+        level *= eta
+
+
+def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:
+    return report_grid.grid(per_trial.unit, per_trial.total, per_trial.report_interval)
+
+
+def _ascending(levels: Iterable[float], per_trial: PerTrial) -> tuple[float, ...]:
+    return report_grid.ascending(levels, per_trial.unit, per_trial.total)
+
+
+def _apart(levels: tuple[float, ...], scale: int) -> bool:
+    steps = [round(level * scale) for level in levels]
+    return steps[0] > 0 and len(set(steps)) == len(steps)

@@ -1,0 +1,434 @@
+"""The study file as frozen objects: what is searched, for what, with which budget and on what.
+
+The models refuse a value that is wrong by itself. `checks` finds mistakes that take two parts of
+a file, or knowledge of the task, to see. `reading` reads a file and finds the line of each mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from hpsearch.study_file.types import (
+    EXACT,
+    Bound,
+    Choices,
+    Condition,
+    Count,
+    Duration,
+    Gpus,
+    Positive,
+    StudyName,
+    WholeBound,
+    Workers,
+    is_number,
+    is_whole_number,
+    same,
+    shown,
+)
+from trials import report_grid
+from trials.contract import Unit
+
+Mistake: TypeAlias = tuple[str, str]
+"""A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
+
+GB = 1e9
+"""Bytes."""
+
+
+class Model(BaseModel):
+    """Base of all parts of a study file: frozen and strict.
+
+    Unknown keys, values that would have to be converted, nan and infinity are refused. The text
+    under a field also describes it in the JSON Schema of the study file.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="after")
+    def _refuse_mistakes(self) -> Any:
+        if found := list(self.mistakes()):
+            text = "; ".join(f"{key}: {what}" for key, what in found)
+            raise PydanticCustomError("mistakes", "{text}", {"text": text, "mistakes": found})
+        return self
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """What is wrong between fields whose types are right."""
+        yield from ()
+
+
+# ------------------------------------------------------------------------------------------- space
+
+
+class _Numeric(Model):
+    """Bounds, scale and grid of a number; both bounds belong to the range."""
+
+    _step_of_one: ClassVar[int | None] = None
+    """The step that every value has anyway and that goes with any scale: 1 for whole numbers."""
+
+    low: Bound
+    """The smallest value."""
+    high: Bound
+    """The largest value."""
+    log: bool = False
+    """Whether values are drawn on a logarithmic scale."""
+    step: float | None = None
+    """Values are low plus a multiple of this."""
+    when: Condition | None = None
+    """Active only when each of these parameters is active with one of the values given here."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Bounds, scale and step that do not go together."""
+        if self.low > self.high:
+            yield "low", f"{self.low} is above high ({self.high}); swap them"
+        if self.log and self.low <= 0:
+            what = f"a logarithmic scale needs bounds above 0, not {self.low}"
+            yield "low", f"{what}; raise it or remove log"
+        if self.step is None or self.step == self._step_of_one:
+            return
+        if self.log:
+            yield "step", "a logarithmic scale has no step; remove log or step"
+        elif self.step <= 0:
+            yield "step", f"must be above 0, not {self.step}"
+        elif self.low < self.high:
+            yield from self._grid_mistakes(self.step)
+
+    def _grid_mistakes(self, step: float) -> Iterator[Mistake]:
+        width = _exact(self.high) - _exact(self.low)
+        if width / _exact(step) > EXACT:
+            what = f"{step} is too small for bounds that are {float(width):g} apart"
+            yield "step", f"{what}; raise or remove it"
+        elif width % _exact(step):
+            what = f"{step} does not divide high - low ({float(width):g})"
+            yield "step", f"{what}; change high, low or step"
+
+    def _outside(self, value: float) -> str | None:
+        if not self.low <= value <= self.high:
+            return f"must be from {self.low} to {self.high}, not {value}"
+        if self.step is None or self.log:
+            return None
+        steps = (value - self.low) / self.step
+        on_grid = abs(steps - round(steps)) < 1e-8  # as Optuna's FloatDistribution judges it
+        if on_grid:
+            return None
+        return f"must be {self.low} plus a multiple of {self.step}, not {value}"
+
+
+def _exact(value: float) -> Decimal:
+    return Decimal(str(value))
+
+
+class FloatParameter(_Numeric):
+    """A number, on a linear or logarithmic scale, or on a grid of `step`."""
+
+    type: Literal["float"]
+    """A number."""
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if not is_number(value):
+            return f"must be a number, not {shown(value)}"
+        return self._outside(value)
+
+
+class IntParameter(_Numeric):
+    """A whole number."""
+
+    _step_of_one: ClassVar[int | None] = 1
+    type: Literal["int"]
+    """A whole number."""
+    low: WholeBound
+    """The smallest value."""
+    high: WholeBound
+    """The largest value."""
+    step: int = 1
+    """Values are low plus a multiple of this."""
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if not is_whole_number(value):
+            return f"must be a whole number, not {shown(value)}"
+        return self._outside(value)
+
+
+class CategoricalParameter(Model):
+    """One of a few values without an order."""
+
+    type: Literal["categorical"]
+    """One of a few values."""
+    choices: Choices
+    """The values: numbers, text, true, false or null."""
+    when: Condition | None = None
+    """Active only when each of these parameters is active with one of the values given here."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No choices, or choices that are equal (to Optuna true is 1 and 2.0 is 2)."""
+        if not self.choices:
+            yield "choices", "is empty; give at least one value"
+        seen: dict[Any, Any] = {}
+        for i, choice in enumerate(self.choices):
+            if choice not in seen:
+                seen[choice] = choice
+                continue
+            first = seen[choice]
+            why = "is listed twice" if same(first, choice) else f"counts as equal to {shown(first)}"
+            yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if any(same(value, choice) for choice in self.choices):
+            return None
+        return f"must be one of {', '.join(map(shown, self.choices))}, not {shown(value)}"
+
+
+Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter
+
+# ---------------------------------------------------------------------------- objective and budget
+
+
+class Objective(Model):
+    """What makes one trial better than another."""
+
+    metric: str = Field(examples=["accuracy"])
+    """The name of a metric that trials report."""
+    direction: Literal["minimize", "maximize"] = Field(examples=["maximize"])
+    """Whether less or more of it is better."""
+
+    @property
+    def sign(self) -> float:
+        """What values are multiplied by so that less is better."""
+        return -1.0 if self.direction == "maximize" else 1.0
+
+
+class Limit(Model):
+    """The range that a metric must lie in for a configuration to be usable, bounds included."""
+
+    min: Bound | None = None
+    """The smallest allowed value."""
+    max: Bound | None = None
+    """The largest allowed value."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No bound at all, or bounds that leave nothing between them."""
+        if self.min is None and self.max is None:
+            yield "", "has no bound; give max, min or both"
+        if self.min is not None and self.max is not None and self.min > self.max:
+            yield "min", f"{self.min:g} is above max ({self.max:g}); swap them"
+
+
+class PerTrial(Model):
+    """How far one trial trains: exactly one of steps, epochs, samples, tokens and seconds."""
+
+    steps: Count | None = None
+    """Optimizer steps."""
+    epochs: Positive | None = None
+    """Passes over the training data."""
+    samples: Count | None = None
+    """Training samples."""
+    tokens: Count | None = None
+    """Tokens of texts, without padding."""
+    seconds: Positive | None = None
+    """Seconds of training."""
+    report_every: Positive | None = None
+    """How often a trial is evaluated, in the same unit."""
+    time_limit_s: Duration | None = Field(default=None, alias="time_limit")
+    """Seconds after which an attempt is stopped and fails with a timeout."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No unit or several, and a report grid that does not suit it."""
+        given = [unit.value for unit in Unit if getattr(self, unit.value) is not None]
+        if not given:
+            yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
+        for name in given[1:]:
+            what = f"cannot be combined with {given[0]}: a trial is measured in one unit"
+            yield name, f"{what}; keep one"
+        if len(given) != 1:
+            return
+        problem = report_grid.problem_with_interval(self.unit, self.total, self.report_interval)
+        if problem is not None:
+            yield ("report_every" if self.report_every else given[0]), problem
+
+    @property
+    def unit(self) -> Unit:
+        """What the trial budget counts."""
+        return next(unit for unit in Unit if getattr(self, unit.value) is not None)
+
+    @property
+    def total(self) -> float:
+        """The full trial budget, in `unit`."""
+        return float(getattr(self, self.unit.value))
+
+    @property
+    def report_interval(self) -> float:
+        """How much a trial trains between reports, in `unit`.
+
+        `report_every` where it is given, else 1 epoch or a tenth of the total.
+        """
+        if self.report_every is not None:
+            return self.report_every
+        return report_grid.usual_interval(self.unit, self.total)
+
+
+class StudyBudget(Model):
+    """What the whole study may spend: at least one limit, and what each trial may train."""
+
+    trials: Count | None = None
+    """How many configurations are tried."""
+    gpu_hours: Positive | None = None
+    """GPU time, by each worker's share of a GPU; without GPUs, the time of the workers."""
+    cost: Positive | None = None
+    """Money, at the price of `cost_per_gpu_hour`."""
+    cost_per_gpu_hour: Positive | None = None
+    """The price of an hour of one GPU; `cost` needs it."""
+    wall_clock_s: Duration | None = Field(default=None, alias="wall_clock")
+    """Seconds that drivers may work on the study, in total."""
+    target: float | None = None
+    """The study stops at the first trial whose value is this good or better."""
+    per_trial: PerTrial = Field(examples=["{epochs: 3}"])
+    """How far one trial trains."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No limit at all, or one on money without a price."""
+        limits = (self.trials, self.gpu_hours, self.cost, self.wall_clock_s)
+        if all(limit is None for limit in limits):
+            yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
+        if self.cost is not None and self.cost_per_gpu_hour is None:
+            yield "cost", "needs a price; add cost_per_gpu_hour"
+
+
+# ---------------------------------------------------------------------------- search and resources
+
+
+class Method(Model):
+    """A sampler or pruner by name, with its arguments."""
+
+    kind: str
+    arguments: dict[str, Any] = {}
+
+
+def split_method(value: Any) -> Any:
+    """`tpe` and `{kind: tpe, multivariate: true}` as a method's fields."""
+    if isinstance(value, str):
+        return {"kind": value}
+    if isinstance(value, Method):
+        return value
+    if not isinstance(value, dict) or "kind" not in value:
+        return {"kind": value}
+    arguments = {name: argument for name, argument in value.items() if name != "kind"}
+    return {"kind": value["kind"], "arguments": arguments}
+
+
+NamedMethod = Annotated[Method, BeforeValidator(split_method)]
+
+
+class Confirm(Model):
+    """Repeat the best trials with new seeds at the end, to see which are good by luck."""
+
+    top: Count = Field(examples=["3"])
+    """How many of the best trials."""
+    seeds: Count = Field(examples=["3"])
+    """How many runs of each."""
+
+
+class Search(Model):
+    """How configurations are proposed and when weak ones are stopped, named as in Optuna."""
+
+    sampler: NamedMethod = Method(kind="curve_gp")
+    """What proposes configurations: its name, or a mapping of `kind` and its arguments."""
+    pruner: NamedMethod = Method(kind="promotion")
+    """What stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
+    confirm: Confirm | None = None
+    """Repeat the best trials with new seeds at the end."""
+
+
+class Resources(Model):
+    """What trials run on, and how long the study waits for each of its parts."""
+
+    workers: Workers = "auto"
+    """How many trials run side by side; auto fills the machine or cluster."""
+    cpu: Positive = 1.0
+    """CPU cores for each worker."""
+    gpu: Gpus = "auto"
+    """GPUs, or the share of one, for each worker; auto is one where there are any."""
+    retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
+    """How many attempts a trial may lose to dead workers before it fails."""
+    report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")
+    """Seconds without a report after which a trial is treated as hung."""
+    worker_timeout_s: Duration = Field(default=120.0, alias="worker_timeout")
+    """Seconds without a sign of life after which a worker is killed and replaced."""
+    lease_s: Duration = Field(default=45.0, alias="lease")
+    """Seconds after which a driver that does not renew its lease on the study counts as dead."""
+    database_patience_s: Duration = Field(default=300.0, alias="database_patience")
+    """Seconds to wait for a database that does not answer; then the driver ends, resumable."""
+    disk_patience_s: Duration = Field(default=300.0, alias="disk_patience")
+    """Seconds to wait for a disk that cannot be written to; then the study is interrupted."""
+    stop_grace_s: Duration = Field(default=60.0, alias="stop_grace")
+    """Seconds that an interrupted study waits for its workers to save."""
+
+
+# ------------------------------------------------------------------------------------------- study
+
+
+class CheckpointsPlace(Model):
+    """Where checkpoints go, and how much they may take: a folder, or a mapping of both."""
+
+    folder: str | None = None
+    """A path or a URL; None for a folder beside the study file."""
+    max_gb: Positive | None = None
+    """GB (10^9 bytes) that the study's checkpoints may take; None for no limit."""
+
+
+def as_place(value: Any) -> Any:
+    """`my/folder` as the fields of a `CheckpointsPlace`."""
+    return {"folder": value} if isinstance(value, str) else value
+
+
+class StudySpec(Model):
+    """A whole study file."""
+
+    study: StudyName = Field(examples=["my-study"])
+    """Its name, unique in its database."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Every random number in the study is derived from it."""
+    task: dict[str, Any] = Field(examples=["{kind: text_classification, train: train.csv, ...}"])
+    """What is trained, on what data; `kind` decides which other keys there are."""
+    settings: dict[str, Any] = {}
+    """Settings with the same value in every trial."""
+    space: dict[str, Annotated[Parameter, Field(discriminator="type")]] = Field(
+        examples=["{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"]
+    )
+    """The settings that are searched, by name."""
+    objectives: tuple[Objective, ...]
+    """Under `objective` in the file: one, or a list."""
+    constraints: dict[str, Limit] = {}
+    """The range that each metric must lie in for a configuration to be usable."""
+    budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
+    """What the study and each trial may spend."""
+    search: Search = Search()
+    """How configurations are proposed and when weak ones are stopped."""
+    resources: Resources = Resources()
+    """What trials run on."""
+    enqueue: list[dict[str, Any]] = []
+    """Configurations that are tried first, such as ones known to be good."""
+    checkpoints: Annotated[CheckpointsPlace, BeforeValidator(as_place)] = CheckpointsPlace()
+    """The folder for checkpoints, and how much they may take."""
+    base: Path
+    """The folder of the study file; relative paths in the file start there. Not in the file."""
+    text: str
+    """The file's text. Not in the file."""
+
+    @property
+    def objective(self) -> Objective:
+        """The first objective; most studies have no other."""
+        return self.objectives[0]

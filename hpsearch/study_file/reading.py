@@ -1,0 +1,309 @@
+"""From a study file to a `StudySpec`, or to all mistakes in it, each with its line and a remedy.
+
+Each part is checked alone, so that a mistake in one does not hide those in another. Then the parts
+are checked against each other and against the task, and, if asked for, the data is inspected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError, create_model
+
+from hpsearch.errors import SpecError, UserError
+from hpsearch.study_file import checks, yaml_source
+from hpsearch.study_file.checks import Draft
+from hpsearch.study_file.messages import problems_of
+from hpsearch.study_file.models import (
+    CategoricalParameter,
+    FloatParameter,
+    IntParameter,
+    Model,
+    Objective,
+    Parameter,
+    Resources,
+    Search,
+    StudyBudget,
+    StudySpec,
+)
+from hpsearch.study_file.types import shown
+from hpsearch.study_file.yaml_source import Source
+from trials.contract import Problem, TaskError
+from trials.data import files
+from trials.descriptions.builtin import describe
+from trials.descriptions.description import TaskDescription
+from trials.settings import nearest
+
+Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
+"""What is wrong with a `task` section whose relative paths start from a folder, data included: such
+as `trials.tasks.inspect`."""
+
+_BY_PARTS = ("objective", "space")
+"""The top-level keys whose parts are checked one by one."""
+
+_NOT_SECTIONS = ("objectives", "space", "base", "text")
+_SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
+"""The other top-level keys."""
+
+SEVERAL = {"sampler": "tpe", "pruner": "none"}
+"""The defaults of `search` with several objectives: the usual ones compare trials by one value."""
+
+MOST_BYTES = 10_000_000
+"""The size limit of a study file: a hundred times more than anybody writes."""
+
+_PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
+_PARAMETER_MODELS: dict[Any, type[Model]] = {
+    "float": FloatParameter,
+    "int": IntParameter,
+    "categorical": CategoricalParameter,
+}
+
+
+def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
+    """Read a study file.
+
+    Args:
+        path: The file.
+        inspect: Inspects the task's data and code; None if that is not wanted.
+
+    Raises:
+        UserError: There is no such file, or it cannot be read.
+        SpecError: The file has mistakes; the error lists them all.
+    """
+    text = _text_of(path)
+    return parse(text, base=path.resolve().parent, name=path.name, inspect=inspect)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        files.refuse_odd(path)
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            what = f"{path} has {size} bytes, and a study file may have {MOST_BYTES} at most"
+            raise UserError(what, "is it the study file?")
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        what = f"{path}: there is no such study file"
+        raise UserError(what, "write one with: hpsearch init") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        problem = f"{path.name}:{line}: is not UTF-8 text ({error.reason}); save it as UTF-8"
+        raise SpecError([problem]) from None
+    except ValueError as error:
+        hint = "a study file is a text file, such as study.yaml"
+        raise UserError(f"{path} {error}", hint) from None
+    except OSError as error:
+        what = f"{path}: cannot be read: {error.strerror}"
+        raise UserError(what, "check the path and its permissions") from None
+
+
+def parse(
+    text: str, *, base: Path, name: str = "study.yaml", inspect: Inspect | None = None
+) -> StudySpec:
+    """Read the text of a study file.
+
+    Args:
+        text: YAML.
+        base: The folder that relative paths in it start from.
+        name: What to call the file in errors.
+        inspect: Inspects the task's data and code; None if that is not wanted.
+
+    Raises:
+        SpecError: The text has mistakes; the error lists them all.
+    """
+    source = yaml_source.read(text)
+    problems = list(source.problems)
+    sections: dict[str, Any] = {}
+    if isinstance(source.value, dict):
+        sections, more = _sections(source.value, base, inspect)
+        settled = {problem.where for problem in problems}
+        problems += [problem for problem in more if problem.where not in settled]
+    elif not problems:
+        problems.append(_not_a_mapping(source.value))
+    if problems:
+        raise SpecError(_lines(problems, source, name))
+    return StudySpec(**sections, base=base, text=text)
+
+
+def _not_a_mapping(value: Any) -> Problem:
+    if value is None:
+        return Problem("", "is empty; write a study file with: hpsearch init")
+    return Problem("", f"must be a mapping that starts with study:, not {shown(value)}")
+
+
+def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:
+    """The error for problems that were found after a study file was read.
+
+    Args:
+        text: The file's text, to find lines in.
+        name: What to call the file.
+        problems: What a task said about its part.
+    """
+    return SpecError(_lines(problems, yaml_source.read(text), name))
+
+
+def _sections(
+    value: dict[str, Any], base: Path, inspect: Inspect | None
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The parts of a study file that are right, by key, and the problems of the others."""
+    written = _written(value)
+    sections: dict[str, Any] = {}
+    problems: list[Problem] = []
+    known = [*_SECTIONS, *_BY_PARTS]
+    for key in value:
+        if key not in known:
+            problems.append(Problem(key, f"unknown key; {nearest(key, known)}"))
+    for key in _SECTIONS:
+        try:
+            sections[key] = _part(StudySpec, key, written)
+        except ValidationError as error:
+            problems += problems_of(error, _alone(StudySpec, key))
+    sections["objectives"], wrong_objectives = _objectives(written.get("objective"))
+    sections["space"], wrong_parameters = space_in(written.get("space"))
+    description, wrong_task = _task(sections.get("task"), base, inspect)
+    problems += [*wrong_objectives, *wrong_parameters, *wrong_task]
+    problems += checks.problems(_draft(written, sections, description))
+    return sections, problems
+
+
+def _written(value: dict[str, Any]) -> dict[str, Any]:
+    """The sections with something in them, and the defaults of several objectives added."""
+    written = {key: part for key, part in value.items() if part is not None}
+    objective = written.get("objective")
+    search = written.get("search", {})
+    if isinstance(objective, list) and len(objective) > 1 and isinstance(search, dict):
+        written["search"] = {**SEVERAL, **search}
+    return written
+
+
+def _draft(
+    written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None
+) -> Draft:
+    """The parts to check against each other, each one read alone from its section."""
+    space = written.get("space")
+    return Draft(
+        settings=sections.get("settings"),
+        space=sections["space"],
+        names=frozenset(space) if isinstance(space, dict) else frozenset(),
+        metrics=_metrics(written.get("objective"), sections.get("constraints")),
+        objectives=len(sections["objectives"]),
+        per_trial=_part_or_none(StudyBudget, "per_trial", written.get("budget")),
+        sampler=_part_or_none(Search, "sampler", written.get("search")),
+        pruner=_part_or_none(Search, "pruner", written.get("search")),
+        confirm=_part_or_none(Search, "confirm", written.get("search")),
+        gpu=_part_or_none(Resources, "gpu", written.get("resources")),
+        enqueue=sections.get("enqueue"),
+        description=description,
+    )
+
+
+@functools.cache
+def _alone(model: type[Model], name: str) -> type[Model]:
+    """One field of a model as a model of its own."""
+    field = model.model_fields[name]
+    fields: dict[str, Any] = {name: (field.annotation, field)}
+    return create_model(name, __base__=Model, **fields)
+
+
+def _part(model: type[Model], name: str, section: dict[str, Any]) -> Any:
+    """One field of a section, checked without the others; its default where it is not written."""
+    written = {name: section[name]} if name in section else {}
+    alone = _alone(model, name).model_validate(written)
+    return getattr(alone, name)
+
+
+def _part_or_none(model: type[Model], name: str, section: Any) -> Any:
+    if not isinstance(section, dict):
+        return None
+    try:
+        return _part(model, name, section)
+    except ValidationError:
+        return None  # it is reported with its section
+
+
+def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
+    """The objectives that are right, and the problems of the others."""
+    if written is None or written == []:
+        example = "objective: {metric: accuracy, direction: maximize}"
+        return (), [Problem("objective", f"is missing; add {example}")]
+    found: list[Objective] = []
+    problems: list[Problem] = []
+    for where, part in _by_place(written):
+        try:
+            found.append(Objective.model_validate(part))
+        except ValidationError as error:
+            problems += problems_of(error, Objective, where)
+    return tuple(found), problems
+
+
+def _by_place(objectives: Any) -> list[tuple[str, Any]]:
+    """One objective, or each of a list of them, with its place in the file."""
+    if isinstance(objectives, list):
+        return [(f"objective[{i}]", part) for i, part in enumerate(objectives)]
+    return [("objective", objectives)]
+
+
+def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
+    """The names of metrics in objectives and constraints, by place."""
+    metrics: dict[str, str] = {}
+    for where, part in _by_place(objectives):
+        metric = _part_or_none(Objective, "metric", part)
+        if metric is not None:
+            metrics[f"{where}.metric"] = metric
+    for name in constraints or {}:
+        metrics[f"constraints.{name}"] = name
+    return metrics
+
+
+def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
+    """The parameters that are right, and the problems of the others."""
+    if written is None or written == {}:
+        example = "{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"
+        return {}, [Problem("space", f"has no parameters; add space: {example}")]
+    if not isinstance(written, dict):
+        what = f"must be a mapping of names to parameters, not {shown(written)}"
+        return {}, [Problem("space", what)]
+    space: dict[str, Parameter] = {}
+    problems: list[Problem] = []
+    for name, parameter in written.items():
+        try:
+            space[name] = _PARAMETER.validate_python(parameter)
+        except ValidationError as error:
+            model = _model_of(parameter)
+            problems += problems_of(error, model, f"space.{name}", skip=1 if model else 0)
+    return space, problems
+
+
+def _model_of(parameter: Any) -> type[Model] | None:
+    """The model of a parameter as written; None where its type is missing or unknown."""
+    kind = parameter.get("type") if isinstance(parameter, dict) else None
+    return _PARAMETER_MODELS.get(kind) if isinstance(kind, str) else None
+
+
+def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:
+    """Problems as lines of text, in the order of the file, each once."""
+    lines: list[str] = []
+    different = dict.fromkeys(problems)
+    for problem in sorted(different, key=lambda each: source.line_of(each.where)):
+        place = f"{name}:{source.line_of(problem.where)}"
+        where = f"{problem.where}: " if problem.where else ""
+        lines.append(f"{place}: {where}{problem.what}")
+    return lines
+
+
+def _task(
+    task: dict[str, Any] | None, base: Path, inspect: Inspect | None
+) -> tuple[TaskDescription | None, list[Problem]]:
+    """What is known of the task, and what is wrong with its section."""
+    if task is None:
+        return None, []
+    try:
+        description = describe(task.get("kind"))
+    except TaskError as error:
+        return None, error.problems
+    if inspect is None:
+        return description, description.problems_with(task)
+    return description, inspect(task, base)

@@ -1,0 +1,148 @@
+"""The study file as one JSON Schema, for editors: its keys, their meanings and their limits.
+
+Everything is derived: the sections from the models of the study file, settings from the table of
+each task, its keys from its description, and the arguments of samplers and pruners from Optuna.
+
+The schema accepts all that `reading` accepts. It refuses unknown keys, wrong types and values
+out of range. Only `reading` finds mistakes that take two parts of a file to see, such as a
+parameter that depends on another one that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import CURVE_GP
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.schema import search, tasks
+from hpsearch.study_file.schema.tasks import OWN_CODE
+from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, or_empty, ref
+from hpsearch.study_file.types import SCALAR_SCHEMA
+from trials.contract import Unit
+from trials.descriptions.description import TaskDescription
+from trials.settings import TABLE
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+TITLE = "A study file of hpsearch"
+"""Marks a file as a schema that this program wrote."""
+
+_REQUIRED = ("study", "task", "space", "objective", "budget")
+_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    "Search": {"sampler": CURVE_GP, "pruner": PROMOTION},
+}
+"""Defaults that a study file writes in another way than the models keep them."""
+
+
+def study_file_schema(built_in: Mapping[str, TaskDescription], own_code: TaskDescription) -> Schema:
+    """The schema. It imports Optuna, for the arguments of its classes.
+
+    Args:
+        built_in: The built-in tasks, by kind.
+        own_code: A task of the user's own code.
+    """
+    whole = StudySpec.model_json_schema(schema_generator=_WithoutTitles)
+    definitions = whole["$defs"]
+    del definitions["Method"]
+    for definition in definitions.values():
+        del definition["title"]
+    for name in PARAMETERS:  # the descriptions of the settings take their place
+        del definitions[name]["description"]
+    _add_rules(definitions)
+    search.add_methods(definitions)
+    definitions["Parameter"] = {"oneOf": [ref(name) for name in PARAMETERS]}
+    for name, setting in TABLE.items():
+        tasks.add_setting(definitions, name, setting)
+
+    kinds = [tasks.one_kind(definitions, task) for task in built_in.values()]
+    return {
+        "$schema": DIALECT,
+        "title": TITLE,
+        "type": "object",
+        "properties": _sections(whole["properties"], list(built_in)),
+        "required": list(_REQUIRED),
+        "additionalProperties": False,
+        "allOf": [*kinds, tasks.own_code(own_code)],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    """Pydantic's schemas without titles of fields, which would only repeat their keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never."""
+        return False
+
+
+def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
+    """The top-level keys. An optional one may be empty, which YAML reads as null."""
+    sections = {key: part for key, part in of_the_model.items() if key not in ("base", "text")}
+    several = {"type": "array", "items": ref("Objective"), "minItems": 1}
+    sections["objective"] = {
+        "description": "What makes one trial better than another: one objective, or a list.",
+        "anyOf": [ref("Objective"), several],
+    }
+    del sections["objectives"]
+    sections["space"] |= {"type": "object", "minProperties": 1}
+    sections["space"]["additionalProperties"] = ref("Parameter")
+    sections["enqueue"]["items"] = {"type": "object", "additionalProperties": SCALAR_SCHEMA}
+    place = sections["checkpoints"]
+    sections["checkpoints"] = {
+        "description": place["description"],
+        "anyOf": [{"type": "string"}, ref("CheckpointsPlace")],
+    }
+    for section in ("search", "resources"):
+        sections[section].pop("default")
+    for key in sections.keys() - set(_REQUIRED):
+        sections[key] = or_empty(sections[key])
+    sections["task"] = {
+        "description": "What is trained, on what data; `kind` decides which other keys there are.",
+        "type": "object",
+        "properties": {"kind": _kind(kinds)},
+        "required": ["kind"],
+    }
+    return {key: sections[key] for key in sorted(sections, key=_order)}
+
+
+def _order(key: str) -> int:
+    """The position of a key among the fields of the model."""
+    names = list(StudySpec.model_fields)
+    return names.index("objectives" if key == "objective" else key)
+
+
+def _kind(built_in: list[str]) -> Schema:
+    own = {"type": "string", "pattern": OWN_CODE, "examples": ["my_training:train"]}
+    return {
+        "description": "A built-in kind of task, or package.module:function for your own code.",
+        "anyOf": [{"enum": built_in}, own],
+    }
+
+
+def _given(key: str) -> Schema:
+    """A mapping that has a key, with a value that is not null."""
+    return {"required": [key], "properties": {key: {"not": NULL}}}
+
+
+def _add_rules(definitions: Schema) -> None:
+    """Add what the models check between their fields, as far as a schema can express it."""
+    for name, defaults in _DEFAULTS.items():
+        for key, default in defaults.items():
+            definitions[name]["properties"][key]["default"] = default
+    for name, plain_step in (("FloatParameter", NULL), ("IntParameter", {"const": 1})):
+        definitions[name]["properties"]["step"] |= {"exclusiveMinimum": 0}
+        logarithmic = {"required": ["log"], "properties": {"log": {"const": True}}}
+        fitting = {"properties": {"low": {"exclusiveMinimum": 0}, "step": plain_step}}
+        definitions[name] |= {"if": logarithmic, "then": fitting}
+    definitions["Limit"]["anyOf"] = [_given("min"), _given("max")]
+    definitions["PerTrial"]["oneOf"] = [_given(unit.value) for unit in Unit]
+    limits = ("trials", "gpu_hours", "cost", "wall_clock")
+    definitions["StudyBudget"] |= {
+        "anyOf": [_given(limit) for limit in limits],
+        "if": _given("cost"),
+        "then": _given("cost_per_gpu_hour"),
+    }

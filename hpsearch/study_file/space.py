@@ -1,0 +1,209 @@
+"""The search space: which parameters a configuration has, and the space in Optuna's terms.
+
+A parameter with a condition is active only while each of its parents is active and has one of the
+required values; an inactive parameter is absent from a configuration. Conditions form no cycle:
+`checks` refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter
+from hpsearch.study_file.types import Scalar, is_number, same, shown
+from trials.contract import Problem, Setting
+from trials.settings import nearest
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.distributions import BaseDistribution
+
+Space = Mapping[str, Parameter]
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """The Optuna distribution a parameter is drawn from."""
+    # Imported here: reading a study file and asking for help need no Optuna.
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(parameter, CategoricalParameter):
+        return CategoricalDistribution(parameter.choices)
+    if isinstance(parameter, IntParameter):
+        return IntDistribution(
+            parameter.low, parameter.high, log=parameter.log, step=parameter.step
+        )
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:
+    """Draw a configuration, parents before children; inactive parameters are absent."""
+    params: dict[str, Any] = {}
+    for name in ordered(space):
+        if _is_active(space[name], params):
+            params[name] = _suggest_one(trial, name, space[name])
+    return params
+
+
+def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Scalar:
+    if isinstance(parameter, CategoricalParameter):
+        return trial.suggest_categorical(name, parameter.choices)
+    if isinstance(parameter, IntParameter):
+        return trial.suggest_int(
+            name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
+        )
+    return trial.suggest_float(
+        name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
+    )
+
+
+def ordered(space: Space) -> list[str]:
+    """The parameters with parents before children, otherwise as they stand in the file."""
+    order: dict[str, None] = {}
+
+    def place(name: str) -> None:
+        for parent in space[name].when or {}:
+            place(parent)
+        order.setdefault(name)
+
+    for name in space:
+        place(name)
+    return list(order)
+
+
+def active(space: Space, params: Mapping[str, Any]) -> list[str]:
+    """The parameters that a configuration with these values has, parents before children."""
+    names: list[str] = []
+    known: dict[str, Any] = {}
+    for name in ordered(space):
+        if not _is_active(space[name], known):
+            continue
+        names.append(name)
+        if name in params:
+            known[name] = params[name]
+    return names
+
+
+def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
+    """Whether a parameter's condition holds, given the values of the parameters that are active."""
+    for parent, values in (parameter.when or {}).items():
+        if parent not in params or not _is_one_of(params[parent], values):
+            return False
+    return True
+
+
+def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
+    return any(same(value, each) for each in values)
+
+
+def problems_with(space: Space, params: Mapping[str, Any]) -> list[Problem]:
+    """Why a configuration does not lie in the space; `where` is the parameter's name.
+
+    A configuration may be incomplete: the sampler draws what is missing.
+    """
+    problems = []
+    for name, value in params.items():
+        what = _problem_with(space, params, name, value)
+        if what is not None:
+            problems.append(Problem(name, what))
+    return problems
+
+
+def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any) -> str | None:
+    if name not in space:
+        return f"no parameter of the space has this name; {nearest(name, space)}"
+    if what := space[name].problem_with(value):
+        return what
+    for parent, values in (space[name].when or {}).items():
+        if parent in params and not _is_one_of(params[parent], values):
+            return f"is not active while {parent} is {shown(params[parent])}; leave it out"
+    return None
+
+
+def contains(space: Space, params: Mapping[str, Any]) -> list[str]:
+    """Why a configuration does not lie in the space, as texts; empty if it does."""
+    return [f"{problem.where}: {problem.what}" for problem in problems_with(space, params)]
+
+
+def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict[str, Any] | None:
+    """The task's default settings as a configuration of the space.
+
+    A number is moved to the nearest value in the space. A default that is not among the choices is
+    left to the sampler, like everything without a default.
+
+    Args:
+        space: The search space.
+        settings_table: The task's settings with their defaults; None where they are not known.
+
+    Returns: A configuration, perhaps incomplete; None if no parameter has a default.
+    """
+    table = settings_table or {}
+    params: dict[str, Any] = {}
+    for name in ordered(space):
+        if name not in table or not _is_active(space[name], params):
+            continue
+        value = _nearest_value(space[name], table[name].default)
+        if space[name].problem_with(value) is None:
+            params[name] = value
+    return params or None
+
+
+def largest(
+    space: Space, settings: Mapping[str, Any], settings_table: Mapping[str, Setting] | None
+) -> dict[str, Any]:
+    """The settings that make all trials measure alike.
+
+    Each has the largest value that another setting, which is searched, can have.
+
+    Args:
+        space: The search space.
+        settings: The fixed settings, which are left as they are.
+        settings_table: The task's settings; None where they are not known.
+    """
+    table = settings_table or {}
+    found = {}
+    for name, setting in table.items():
+        searched = setting.largest_of
+        if searched is None or searched not in space:
+            continue
+        if name in settings or name in space:
+            continue
+        values = [_largest_value(space[searched])]
+        if space[searched].when:
+            values.append(table[searched].default)  # where it is not active
+        found[name] = max(values)
+    return found
+
+
+def _largest_value(parameter: Parameter) -> Any:
+    if isinstance(parameter, CategoricalParameter):
+        return max(choice for choice in parameter.choices if isinstance(choice, int | float))
+    return parameter.high
+
+
+def _nearest_value(parameter: Parameter, value: Any) -> Any:
+    """A number moved onto the range and grid of a numeric parameter; anything else unchanged."""
+    if isinstance(parameter, CategoricalParameter) or not is_number(value):
+        return value
+    low, high, step = parameter.low, parameter.high, parameter.step
+    value = min(max(value, low), high)
+    if step is not None and not parameter.log:
+        steps = round((value - low) / step)
+        value = min(low + steps * step, high)  # 3 * 0.1 is slightly above 0.3
+    return round(value) if isinstance(parameter, IntParameter) else float(value)
+
+
+def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole configuration: active parameters without a value get their lowest or first one."""
+    whole: dict[str, Any] = {}
+    for name in ordered(space):
+        if not _is_active(space[name], whole):
+            continue
+        whole[name] = params[name] if name in params else _first_value(space[name])
+    return whole
+
+
+def _first_value(parameter: Parameter) -> Any:
+    if isinstance(parameter, CategoricalParameter):
+        return parameter.choices[0]
+    return parameter.low

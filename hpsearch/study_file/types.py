@@ -1,0 +1,185 @@
+"""The types of value in a study file, such as durations and names, and how errors show them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+Scalar: TypeAlias = bool | int | float | str | None
+"""What a parameter's value can be."""
+
+EXACT = 2**53
+"""The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
+
+WIDEST = 1e100
+"""The largest bound of a parameter, on both sides of 0: the difference must be a float, too."""
+
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?"
+)
+_UNIT_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
+"""Of the groups of `_DURATION`."""
+
+STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
+"""A pattern of the whole name."""
+
+
+def shown(value: Any) -> str:
+    """A value for an error text: as a study file writes it, shortened where it is long."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python prints
+        text = "a number of thousands of digits"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def same(a: Scalar, b: Scalar) -> bool:
+    """Whether two values are the same. True and 1 are not, although they are equal in Python."""
+    return isinstance(a, bool) == isinstance(b, bool) and a == b
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value is a number: true and false are not, although they are int in Python."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole_number(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, written without a point: true and false are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _wrong(text: str, value: Any) -> PydanticCustomError:
+    """The error for a value, of which `text` says what it must be."""
+    return PydanticCustomError("own", "{text}, not {shown}", {"text": text, "shown": shown(value)})
+
+
+def seconds_of(value: Any) -> float:
+    """A duration in seconds, from text such as 2h, 90m, 1h30m, 45s or 1d, or from a number of
+    seconds.
+
+    Raises:
+        PydanticCustomError: It is not a duration, or not above zero.
+    """
+    seconds = _seconds_in(value) if isinstance(value, str) else value
+    if not is_number(seconds):
+        text = "must be a duration such as 2h, 90m, 1h30m or 45s, or a number of seconds"
+        raise _wrong(text, value)
+    if not 0 < seconds < EXACT:
+        raise _wrong("must be a time above zero", value)
+    return float(seconds)
+
+
+def _seconds_in(text: str) -> float | None:
+    """The seconds of a duration such as 1h30m; None where the text is not a duration."""
+    match = _DURATION.fullmatch(text.replace(" ", ""))
+    if match is None or not any(match.groups()):
+        return None
+    seconds = 0.0
+    for count, unit in zip(match.groups(), _UNIT_SECONDS, strict=True):
+        if count is not None:
+            seconds += float(count) * unit
+    return seconds
+
+
+def _scalar(value: Any) -> Scalar:
+    is_scalar = isinstance(value, bool | int | float | str | None)
+    is_endless = isinstance(value, float) and not math.isfinite(value)
+    if not is_scalar or is_endless:
+        raise _wrong("must be a finite number, text, true, false or null", value)
+    return value  # type: ignore[no-any-return]
+
+
+def _value_lists(value: Any) -> Any:
+    """`when: {lora: true}` as `{lora: (true,)}`."""
+    if not isinstance(value, dict):
+        return value
+    lists: dict[Any, tuple[Any, ...]] = {}
+    for parent, values in value.items():
+        lists[parent] = tuple(values) if isinstance(values, list | tuple) else (values,)
+    return lists
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _workers(value: Any) -> int | str:
+    if value == "auto":
+        return "auto"
+    if is_whole_number(value) and 1 <= value <= EXACT:
+        return value
+    raise _wrong("must be a whole number of at least 1, or auto", value)
+
+
+def _gpus(value: Any) -> float | str:
+    if value == "auto":
+        return "auto"
+    if not is_number(value) or not 0 <= value < EXACT:
+        raise _wrong("must be a number of at least 0, or auto", value)
+    if value > 1 and value != int(value):
+        raise _wrong("must be a share of at most 1 or a whole number of GPUs", value)
+    return float(value)
+
+
+def _study_name(value: str) -> str:
+    if re.fullmatch(STUDY_NAME, value):
+        return value
+    marks = "letters, digits, '.', '_' and '-'"
+    raise _wrong(f"must be 1 to 100 {marks}, starting with a letter, digit or '_'", value)
+
+
+# What our own validators accept, as JSON Schema: pydantic cannot derive it.
+
+SCALAR_SCHEMA: dict[str, Any] = {"type": ["boolean", "number", "string", "null"]}
+_LIST_SCHEMA = {"type": "array", "items": SCALAR_SCHEMA, "minItems": 1}
+_CHOICES_SCHEMA = {**_LIST_SCHEMA, "uniqueItems": True}
+_CONDITION_SCHEMA = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [SCALAR_SCHEMA, _LIST_SCHEMA]},
+}
+_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may stand anywhere
+_AMOUNTS = "".join(f"({_AMOUNT}{unit} *)?" for unit in "dhms")
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": EXACT},
+        {
+            "type": "string",
+            "pattern": f"^ *(?=.*[^0 .dhms]){_AMOUNTS}$",
+            "examples": ["2h", "90m", "1h30m", "45s"],
+        },
+    ]
+}
+_AUTO_SCHEMA = {"const": "auto"}
+_WORKERS_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": EXACT}, _AUTO_SCHEMA]}
+_GPUS_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "integer", "minimum": 1, "exclusiveMaximum": EXACT},
+        _AUTO_SCHEMA,
+    ]
+}
+_STUDY_NAME_SCHEMA = {"type": "string", "pattern": f"^{STUDY_NAME}$"}
+
+Value = Annotated[Scalar, PlainValidator(_scalar), WithJsonSchema(SCALAR_SCHEMA)]
+Choices = Annotated[tuple[Value, ...], BeforeValidator(_tuple), WithJsonSchema(_CHOICES_SCHEMA)]
+Condition = Annotated[
+    dict[str, tuple[Value, ...]], BeforeValidator(_value_lists), WithJsonSchema(_CONDITION_SCHEMA)
+]
+Positive = Annotated[float, Field(gt=0, le=WIDEST)]
+Count = Annotated[int, Field(gt=0, le=EXACT)]
+Bound = Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
+WholeBound = Annotated[int, Field(ge=-EXACT, le=EXACT)]
+Duration = Annotated[float, PlainValidator(seconds_of), WithJsonSchema(_DURATION_SCHEMA)]
+Workers = Annotated[
+    int | Literal["auto"], PlainValidator(_workers), WithJsonSchema(_WORKERS_SCHEMA)
+]
+Gpus = Annotated[float | Literal["auto"], PlainValidator(_gpus), WithJsonSchema(_GPUS_SCHEMA)]
+StudyName = Annotated[str, AfterValidator(_study_name), WithJsonSchema(_STUDY_NAME_SCHEMA)]

@@ -1,0 +1,196 @@
+"""YAML text as plain values, with the line of every key and item.
+
+Stricter than YAML: one document, no tags, no repeated keys, keys are text. Mistakes are returned as
+a list of problems, so that all of them can be reported at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from trials.contract import Problem
+
+MOST_NODES = 100_000
+"""The most values in one file with its aliases expanded: a few nested ones can give billions."""
+
+
+@dataclass
+class Source:
+    """What a YAML text contains, and on which line.
+
+    Args:
+        value: The document as plain values; None for an empty one or one that does not parse.
+        lines: The line, from 1, of every key and item by its dotted place, such as
+            ``space.lr.choices[2]``.
+        problems: What is wrong with the YAML itself.
+    """
+
+    value: Any = None
+    lines: dict[str, int] = field(default_factory=lambda: {"": 1})
+    problems: list[Problem] = field(default_factory=list)
+
+    def line_of(self, where: str) -> int:
+        """The line of a place, or of the nearest part around it that the text has."""
+        while where not in self.lines:
+            where = where[: max(where.rfind("."), where.rfind("["), 0)]
+        return self.lines[where]
+
+
+def read(text: str) -> Source:
+    """Read one YAML document."""
+    source = Source()
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None:
+            source.value = _Builder(loader, source).build(node, "", ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        source.lines[""] = mark.line + 1 if mark else 1
+        source.problems.append(Problem("", _explained(error)))
+    except yaml.reader.ReaderError as error:
+        source.lines[""] = text.count("\n", 0, error.position) + 1
+        what = f"contains the control character {error.character!r}; remove it"
+        source.problems.append(Problem("", what))
+    except RecursionError:
+        what = "is nested too deeply, or a part of it contains itself; use fewer levels"
+        source.problems.append(Problem("", what))
+    return source
+
+
+def place(where: str, key: str | int) -> str:
+    """The dotted place of a key or item within `where`."""
+    if isinstance(key, int):
+        return f"{where}[{key}]"
+    return f"{where}.{key}" if where else key
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, refusing tags."""
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """Compose the next node, which must not carry a tag."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "tag", None) is not None:
+            problem = f"found the tag {event.tag}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
+class _Builder:
+    """Builds a document's values, noting the line of each and what is wrong with it."""
+
+    def __init__(self, loader: _Loader, source: Source) -> None:
+        self._loader = loader
+        self._source = source
+        self._nodes = 0
+        self._checked: set[int] = set()
+
+    def build(self, node: Node, where: str, around: tuple[Node, ...]) -> Any:
+        """The value of a node.
+
+        Args:
+            node: What to build.
+            where: Its dotted place.
+            around: The nodes that contain it, outermost first.
+
+        Raises:
+            MarkedYAMLError: The document has too many values.
+        """
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            problem = f"more than {MOST_NODES} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if any(node is outer for outer in around):
+            self._refuse(where, "contains itself through an alias; write it out")
+            return None
+        if isinstance(node, MappingNode):
+            return self._mapping(node, where, (*around, node))
+        if isinstance(node, SequenceNode):
+            return self._sequence(node, where, (*around, node))
+        return self._scalar(node, where)
+
+    def _mapping(self, node: MappingNode, where: str, around: tuple[Node, ...]) -> dict[str, Any]:
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            self._refuse_repeated_keys(node, where)
+            # Merges what `<<` names. The mapping's own keys come later and win.
+            self._loader.flatten_mapping(node)
+        value: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self._refuse(where, "has a list or mapping as a key; keys are text")
+                continue
+            key = str(key_node.value)
+            inside = place(where, key)
+            self._source.lines[inside] = key_node.start_mark.line + 1
+            if not key_node.tag.endswith((":str", ":value")):
+                self._refuse(inside, "YAML does not read this key as text; put it in quotes")
+            value[key] = self.build(value_node, inside, around)
+        return value
+
+    def _refuse_repeated_keys(self, node: MappingNode, where: str) -> None:
+        first: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, ScalarNode):
+                continue
+            line = key_node.start_mark.line + 1
+            if key_node.value not in first:
+                first[key_node.value] = line
+                continue
+            what = f"is written twice, in lines {first[key_node.value]} and {line}; keep one"
+            self._refuse(place(where, key_node.value), what)
+
+    def _sequence(self, node: SequenceNode, where: str, around: tuple[Node, ...]) -> list[Any]:
+        value = []
+        for i, item in enumerate(node.value):
+            inside = place(where, i)
+            self._source.lines[inside] = item.start_mark.line + 1
+            value.append(self.build(item, inside, around))
+        return value
+
+    def _scalar(self, node: Node, where: str) -> Any:
+        text = str(node.value)
+        kind = node.tag.rpartition(":")[2]
+        if kind == "timestamp":
+            self._refuse(where, f"YAML reads {text} as a date; put it in quotes")
+            return text
+        if kind in ("int", "float") and ":" in text:
+            what = f"YAML reads {text} as a number in base 60; put it in quotes, or write 1h30m"
+            self._refuse(where, what)
+            return text
+        if kind in ("str", "value"):
+            return text
+        try:
+            return self._loader.construct_object(node)
+        except ValueError:  # digits that only look like a number: 0x_, or thousands of them
+            what = f"{text[:40]} is not a number that this program can hold"
+            self._refuse(where, f"{what}; put it in quotes if it is text")
+            return None
+
+    def _refuse(self, where: str, what: str) -> None:
+        self._source.problems.append(Problem(where, what))
+
+
+_REMEDIES = {
+    "found the tag": "write plain values without tags",
+    "found character '\\t'": "indent with spaces, not tabs",
+    "but found another document": "keep one document in the file",
+    "more than": "shorten the file or its aliases",
+    "found undefined alias": "define the anchor above its first use",
+    "mapping values are not allowed": "check the indentation, and quote text that contains ': '",
+}
+"""What to do about a problem of PyYAML's, by how its text starts."""
+
+
+def _explained(error: yaml.MarkedYAMLError) -> str:
+    problem = (error.problem or "").strip()
+    remedies = (text for start, text in _REMEDIES.items() if problem.startswith(start))
+    remedy = next(remedies, "check indentation, quotes and brackets")
+    mark = error.problem_mark
+    column = f" (column {mark.column + 1})" if mark else ""
+    return f"not valid here: {problem}{column}; {remedy}"

@@ -1,0 +1,114 @@
+"""The most that a study's checkpoints will take, and whether the disk has space for them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
+from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.models import GB, StudySpec
+from trials import tasks
+from trials.checkpoints import places
+from trials.contract import TaskError
+from trials.tasks.huggingface.model_size import parameters
+
+KEPT_WHOLE = 2
+"""The setting `keep_checkpoints` where a study file does not give it."""
+
+ON_THE_WAY = 2
+"""Further checkpoints of a running trial: one not recorded yet, and one being written."""
+
+WEIGHT_BYTES, STATE_BYTES = 4, 8
+"""Bytes of a parameter in float32, and of AdamW's state for it."""
+
+
+@dataclass(frozen=True)
+class CheckpointSize:
+    """What one checkpoint takes.
+
+    Args:
+        whole_bytes: All of it.
+        weights_bytes: The model's weights alone.
+    """
+
+    whole_bytes: float
+    weights_bytes: float
+
+
+def guessed(spec: StudySpec) -> CheckpointSize | None:
+    """About what a checkpoint will take, by the files or the shape of the study file's model.
+
+    None where they do not say.
+    """
+    if spec.settings.get("lora") or "lora" in spec.space:
+        return None
+    try:
+        task = tasks.load(spec.task, spec.base)
+    except TaskError:  # the trials and `check` report it, with its place
+        return None
+    model = getattr(task, "model", None)
+    count = None if model is None else parameters(model)
+    if not count:
+        return None
+    return CheckpointSize(count * (WEIGHT_BYTES + STATE_BYTES), count * WEIGHT_BYTES)
+
+
+def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
+    """The most that the checkpoints of running trials take."""
+    kept = int(spec.settings.get("keep_checkpoints", KEPT_WHOLE)) + ON_THE_WAY
+    return workers * (kept * one.whole_bytes + one.weights_bytes)
+
+
+def peak_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
+    """The most that all checkpoints of a study take: of running, waiting and ended trials."""
+    running = running_bytes(spec, one, workers)
+    total = running + _resting_bytes(spec, one)
+    limit = spec.checkpoints.max_gb
+    if limit is None:
+        return total
+    return max(running, min(total, limit * GB))
+
+
+def _resting_bytes(spec: StudySpec, one: CheckpointSize) -> float:
+    """The most that the checkpoints of waiting and ended trials take."""
+    trials = spec.budget.trials if spec.budget.trials is not None else WAITING + BEST
+    waiting = min(WAITING, trials) if spec.search.pruner.kind == PROMOTION else 0
+    confirmed = spec.search.confirm.top if spec.search.confirm is not None else 0
+    best = FRONT if len(spec.objectives) > 1 else max(BEST, confirmed)
+    ended = min(best, trials - waiting)
+    return waiting * (one.whole_bytes + one.weights_bytes) + ended * one.weights_bytes
+
+
+def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) -> Iterator[str]:
+    """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
+
+    Args:
+        spec: The study file.
+        one: What a checkpoint takes.
+        workers: How many trials run side by side.
+        folder: The study's folder for checkpoints. The free space behind a URL is not known.
+    """
+    running, peak = running_bytes(spec, one, workers), peak_bytes(spec, one, workers)
+    limit = spec.checkpoints.max_gb
+    if limit is not None and running > limit * GB:
+        yield (
+            f"checkpoints.max_gb: {limit:g} GB are less than the {in_gb(running)} "
+            "that running trials take, which are always kept; "
+            "raise the limit, or lower resources.workers"
+        )
+    if places.is_url(folder):
+        return
+    free = shutil.disk_usage(_existing(Path(folder))).free
+    if peak > free:
+        yield (
+            f"checkpoints may take {in_gb(peak)}, and {folder} has {in_gb(free)} left: "
+            "choose another folder with --checkpoints, or a limit with checkpoints: {max_gb: ...}"
+        )
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.is_dir())

@@ -1,0 +1,63 @@
+"""Studies into the database and their study files out of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hpsearch.domain.records import History, StudyRecord
+from hpsearch.errors import StudyExists, UserError
+from hpsearch.folders import new_uid
+from hpsearch.store.store import Store
+from hpsearch.study_file.levels import step_scale
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+
+
+def create_study(
+    store: Store, spec: StudySpec, checkpoints: Path | str, uid: str | None = None
+) -> History:
+    """Write a new study into the database.
+
+    Args:
+        store: The database.
+        spec: The study file.
+        checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
+        uid: The study's; None for a new one.
+
+    Raises:
+        StudyExists: The name is taken.
+    """
+    record = StudyRecord(
+        id=0,
+        name=spec.study,
+        spec=spec.text,
+        directions=tuple(objective.direction for objective in spec.objectives),
+        created=time.time(),
+        base=str(spec.base.absolute()),
+        checkpoints=str(checkpoints),
+        step_scale=step_scale(spec),
+        uid=uid or new_uid(),
+    )
+    try:
+        return History(store.create_study(record))
+    except StudyExists as error:
+        raise StudyExists(
+            f"study {spec.study} is already in {store.display_url}",
+            f"continue it with: hpsearch resume {spec.study} - or give the new one another name",
+        ) from error
+
+
+def spec_of(record: StudyRecord) -> StudySpec:
+    """The study file that a study was created from.
+
+    Raises:
+        SpecError: This version of the program finds mistakes in it.
+        UserError: The database does not say where its paths start.
+    """
+    if record.base is None:
+        raise UserError(
+            f"study {record.name} has no base, the folder that its paths start from",
+            "somebody changed the database by hand; start the study anew: hpsearch run STUDY.yaml",
+        )
+    return parse(record.spec, base=Path(record.base), name=f"{record.name} (study file)")

@@ -1,0 +1,43 @@
+"""What the workers of a study need to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file import space
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import StudySpec
+from trials.contract import Goal
+from trials.descriptions.builtin import BUILT_IN, describe
+
+
+def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
+    """What every worker of a study needs to know.
+
+    Args:
+        spec: The study file.
+        checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
+    """
+    kind = spec.task["kind"]
+    known = describe(kind).settings
+    monitor = {}
+    if "monitor" in (known or {}):
+        monitor = {"monitor": spec.objective.metric}
+    largest = space.largest(spec.space, spec.settings, known)
+    return WorkerConfig(
+        task=spec.task,
+        base=str(spec.base.absolute()),
+        settings={**monitor, **largest, **spec.settings},
+        budget=trial_budget(spec),
+        checkpoints=str(checkpoints),
+        prepares=kind in BUILT_IN,
+        threads=max(1, int(spec.resources.cpu)),
+        goal=goal_of(spec),
+        unstated=frozenset(largest),
+    )
+
+
+def goal_of(spec: StudySpec) -> Goal:
+    """What makes one report of a trial better than another: the first objective."""
+    return Goal(spec.objective.metric, maximize=spec.objective.direction == "maximize")

@@ -1,0 +1,107 @@
+"""The examples, each run small: its own script makes its data, its study has three short trials."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import transformers
+import yaml
+
+from integration.test_run_and_resume import Workplace
+from trials.tasks.huggingface import tokenizer as tokenizers
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MOST_LINES = 40
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    """A folder with all examples in it."""
+    workplace = Workplace(tmp_path / "work")
+    for path in [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.yaml")]:
+        shutil.copy(path, workplace.folder)
+    return workplace
+
+
+def make_data(workplace: Workplace, script: str) -> None:
+    subprocess.run(
+        [sys.executable, str(workplace.folder / script)], cwd=workplace.folder.parent, check=True
+    )
+
+
+def run_small(workplace: Workplace, name: str, **task: Any) -> list[dict[str, Any]]:
+    """Run a study with three trials of one epoch, and tell its best ones."""
+    path = workplace.folder / name
+    study = yaml.safe_load(path.read_text())
+    study["task"] |= task
+    study["budget"] = {"trials": 3, "per_trial": {"epochs": 1}}
+    study["resources"] = {"workers": 1}
+    path.write_text(yaml.safe_dump(study))
+    workplace.call("run", name)
+    out, _ = workplace.start("best", "--top", "3", "--format", "json").communicate()
+    best: list[dict[str, Any]] = json.loads(out)
+    return best
+
+
+def write_tiny_model(folder: Path, texts: list[str]) -> None:
+    """A DistilBERT of random weights, as a download of the hub lies on the disk."""
+    tokenizer = tokenizers.word_pieces(texts, 300)
+    config = transformers.DistilBertConfig(
+        vocab_size=len(tokenizer),
+        dim=32,
+        n_layers=2,
+        n_heads=2,
+        hidden_dim=64,
+        max_position_embeddings=64,
+    )
+    transformers.DistilBertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def test_texts_of_a_csv_are_classified_from_scratch(workplace: Workplace) -> None:
+    make_data(workplace, "reviews.py")
+    best = run_small(workplace, "reviews.yaml")
+    assert len(best) == 3
+    assert best[0]["value"] > 0.3, "the rarest of three classes"
+
+
+def test_a_price_is_predicted_from_a_table_with_gaps(workplace: Workplace) -> None:
+    make_data(workplace, "houses.py")
+    table = pd.read_csv(workplace.folder / "houses.csv")
+    assert table["year"].isna().any()
+    best = run_small(workplace, "houses.yaml")
+    assert len(best) == 3
+    error_of_a_guess_of_0 = (table["price"] ** 2).mean() ** 0.5
+    assert best[0]["value"] < error_of_a_guess_of_0
+
+
+def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workplace) -> None:
+    make_data(workplace, "reviews.py")
+    with (workplace.folder / "reviews.csv").open(newline="") as file:
+        texts = [row["review"] for row in csv.DictReader(file)]
+    write_tiny_model(workplace.folder / "models" / "distilbert", texts)
+    best = run_small(workplace, "lora.yaml", model="models/distilbert")
+    assert len(best) == 3
+    checkpoint = Path(best[0]["checkpoint"])
+    assert (checkpoint / "adapter_model.safetensors").is_file(), sorted(checkpoint.iterdir())
+
+
+@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py"])
+def test_the_code_of_an_example_is_short(script: str) -> None:
+    lines = (EXAMPLES / script).read_text().splitlines()
+    assert len([line for line in lines if line.strip()]) < MOST_LINES
+
+
+def test_every_study_file_has_its_line_in_the_list() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    for path in EXAMPLES.glob("*.yaml"):
+        assert f"| [{path.name}]({path.name}) |" in listed
+        assert f"hpsearch run examples/{path.name}`" in listed

@@ -1,0 +1,254 @@
+"""Every sampler and pruner that a study file can name, on every kind of space and with arguments at
+their edges."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import optuna
+import pytest
+
+from hpsearch.domain.records import History, StudyState
+from hpsearch.errors import SpecError
+from hpsearch.simulation.running import simulate
+from hpsearch.study_file import methods
+from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS
+from studies import Simulation, spec_with
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore"
+)  # what a class of Optuna's remarks on is not what is tested here
+
+FLOAT = {"type": "float", "low": 0.0, "high": 1.0}
+STEPPED = {**FLOAT, "step": 0.25}
+LOG = {"type": "float", "low": 1e-5, "high": 1e-1, "log": True}
+WHOLE = {"type": "int", "low": 1, "high": 3}
+LETTERS = {"type": "categorical", "choices": ["a", "b"]}
+
+SPACES: dict[str, dict[str, Any]] = {
+    "float": {"x": FLOAT},
+    "stepped": {"x": STEPPED},
+    "one value": {"x": {"type": "float", "low": 0.5, "high": 0.5}, "k": WHOLE},
+    "int": {"k": WHOLE, "l": {"type": "int", "low": 1, "high": 64, "log": True}},
+    "categorical": {
+        "c": {"type": "categorical", "choices": ["a", 1, 2.5, None]},
+        "one": {**LETTERS, "choices": ["a"]},
+    },
+    "conditional": {
+        "c": LETTERS,
+        "x": {**STEPPED, "when": {"c": "a"}},
+        "k": {**WHOLE, "when": {"c": "b"}},
+    },
+    "all": {"lr": LOG, "k": WHOLE, "c": LETTERS, "x": {**FLOAT, "when": {"c": "b"}}},
+}
+
+ENDLESS = ("float", "one value", "all")
+"""Spaces that brute force is refused for."""
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "PercentilePruner": {"percentile": 25.0},
+    "PatientPruner": {"wrapped_pruner": "median", "patience": 1},
+    "ThresholdPruner": {"upper": 2.0},
+}
+"""Arguments that a class cannot do without."""
+
+SOON: dict[str, dict[str, Any]] = {
+    "TPESampler": {"n_startup_trials": 2},
+    "CmaEsSampler": {"n_startup_trials": 2},
+    "GPSampler": {"n_startup_trials": 2},
+    "NSGAIISampler": {"population_size": 2},
+    "NSGAIIISampler": {"population_size": 2},
+}
+"""Arguments with which a sampler does its own work from the third trial on."""
+
+
+class Slope:
+    """Two losses that pull in different directions, of whatever parameters there are."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        numbers = [value for value in params.values() if isinstance(value, int | float)]
+        where = sum(numbers) / (1 + len(numbers))
+        return {"loss": (where - 0.3) ** 2 + 1 / (1 + resource), "size": 1 / (1 + where)}
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        return resource
+
+
+def run(
+    sampler: Any, pruner: Any, space: Mapping[str, Any], objectives: int = 1, trials: int = 12
+) -> History:
+    metrics = [{"metric": metric, "direction": "minimize"} for metric in ("loss", "size")][
+        :objectives
+    ]
+    spec = spec_with(
+        space=dict(space),
+        objective=metrics,
+        search={"sampler": sampler, "pruner": pruner},
+        budget={"trials": trials, "per_trial": {"epochs": 9}},
+    )
+    return simulate(spec, Slope(), 2)
+
+
+@pytest.mark.parametrize("objectives", [1, 2])
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
+def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
+    sampler: str, space: str, objectives: int
+) -> None:
+    name = SAMPLERS.get(sampler, "")
+    written = {"kind": sampler, **SOON.get(name, {})}
+    if objectives == 2 and name not in MULTI_OBJECTIVE:
+        with pytest.raises(
+            SpecError, match=rf"yaml:\d+: search.sampler: {sampler} supports only one objective"
+        ):
+            run(written, "none", SPACES[space], objectives)
+    elif sampler == "brute_force" and space in ENDLESS:
+        with pytest.raises(SpecError, match=r"yaml:\d+: space.\w+: brute_force tries every value"):
+            run(written, "none", SPACES[space], objectives)
+    else:
+        done = run(written, "promotion", SPACES[space], objectives)
+        assert done.study.state is StudyState.FINISHED
+        assert all(trial.value is not None for trial in done.trials)
+        assert len(done.trials) == 12 or sampler == "brute_force"
+
+
+@pytest.mark.parametrize("space", [name for name in SPACES if name not in ENDLESS])
+def test_brute_force_tries_each_configuration_once_and_then_ends(space: str) -> None:
+    done = run("brute_force", "promotion", SPACES[space], trials=500)
+    tried = [
+        tuple(sorted((name, str(value)) for name, value in trial.params.items()))
+        for trial in done.trials
+    ]
+    assert (
+        len(tried) == {"stepped": 5, "int": 3 * 64, "categorical": 4, "conditional": 5 + 3}[space]
+    )
+    assert len(set(tried)) == len(tried)
+    assert done.study.reason == "all configurations of the space have been tried"
+
+
+def test_a_trial_whose_worker_was_lost_keeps_its_configuration_to_itself() -> None:
+    spec = spec_with(space={"x": STEPPED}, search={"sampler": "brute_force"})
+    done = Simulation(spec, workers=3, losses=(15.0, 30.0, 45.0)).run()
+    assert sorted(trial.params["x"] for trial in done.history.trials) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert any(len(trial.attempts) > 1 for trial in done.history.trials)
+
+
+def test_what_is_asked_for_is_tried_though_brute_force_has_no_other_left() -> None:
+    spec = spec_with(
+        space={"x": STEPPED}, search={"sampler": "brute_force"}, enqueue=[{"x": 0.5}, {"x": 0.5}]
+    )
+    done = Simulation(spec).run()
+    assert [trial.params["x"] for trial in done.history.trials[:2]] == [0.5, 0.5]
+    assert sorted({trial.params["x"] for trial in done.history.trials}) == [
+        0.0,
+        0.25,
+        0.5,
+        0.75,
+        1.0,
+    ]
+
+
+@pytest.mark.parametrize("scramble", [False, True])
+@pytest.mark.parametrize("kind", ["sobol", "halton"])
+def test_a_design_fills_conditional_parameters_too(kind: str, scramble: bool) -> None:
+    space = {"c": LETTERS, "x": {**FLOAT, "when": {"c": "a"}}, "y": {**FLOAT, "when": {"c": "b"}}}
+    done = run({"kind": "qmc", "qmc_type": kind, "scramble": scramble}, "none", space, trials=32)
+    for name in ("x", "y"):
+        values = [trial.params[name] for trial in done.trials if name in trial.params]
+        quarters = {min(int(value * 4), 3) for value in values}
+        assert len(set(values)) == len(values) >= 8
+        assert quarters == {0, 1, 2, 3}
+
+
+def test_a_point_of_a_design_depends_on_the_trials_number_alone() -> None:
+    space = {"c": LETTERS, "x": {**FLOAT, "when": {"c": "a"}}}
+    plain = spec_with(space=space, search={"sampler": "qmc"})
+    asked = spec_with(space=space, search={"sampler": "qmc"}, enqueue=[{"c": "a", "x": 0.9}])
+    drawn = [[trial.params for trial in run_of(spec).trials[1:]] for spec in (plain, asked)]
+    assert drawn[0] == drawn[1]
+
+
+def run_of(spec: Any) -> History:
+    return simulate(spec, Slope(), 2)
+
+
+def arguments(classes: Mapping[str, str], module: Any) -> Iterator[tuple[str, str]]:
+    """Every method with each of its numeric arguments."""
+    for kind, name in classes.items():
+        parameters = inspect.signature(getattr(module, name)).parameters
+        for argument, parameter in parameters.items():
+            kinds = methods._types_of(parameter)
+            if argument != "seed" and {"int", "float"} & set(kinds):
+                yield kind, argument
+
+
+SAMPLER_ARGUMENTS = list(arguments(SAMPLERS, optuna.samplers))
+PRUNER_ARGUMENTS = list(arguments(PRUNERS, optuna.pruners))
+
+
+def at_its_edge(name: str, argument: str, value: float) -> dict[str, Any]:
+    """Arguments that work, but for one that has this value."""
+    more = {"max_resource": 9, "min_resource": 1} if argument == "bootstrap_count" else {}
+    known = inspect.signature(
+        getattr(optuna.pruners, name, None) or getattr(optuna.samplers, name)
+    ).parameters
+    return {
+        **SOON.get(name, {}),
+        **NEEDED.get(name, {}),
+        **{k: v for k, v in more.items() if k in known},
+        argument: value,
+    }
+
+
+def run_with(place: str, kind: str, name: str, argument: str, value: float) -> History:
+    method = {"kind": kind, **at_its_edge(name, argument, value)}
+    space = SPACES["all"]
+    if place == "sampler":
+        return run(method, "none", space, 2 if name in MULTI_OBJECTIVE else 1, trials=5)
+    return run("random", method, space, trials=8)
+
+
+@pytest.mark.parametrize("edge", [0, 1], ids=["least", "most"])
+@pytest.mark.parametrize(
+    ("place", "kind", "argument"),
+    [
+        *(("sampler", *each) for each in SAMPLER_ARGUMENTS),
+        *(("pruner", *each) for each in PRUNER_ARGUMENTS),
+    ],
+)
+def test_a_number_that_a_method_takes_works_at_the_edge_and_is_refused_past_it(
+    place: str, kind: str, argument: str, edge: int
+) -> None:
+    name = (SAMPLERS if place == "sampler" else PRUNERS)[kind]
+    value = RANGES[name][argument][edge]
+    past = (
+        (value - 1 if edge == 0 else value * 2) if isinstance(value, int) else (-1e101, 1e101)[edge]
+    )
+    if (argument, edge) not in OF_TWO:
+        done = run_with(place, kind, name, argument, value)
+        assert done.study.state is StudyState.FINISHED, done.study.reason
+    with pytest.raises(
+        SpecError, match=rf"yaml:\d+: search.{place}.{argument}: must be .* or (more|less), not"
+    ):
+        run_with(place, kind, name, argument, past)
+
+
+OF_TWO = {("lower", 1), ("upper", 0)}
+"""Edges that exclude another argument, which Optuna sees itself."""
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf"])
+def test_what_is_not_a_finite_number_is_refused(value: str) -> None:
+    number = float(value.replace(".", ""))
+    with pytest.raises(SpecError, match=r"search.sampler.prior_weight: must be "):
+        run({"kind": "tpe", "prior_weight": number}, "none", SPACES["float"])
+
+
+def test_brute_force_is_refused_for_more_values_than_it_can_list() -> None:
+    with pytest.raises(
+        SpecError,
+        match=r"space.k: brute_force tries every value, and this parameter has over 10000",
+    ):
+        run("brute_force", "none", {"k": {"type": "int", "low": 0, "high": 10**9}})

@@ -1,0 +1,11 @@
+"""How much is tried: everything, or in a quick round (`--quick`) a share of it."""
+
+from __future__ import annotations
+
+quick = False
+"""Set by conftest.py before it imports the tests."""
+
+
+def examples(most: int) -> int:
+    """How many random examples a property is tried with, of `most`."""
+    return max(10, most // 5) if quick else most

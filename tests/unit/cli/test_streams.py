@@ -1,0 +1,160 @@
+"""Where messages and results go: streams that cannot show everything, whose reader has gone, whose
+disk is full."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hpsearch.cli.output import log_as_notes, note
+from hpsearch.cli.streams import guarded
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, StudyState, Trial
+from hpsearch.views.live import LiveView
+from studies import Bowl, Simulation, spec_with
+
+Save = Callable[..., None]
+
+NAME = "größe → 中 😀"
+READING = [["ls"], ["status"], ["best"], ["trials"], ["show", "0"]]
+FORMATS = [["--format", form] for form in ("table", "json", "yaml")]
+COMMAND = [sys.executable, "-c", "from hpsearch.cli.main import main; main()"]
+
+
+@pytest.fixture
+def letters(save: Save) -> None:
+    """A study with letters of all kinds in a parameter's name and value."""
+    save("letters", [Trial(0, State.COMPLETE, {NAME: NAME, "x": 0.5}, value=0.5, resource=3.0)])
+
+
+@pytest.fixture
+def environment(sqlite_url: str) -> dict[str, str]:
+    return {**os.environ, "HPSEARCH_STORAGE": sqlite_url}
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize("command", READING, ids=lambda words: words[0])
+@pytest.mark.usefixtures("letters")
+def test_every_terminal_is_shown_what_its_encoding_has(
+    run: Any, command: list[str], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for form in FORMATS:
+        out = tmp_path / "out"
+        with out.open("w", encoding=encoding) as stream, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", stream)
+            code = run(*command, *form).code
+        assert code == 0
+        text = out.read_text(encoding=encoding)
+        if "json" in form or "yaml" in form:
+            read = (json.loads if "json" in form else yaml.safe_load)(text)
+            assert command[0] not in ("best", "trials", "show") or NAME in _strings(read)
+        elif command[0] in ("best", "trials", "show"):
+            assert ("größe" if encoding != "ascii" else r"gr\xf6\xdfe") in text
+            assert (NAME if encoding == "utf-8" else r"-> \u4e2d \U0001f600") in text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+RESULTS = [
+    ["best"],
+    pytest.param(["trials", "--format", "json"], marks=pytest.mark.thorough),
+    pytest.param(["--help"], marks=pytest.mark.thorough),
+]
+
+
+@pytest.mark.parametrize("command", RESULTS, ids=lambda words: words[0])
+def test_results_that_no_disk_takes_are_an_error(
+    flowers: str, environment: dict[str, str], command: list[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*COMMAND, *command], stdout=full, stderr=subprocess.PIPE, env=environment, text=True
+        )
+    assert ended.returncode == 2
+    assert "the results cannot be written: No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "table",
+        pytest.param("json", marks=pytest.mark.thorough),
+        pytest.param("csv", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_command_whose_results_nobody_reads_ends_quietly(
+    flowers: str, environment: dict[str, str], form: str
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*COMMAND, "trials", flowers, "--format", form]
+    ended = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, env=environment, text=True
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_a_command_whose_messages_nobody_reads_does_its_work(
+    flowers: str, environment: dict[str, str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [*COMMAND, "trials"], stdout=subprocess.PIPE, stderr=writer, env=environment, text=True
+    )
+    os.close(writer)
+    assert ended.returncode == 0
+    assert "adamw" in ended.stdout
+
+
+@pytest.mark.parametrize("lost", ["reader", "disk"])
+def test_a_study_goes_on_when_its_messages_cannot_be_written(
+    lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lost == "reader":
+        reader, writer = os.pipe()
+        os.close(reader)
+        stream = os.fdopen(writer, "w")
+    else:
+        stream = Path("/dev/full").open("w")  # noqa: SIM115 - closed below
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers.clear()
+    monkeypatch.setattr(sys, "stderr", stream)
+    try:
+        with guarded():
+            log_as_notes()
+            study = Simulation(spec_with(), curves=Bowl(diverges=0.8))
+            with LiveView() as view:
+                while not study.study.finished:
+                    study.tick()
+                    note("a message " * 1000)
+                    logging.getLogger("hpsearch").warning("a warning")
+                    view.watch(study.study, study.written[-1], study.executor.now)
+                study.study.close(study.executor.now)
+                view.watch(study.study, Changes(), study.executor.now)
+        stream.close()  # what was held back goes nowhere, and this raises nothing
+    finally:
+        root.handlers[:] = handlers
+    assert study.history.study.state is StudyState.FINISHED

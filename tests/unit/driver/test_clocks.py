@@ -1,0 +1,119 @@
+"""Time as a study knows it: a clock that nobody sets, and deadlines that wait for a driver that was
+away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpsearch.brain.study import Study
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Outcome
+from hpsearch.driver.clock import SteadyClock
+from studies import brain, spec_with
+
+
+def begun(**changes: Any) -> Study:
+    """One slot, which works on trial 0 since time 0."""
+    study = brain(spec_with(**changes))
+    study.begin(0.0)
+    study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
+    assert len(study.on_tick(0.0)) == 1
+    return study
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
+def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds: float) -> None:
+    wall, passing = 1000.0, 17.0
+    clock = SteadyClock(wall=lambda: wall, passing=lambda: passing)
+    assert clock() == 1000.0
+    wall += seconds
+    passing += 5.0
+    assert clock() == 1005.0
+
+
+def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
+    def passing() -> float:
+        return 17.0
+
+    assert SteadyClock(not_before=1600.0, wall=lambda: 1000.0, passing=passing)() == 1600.0
+    assert SteadyClock(not_before=400.0, wall=lambda: 1000.0, passing=passing)() == 1000.0
+
+
+def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung() -> None:
+    study = begun(resources={"report_deadline": "60s"})
+    study.was_away(5000.0)
+    assert study.on_tick(5059.0) == []
+    assert study.on_tick(5061.0) == [ev.Stop(0, 1)]
+    assert study.history.trials[0].error_text == "no word for 61 s (report_deadline is 60 s)"
+
+
+def test_a_trial_that_nobody_listened_to_is_not_taken_for_late() -> None:
+    study = begun(budget={"trials": 9, "per_trial": {"epochs": 9, "time_limit": "50s"}})
+    study.was_away(1000.0)
+    assert study.on_tick(1050.0 + 29.0) == []
+    assert study.on_tick(1050.0 + 31.0) == [ev.Stop(0, 1)]
+    assert study.history.trials[0].error_text == "still running 31 s past its time limit of 50 s"
+
+
+def test_an_attempt_is_charged_for_its_slot_also_while_nobody_listened() -> None:
+    study = begun()
+    study.was_away(1000.0)
+    study.on_event(ev.Finished(0, 1), 1010.0)
+    assert study.history.trials[0].attempts[0].gpu_seconds == 1010.0
+
+
+def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listened() -> None:
+    study = begun()
+    study.was_away(1000.0)
+    study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 1010.0)
+    trial = study.history.trials[0]
+    assert trial.speed is None, "it may have trained for 10 s, or for 1010 s"
+    study.on_event(ev.Reported(0, 1, 0.75, {"loss": 1.0}), 3000.0)
+    assert trial.speed == pytest.approx(0.75 / 2000.0)
+    assert study.spending.pace == pytest.approx(2000.0 / 0.75)
+
+
+def test_a_full_disk_is_not_waited_for_while_nobody_listened() -> None:
+    study = begun(resources={"disk_patience": "40s"})
+    study.on_event(ev.Failed(0, 1, ErrorKind.DISK_FULL, "no room"), 1.0)
+    study.was_away(1000.0)
+    study.on_tick(1001.0)
+    study.on_event(ev.Failed(0, 2, ErrorKind.DISK_FULL, "no room"), 1002.0)
+    assert not study.interrupted
+    study.on_tick(1042.0)
+    study.on_event(ev.Failed(0, 3, ErrorKind.DISK_FULL, "no room"), 1043.0)
+    assert study.interrupted
+
+
+def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> None:
+    """Also where it was ahead of its successor's."""
+    study = begun()
+    again = brain(study.spec, study.history)
+    again.begin(-3600.0, last_seen=25.0)
+    attempt = study.history.trials[0].attempts[0]
+    assert (attempt.outcome, attempt.ended, attempt.gpu_seconds) == (
+        Outcome.INTERRUPTED,
+        25.0,
+        25.0,
+    )
+
+
+def test_what_a_silent_driver_left_is_charged_until_the_last_time_on_record() -> None:
+    study = begun()
+    study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 12.0)
+    again = brain(study.spec, study.history)
+    again.begin(54_000.0)
+    trial = study.history.trials[0]
+    assert (trial.state, trial.gpu_seconds) == (State.QUEUED, 12.0)
+
+
+def test_an_attempt_that_began_after_its_driver_was_last_seen_costs_nothing() -> None:
+    study = begun()
+    again = brain(study.spec, study.history)
+    again.begin(100.0, last_seen=-5.0)
+    attempt = study.history.trials[0].attempts[0]
+    assert (attempt.started, attempt.ended, attempt.gpu_seconds) == (0.0, 0.0, 0.0)

@@ -1,0 +1,362 @@
+"""A worker without a cluster: what it reports, and where its checkpoints go."""
+
+from __future__ import annotations
+
+import sys
+import types
+import uuid
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fsspec
+import pytest
+import torch
+from fsspec.implementations.memory import MemoryFileSystem
+
+from hpsearch.domain import events as ev
+from hpsearch.executors import execution
+from hpsearch.executors import worker as worker_module
+from hpsearch.executors.execution import RETIRED
+from hpsearch.executors.worker import LEAK_BYTES, Unfit, Worker
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.folders import Home, Mark
+from trials.checkpoints.continuing import opened
+from trials.checkpoints.places import place
+from trials.checkpoints.url_place import UrlPlace
+from trials.contract import Budget, Goal, Setup, Unit
+from trials.devices import memory
+from trials.loop import memory_facts
+
+TASK = """
+def train(params, trial):
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, 5):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"loss": 1 / epoch})
+"""
+
+
+def worker_of(
+    folder: Path, checkpoints: str, device: str = "cpu", task: str = TASK, share: float = 1.0
+) -> Worker:
+    module = f"plain_task_{len(task)}"
+    (folder / f"{module}.py").write_text(task)
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
+    goal = Goal("loss", maximize=False)
+    kind = {"kind": f"{module}:train"}
+    config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
+    return Worker(config, fetch=lambda data: data, device=device, share=share)
+
+
+def events_until(worker: Worker, kind: type) -> list[Any]:
+    events: list[Any] = []
+    for _ in range(100):
+        events += worker.poll(1.0)
+        if any(isinstance(event, kind) for event in events):
+            return events
+    raise AssertionError(f"no {kind.__name__} in {events}")
+
+
+def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path: Path) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    first = worker_of(tmp_path, url)
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    reports = [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    while reports[-1].resource < 2.0:
+        reports += [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    assert reports[-1].checkpoint == f"{url}/trial-00007/step-00000002"
+    first.stop(ev.Stop(7, 1))
+    events_until(first, ev.Stopped)
+    second = worker_of(tmp_path, url)
+    second.launch(
+        ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=reports[-1].checkpoint), None
+    )
+    again = events_until(second, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [3.0, 4.0]
+
+
+def test_a_store_that_does_not_tell_sizes_fails_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
+        raise RuntimeError("listing is not allowed")
+
+    monkeypatch.setattr(UrlPlace, "sizes", refuse)
+    worker = worker_of(tmp_path, f"memory://{uuid.uuid4().hex}")
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    finished = events_until(worker, ev.Finished)[-1]
+    assert finished.checkpoint.endswith("step-00000004")
+    assert finished.held is None
+
+
+def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path) -> None:
+    first = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    events_until(first, ev.Finished)
+    for saved in (tmp_path / "checkpoints" / "trial-00007").glob("step-*/epoch"):
+        saved.write_text("damaged")
+    source = str(tmp_path / "checkpoints" / "trial-00007" / "step-00000004")
+    first.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, resume_from=source), None)
+    again = events_until(first, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [
+        1.0,
+        2.0,
+        3.0,
+        4.0,
+    ]
+
+
+def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    began, reported = events_until(worker, ev.Reported)[:2]
+    assert isinstance(began, ev.Began)
+    assert began.arithmetic["threads"] == 1
+    assert isinstance(reported, ev.Reported)
+
+
+def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_else_changed(
+    tmp_path: Path,
+) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    elsewhere = {"threads": 2, "device": "an abacus"}
+    worker.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, arithmetic=elsewhere), None)
+    events = events_until(worker, ev.Finished)
+    (began,) = (event for event in events if isinstance(event, ev.Began))
+    assert began.arithmetic["threads"] == 2
+    (finding,) = next(event for event in events if isinstance(event, ev.Finished)).findings
+    assert finding.name == "arithmetic_changed"
+    assert finding.evidence.endswith("instead of an abacus")
+    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    (began,) = (event for event in events if isinstance(event, ev.Began))
+    assert began.arithmetic["threads"] == 1, "a trial that begins has those of its study"
+    assert not next(event for event in events if isinstance(event, ev.Finished)).findings
+
+
+IMPROVING = """
+def train(params, trial):
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, 5):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"loss": abs(epoch - 2)})
+"""
+
+
+def trained(tmp_path: Path, folder: Path, until: float, source: str | None = None) -> str:
+    """The checkpoint of a report of a trial that is best at 2."""
+    worker = worker_of(tmp_path, str(folder), task=IMPROVING)
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=until, resume_from=source), None)
+    reports: list[Any] = []
+    while not reports or reports[-1].resource < until:
+        reports += [
+            event for event in events_until(worker, ev.Reported) if isinstance(event, ev.Reported)
+        ]
+    worker.stop(ev.Stop(7, 1))
+    events_until(worker, ev.Stopped)
+    return str(reports[-1].checkpoint)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_trial_that_goes_on_in_another_folder_takes_its_best_checkpoint_along_where_it_is_its_own(
+    tmp_path: Path, is_ours: bool
+) -> None:
+    before, now = tmp_path / "before", tmp_path / "now"
+    source = trained(tmp_path, before, 3.0)
+    Home(Mark("flowers", "1"), str(now)).claim()
+    if is_ours:
+        Home(Mark("flowers", "1"), str(before)).claim()
+    worker = worker_of(tmp_path, str(now), task=IMPROVING)
+    worker.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=source), None)
+    events = events_until(worker, ev.Finished)
+    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [4.0]
+    best = next(event for event in events if isinstance(event, ev.Finished)).checkpoint
+    assert best == str(now / "trial-00007" / ("step-00000002" if is_ours else "step-00000001"))
+    with opened(best) as checkpoint:
+        assert (checkpoint.files / "epoch").read_text() == ("2" if is_ours else "4")
+
+
+class MoodyStore(MemoryFileSystem):
+    """A store that neither says what is in it nor removes single files, by errors of no kind that
+    is known."""
+
+    protocol = "moody"
+
+    def find(self, path: str, maxdepth: int | None = None, **options: Any) -> Any:
+        if maxdepth is None:
+            raise RuntimeError("slow down")
+        return super().find(path, maxdepth, **options)
+
+    def rm_file(self, path: str) -> None:
+        raise RuntimeError("slow down")
+
+
+def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -> None:
+    fsspec.register_implementation("moody", MoodyStore, clobber=True)
+    url = f"moody://{uuid.uuid4().hex}"
+    worker = worker_of(tmp_path, url)
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    assert [event.held for event in events if isinstance(event, ev.Reported)] == [None] * 4
+    place(url).strip("trial-00007", ["last"])
+
+
+@pytest.mark.parametrize("late", [1.0, 3.0])
+@pytest.mark.parametrize("first", [1.0, 2.0])
+def test_a_trial_that_comes_back_to_a_folder_has_the_best_of_the_one_it_comes_from(
+    tmp_path: Path, first: float, late: float
+) -> None:
+    """Whatever it has left there: what is on record, or what its first driver never heard of."""
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        Home(Mark("flowers", "1"), str(folder)).claim()
+    on_record = trained(tmp_path, folders[0], first)
+    if late > first:
+        trained(tmp_path, folders[0], late, on_record)
+    source = trained(tmp_path, folders[1], 3.0, on_record)
+    worker = worker_of(tmp_path, str(folders[0]), task=IMPROVING)
+    worker.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=source), None)
+    events = events_until(worker, ev.Finished)
+    best = next(event for event in events if isinstance(event, ev.Finished)).checkpoint
+    assert Path(best).parent == folders[0] / "trial-00007"
+    with opened(best) as checkpoint:
+        assert (checkpoint.files / "epoch").read_text() == "2"
+
+
+def test_a_built_in_training_of_an_earlier_version_goes_on_from_its_shared_folder(
+    tmp_path: Path,
+) -> None:
+    """Whatever of its settings is resolved or added by now."""
+    rows = "".join(f"{n / 24},{n % 2}\n" for n in range(24))
+    (tmp_path / "data.csv").write_text("x,y\n" + rows)
+    task = {
+        "kind": "tabular",
+        "train": "data.csv",
+        "validation": 0.5,
+        "target": "y",
+        "objective_kind": "classification",
+    }
+    stated, added = {"monitor": "loss", "learning_rate": 0.01}, {"eval_batch_size": 8}
+    budget = Budget(Unit.EPOCHS, 3.0, (1.0, 2.0, 3.0))
+    config = WorkerConfig(
+        task,
+        str(tmp_path),
+        {**stated, **added},
+        budget,
+        str(tmp_path / "now"),
+        prepares=True,
+        unstated=frozenset(added),
+    )
+    training = config.load_task()
+    data = training.prepare(stated)
+    before = Setup(
+        {**stated, "width": 4}, 1, budget, tmp_path / "shared" / "trial-00007", device="cpu"
+    )
+    saved = next(item for item in training.start(before, data) if item is not None).checkpoint
+    worker = Worker(config, lambda data: data)
+    order = ev.Launch(7, 2, "w0", {"width": 4}, seed=1, until=3.0, resume_from=str(saved))
+    worker.launch(order, data)
+    events = events_until(worker, ev.Finished)
+    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [2.0, 3.0]
+
+
+def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    events_until(worker, ev.Reported)
+    worker.retire()
+    events = events_until(worker, ev.Stopped)
+    assert events[-1] == Unfit(RETIRED)
+    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
+    assert events_until(worker, ev.Stopped)[-2:] == [ev.Stopped(8, 1, why=RETIRED), Unfit(RETIRED)]
+
+
+@pytest.mark.parametrize(
+    ("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)]
+)
+def test_memory_that_stays_behind_is_told_together_with_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, unfit: bool
+) -> None:
+    readings = iter([10 << 30, (10 << 30) + left])
+    monkeypatch.setattr(worker_module, "allocated_bytes", lambda device: next(readings))
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0")
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    assert any(isinstance(event, Unfit) for event in events) == unfit
+
+
+def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    assert not any(isinstance(event, Unfit) for event in events_until(worker, ev.Finished))
+
+
+def test_what_a_worker_learns_about_memory_is_told_once_and_what_it_is_told_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_facts, "_known", {})
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    memory_facts.learn({"found here": (4, 8)})
+    worker.launch(
+        ev.Launch(0, 1, "w0", {}, seed=1, until=4.0, known={"found elsewhere": [16, 32]}), None
+    )
+    told = [event for event in events_until(worker, ev.Learned) if isinstance(event, ev.Learned)]
+    assert [event.facts for event in told] == [{"found here": (4, 8)}]
+    assert memory_facts.facts() == {"found here": (4, 8), "found elsewhere": (16, 32)}
+    known = {"found here": [4, 8], "found elsewhere": [16, 32]}
+    worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0, known=known), None)
+    assert not any(isinstance(event, ev.Learned) for event in events_until(worker, ev.Finished))
+
+
+def waits(control: Any) -> bool:
+    """Whether a thread waits for word on an attempt."""
+    code = type(control).wait_for_word.__code__
+    for frame in sys._current_frames().values():
+        caller: types.FrameType | None = frame
+        while caller is not None:
+            if caller.f_code is code and caller.f_locals["self"] is control:
+                return "began" in caller.f_locals
+            caller = caller.f_back
+    return False
+
+
+def test_waiting_for_word_takes_none_of_a_trials_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=2.0, time_limit_s=60.0), None)
+    control = worker._controls[0, 1]
+    events = events_until(worker, ev.Reported)
+    while not waits(control):
+        events += worker.poll(0.01)
+    now[0] += 5000.0  # its driver waits for a database
+    worker.advance(ev.Advance(0, 1, 4.0))
+    events += events_until(worker, ev.Finished)
+    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [
+        1.0,
+        2.0,
+        3.0,
+        4.0,
+    ]
+
+
+def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[float, str]] = []
+    gpu = SimpleNamespace(total_memory=16 << 30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
+    monkeypatch.setattr(
+        torch.cuda, "set_per_process_memory_fraction", lambda *given: kept.append(given)
+    )
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    monkeypatch.setattr(memory, "_shares", {})
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0", share=0.25)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events_until(worker, ev.Finished)
+    assert kept == [(3.5 / 16, "cuda:0")]

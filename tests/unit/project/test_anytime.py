@@ -1,0 +1,218 @@
+"""The benchmark that search is measured in: its clock, its tasks, its scores and its command."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpsearch.search.rungs import Verdict
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+POINTS = 9
+NAMES = ["learning_rate", "beta1"]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports a module of the benchmarks by its name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with a table of 60 settings, of which the fourth diverges at its third point, and a
+    list of tasks."""
+    draw = np.random.default_rng(0)
+    settings = np.stack([10 ** draw.uniform(-4, 0, 60), 1 - 10 ** draw.uniform(-3, 0, 60)], axis=1)
+    final = 0.2 + 0.1 * (np.log10(settings[:, 0]) + 2) ** 2
+    losses = final[:, None] + 0.5 / np.arange(1, POINTS + 1)
+    losses[3, 2] = np.nan
+    losses[4, 5:] = 1e9
+    (tmp_path / "taskset").mkdir()
+    np.savez(tmp_path / "taskset" / "small.npz", hp_names=NAMES, hp=settings, valid=losses)
+    (tmp_path / "tasks.json").write_text(json.dumps({"tasks": []}))
+    return tmp_path
+
+
+@pytest.fixture
+def small(bench: Any, data: Path) -> Any:
+    (task,) = bench("curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
+    return task
+
+
+def settings(task: Any, row: int) -> dict[str, float]:
+    with np.load(task.folder / "small.npz") as file:
+        learning_rate, beta1 = file["hp"][row]
+    return {"learning_rate": float(learning_rate), "one_minus_beta1": float(1 - beta1)}
+
+
+@dataclass
+class Scripted:
+    """Pauses every trial at its first point and goes on with the oldest, as soon as it has begun
+    `wide` of them."""
+
+    bench: Any
+    task: Any
+    wide: int
+    began: int = 0
+    paused: list[int] = field(default_factory=list)
+    heard: list[tuple[int, int]] = field(default_factory=list)
+    ended: dict[int, int] = field(default_factory=dict)
+
+    def ask(self) -> Any:
+        race = self.bench("race")
+        if self.began < self.wide:
+            self.began += 1
+            return race.Job(self.began - 1, settings(self.task, self.began - 1))
+        if not self.paused:
+            return None
+        trial = self.paused.pop(0)
+        return race.Job(trial, settings(self.task, trial))
+
+    def report(self, trial: int, resource: int, value: float) -> Any:
+        self.heard.append((trial, resource))
+        if resource > 1:
+            return Verdict.CONTINUE
+        self.paused.append(trial)
+        return Verdict.PAUSE
+
+    def finish(self, trial: int, resource: int, value: float) -> None:
+        self.ended[trial] = resource
+
+
+def raced(bench: Any, task: Any, contender: Any, workers: int, looks: list[float]) -> Any:
+    race = bench("race")
+    result = race.Result("scripted", task.name, task.family, 0, workers, "accuracy")
+    return race.Race(contender, task, workers, result).run(looks)
+
+
+def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(
+    bench: Any, small: Any
+) -> None:
+    contender = Scripted(bench, small, wide=2)
+    raced(bench, small, contender, 2, [1.0 + POINTS - 1])
+    assert contender.heard == [(0, 1), (1, 1), *((t, r) for r in range(2, POINTS) for t in (0, 1))]
+    assert contender.ended == {0: POINTS, 1: POINTS}
+
+
+def test_a_run_that_diverges_ends_there(bench: Any, small: Any) -> None:
+    contender = Scripted(bench, small, wide=4)
+    raced(bench, small, contender, 4, [float(POINTS)])
+    assert contender.ended == {3: 3, 0: POINTS, 1: POINTS, 2: POINTS}
+
+
+def test_nothing_reported_is_worth_as_much_as_the_median(bench: Any, small: Any) -> None:
+    result = raced(bench, small, Scripted(bench, small, wide=1), 1, [0.5, 2.0])
+    assert result.regret[0] == 1.0
+    assert result.seen[0] == 1.0
+    final = bench("race").Judge(small, small.curves()).of(settings(small, 0))
+    assert result.regret[1] == pytest.approx(final)
+
+
+def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses(
+    bench: Any, small: Any
+) -> None:
+    assert set(small.space) == {"learning_rate", "one_minus_beta1"}
+    assert all(parameter["log"] for parameter in small.space.values())
+    assert small.penalty == pytest.approx(10 * float(np.nanmedian(small._table[2][:, 0])))
+    judge = bench("race").Judge(small, small.curves())
+    assert judge.value(settings(small, 3), POINTS) == (small.penalty, True)
+    assert judge.value(settings(small, 4), POINTS) == (small.penalty, False)
+    assert judge.of(settings(small, 3)) == 1.0
+
+
+def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
+    (data / "tasks.json").write_text(json.dumps({"tasks": ["3945"]}))
+    with pytest.raises(SystemExit, match="3945 is neither a task"):
+        bench("curves").tasks_in(data / "tasks.json", data, "both", "accuracy")
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "one-epoch", "optuna-tpe", "optuna-tpe-median", "optuna-tpe-hyperband"]
+)
+def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -> None:
+    race = bench("race")
+    contender = bench("peers").PEERS[name](small, 1)
+    result = raced(bench, small, contender, 4, race.moments(small, 4))
+    assert len(result.regret) == race.MARKS
+    assert result.seen == sorted(result.seen, reverse=True)
+    assert result.regret[-1] < 0.2
+    assert result.decisions >= result.trials >= race.FULL_TRIALS
+
+
+def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
+    bench: Any, small: Any
+) -> None:
+    spec = bench("ours").study_file(small, 4, 7, {})
+    assert spec.search == type(spec.search)()
+    result = bench("race").Result("hpsearch", small.name, small.family, 0, 4, "accuracy")
+    bench("ours").race(small, 4, 7, {"sampler": {"kind": "random"}}, result)
+    assert len(result.regret) == bench("race").MARKS
+    assert result.regret[-1] < 0.2
+    assert result.trials > bench("race").FULL_TRIALS
+
+
+def test_equal_regrets_share_their_places(bench: Any) -> None:
+    result = bench("race").Result
+    runs = [
+        result(name, "t", "f", 0, 1, "accuracy", regret=[value] * 100)
+        for name, value in (("a", 0.1), ("b", 0.3), ("c", 0.1))
+    ]
+    ranks = bench("scores").mean_ranks(runs, ["a", "b", "c"])
+    assert [ranks[name][5] for name in "abc"] == [1.5, 3.0, 1.5]
+    assert bench("scores").reached([0.5, 0.2, 0.1, *[0.0] * 97], 0.15) == 3.0
+    assert bench("scores").reached([0.5] * 100, 0.15) is None
+
+
+def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
+    words = "hpsearch sampler=tpe sampler.multivariate=true pruner=promotion pruner.first_rung=3"
+    assert bench("anytime").search_of(words) == {
+        "sampler": {"kind": "tpe", "multivariate": True},
+        "pruner": {"kind": "promotion", "first_rung": 3},
+    }
+
+
+@pytest.mark.thorough
+def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: Path) -> None:
+    methods = ["hpsearch", "random", "optuna-tpe-halving"]
+    methods += ["syne-asha"] if importlib.util.find_spec("syne_tune") else []
+    call = [
+        sys.executable,
+        str(BENCHMARKS / "anytime.py"),
+        "--tasks",
+        str(data / "tasks.json"),
+        "--data",
+        str(data),
+    ]
+    call += [
+        "--family",
+        "taskset",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+        "--json",
+        str(data / "runs.json"),
+    ]
+    first = subprocess.run(
+        [*call, "--methods", ",".join(methods[1:])], capture_output=True, text=True, check=False
+    )
+    assert first.returncode == 0, first.stderr
+    second = subprocess.run(
+        [*call, "--methods", ",".join(methods)], capture_output=True, text=True, check=False
+    )
+    assert second.returncode == 0, second.stderr
+    assert len(second.stderr.splitlines()) == 1, "only what is missing is raced"
+    lines = [line.split() for line in second.stdout.splitlines()]
+    assert [line[0] for line in lines[-len(methods) :]] == methods
+    assert len((data / "runs.json").read_text().splitlines()) == len(methods)

@@ -1,0 +1,104 @@
+"""`.ci/run`: every section runs, each outcome is told, and one that fails makes the whole fail.
+
+The checks before a commit are those of `make check`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / ".ci" / "run"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with the script, and programs that write down how they are called."""
+    programs = {
+        "bin/make": 'echo "make $1 postgresql=$HPSEARCH_TESTS_REQUIRE_POSTGRESQL" >> "$LOG"\n'
+        '[ "$1" != "$FAILING" ]',
+        "bin/python3": "exit 0",
+        "bin/pg_config": 'echo "$(dirname "$0")"',
+        "bin/initdb": "echo initdb",
+        "docker/check.sh": 'echo check.sh >> "$LOG"',
+    }
+    for name, script in programs.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(SCRIPT, tmp_path / ".ci" / "run")
+    return tmp_path
+
+
+def run(project: Path, failing: str = "nothing") -> tuple[int, str, list[str]]:
+    """Exit code, output, and the calls of programs in order."""
+    log = project / "log"
+    done = subprocess.run(
+        [str(project / ".ci" / "run")],
+        env={
+            "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
+            "LOG": str(log),
+            "FAILING": failing,
+        },
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, log.read_text().splitlines()
+
+
+def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
+    code, output, calls = run(project)
+    assert code == 0
+    names = [" ".join(call.split()[:2]) for call in calls]
+    assert names[:2] == ["make .venv/.ready", "make test-all"]
+    assert sorted(names[2:]) == ["check.sh", "make check", "make docs"], "these run side by side"
+    assert output.count("passed") == 7
+    assert "not audited" in output, "and that is no failure"
+    assert "FAILED" not in output
+
+
+def test_the_tests_of_postgresql_must_not_be_skipped(project: Path) -> None:
+    _, _, calls = run(project)
+    assert "make test-all postgresql=1" in calls
+
+
+def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project: Path) -> None:
+    code, output, calls = run(project, failing="test-all")
+    assert code == 1
+    summary = output.split("===== summary")[1].splitlines()
+    assert [line.split()[0] for line in summary if line] == [
+        "passed",
+        "passed",
+        "FAILED",
+        *["passed"] * 4,
+    ]
+    assert "check.sh" in calls
+
+
+def test_a_section_that_runs_beside_others_fails_the_whole_too(project: Path) -> None:
+    code, output, _ = run(project, failing="check")
+    assert code == 1
+    (failed,) = [line for line in output.splitlines() if line.startswith("FAILED")]
+    assert failed.endswith("lint, types, import contracts")
+
+
+def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
+    recipe = re.search(
+        r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE
+    )
+    assert recipe
+    checks = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe[1].splitlines()]
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = [" ".join([hook["entry"], *hook.get("args", [])]) for hook in repository["hooks"]]
+    assert hooks == checks

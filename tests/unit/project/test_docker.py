@@ -1,0 +1,398 @@
+"""The container parts, read strictly: without an engine, everything that a file alone can get
+wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+DOCKER = ROOT / "docker"
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+CUDA: dict[str, Any] = yaml.safe_load((DOCKER / "compose.cuda.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+# The keys of the Compose specification that these files may use, with the types it gives them.
+TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
+SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
+    "image": str,
+    "build": dict,
+    "init": bool,
+    "cap_drop": list,
+    "security_opt": list,
+    "shm_size": (str, int),
+    "stop_grace_period": str,
+    "volumes": list,
+    "environment": dict,
+    "ports": list,
+    "healthcheck": dict,
+    "restart": str,
+    "entrypoint": (str, list),
+    "command": (str, list),
+    "depends_on": dict,
+    "deploy": dict,
+}
+HEALTHCHECK_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
+CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
+DURATION = re.compile(r"(?:\d+(?:us|ms|s|m|h))+")
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's instructions, continued lines joined, comments left out."""
+    text = re.sub(r"^\s*#.*\n", "", DOCKERFILE, flags=re.MULTILINE).replace("\\\n", " ")
+    return [
+        (line.split(None, 1)[0], line.split(None, 1)[1])
+        for line in text.splitlines()
+        if line.strip()
+    ]
+
+
+def copied() -> list[str]:
+    """What the Dockerfile copies from the repository, in order."""
+    copies = [shlex.split(value) for name, value in instructions() if name == "COPY"]
+    return [
+        source for words in copies if not words[0].startswith("--from") for source in words[:-1]
+    ]
+
+
+def resolved(text: str, variables: dict[str, str]) -> str:
+    """A compose text with its variables and their defaults filled in; KeyError names one that is
+    required."""
+
+    def value(match: re.Match[str]) -> str:
+        name, kind, rest = match["name"], match["kind"], match["rest"]
+        if variables.get(name):
+            return variables[name]
+        if kind == ":-":
+            return str(rest)
+        raise KeyError(name)
+
+    return re.sub(r"(?<!\$)\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}", value, text)
+
+
+def variables_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<!\$)\$\{(\w+)", text))
+
+
+# -------------------------------------------------------------------------------------------------
+# compose
+
+
+@pytest.mark.parametrize("document", [COMPOSE, CUDA], ids=["compose.yaml", "compose.cuda.yaml"])
+def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[str, Any]) -> None:
+    for key, value in document.items():
+        assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
+    for name, service in document["services"].items():
+        for key, value in service.items():
+            assert key in SERVICE_KEYS, f"services.{name}.{key} is no key these files use"
+            assert isinstance(value, SERVICE_KEYS[key]), f"services.{name}.{key}: {value!r}"
+        for key, value in service.get("environment", {}).items():
+            assert isinstance(value, str | int | float), (
+                f"services.{name}.environment.{key}: {value!r}"
+            )
+        assert service.get("restart", "no") in {"no", "always", "unless-stopped"} or service[
+            "restart"
+        ].startswith("on-failure")
+
+
+def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
+    assert set(SERVICES) == {"database", "ray-head", "ray-worker", "driver"}
+    for name, service in SERVICES.items():
+        assert "image" in service, name
+        check = service["healthcheck"]
+        assert set(check) == HEALTHCHECK_KEYS, name
+        assert check["test"][0] in {"CMD", "CMD-SHELL"}, name
+        assert all(
+            DURATION.fullmatch(check[key]) for key in ("interval", "timeout", "start_period")
+        ), name
+        assert isinstance(check["retries"], int), name
+
+
+def test_services_wait_for_services_that_are_there_and_can_become_healthy() -> None:
+    for name, service in SERVICES.items():
+        for other, wait in service.get("depends_on", {}).items():
+            assert other in SERVICES, f"{name} waits for {other}"
+            assert wait["condition"] in CONDITIONS, f"{name} waits for {other}"
+
+
+def test_nothing_is_published_beyond_loopback() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert published, "the database answers on this machine"
+    for port in published:
+        address = resolved(port, {})
+        assert re.fullmatch(r"127\.0\.0\.1:\d+:\d+", address), port
+    for service in [*SERVICES.values(), *CUDA["services"].values()]:
+        assert "network_mode" not in service
+        assert not service.get("privileged", False)
+    assert "EXPOSE" not in {name for name, _ in instructions()}
+
+
+def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
+    for name, service in SERVICES.items():
+        for volume in service.get("volumes", []):
+            source, target, *mode = resolved(volume, {"STUDY_DIR": "/srv/study"}).split(":")
+            assert target.startswith("/"), f"{name}: {volume}"
+            if source.startswith("/"):
+                assert mode == ["ro"], f"{name} may write to the host's {source}"
+            else:
+                assert source in COMPOSE["volumes"], f"{name}: {source} is not declared"
+
+
+def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume() -> None:
+    checkpoints = [
+        name
+        for name, service in SERVICES.items()
+        if "checkpoints:/checkpoints" in service["volumes"]
+    ]
+    assert {"driver", "ray-worker"} <= set(checkpoints)
+    assert SERVICES["driver"]["command"][-2:] == ["--checkpoints", "/checkpoints"]
+    assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
+
+
+def test_workers_can_be_scaled() -> None:
+    worker = SERVICES["ray-worker"]
+    assert "container_name" not in worker
+    assert "ports" not in worker
+
+
+def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it() -> None:
+    text = (DOCKER / "compose.yaml").read_text()
+    holders = {name for name, service in SERVICES.items() if "POSTGRES_PASSWORD" in str(service)}
+    assert holders == {"database", "driver"}
+    assert text.count("${POSTGRES_PASSWORD:?") == text.count("${POSTGRES_PASSWORD")
+    assert "PASSWORD" not in DOCKERFILE
+    assert "PASSWORD" not in SERVICES["driver"]["environment"]["HPSEARCH_STORAGE"]
+    example = (DOCKER / ".env.example").read_text()
+    assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
+
+
+def test_every_part_of_the_cluster_asks_for_the_token() -> None:
+    for name in ("ray-head", "ray-worker", "driver"):
+        environment = SERVICES[name]["environment"]
+        assert environment["RAY_AUTH_MODE"] == "token", name
+        assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
+
+
+def test_the_example_environment_names_every_variable_and_no_other() -> None:
+    used = variables_in((DOCKER / "compose.yaml").read_text()) | variables_in(
+        (DOCKER / "compose.cuda.yaml").read_text()
+    )
+    example = set(re.findall(r"^(\w+)=", (DOCKER / ".env.example").read_text(), flags=re.MULTILINE))
+    assert used == example
+
+
+def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(
+    tmp_path: Path,
+) -> None:
+    shell, flag, script, name = SERVICES["driver"]["entrypoint"]
+    assert (shell, flag) == ("sh", "-c")
+    for program in ("ray", "hpsearch"):
+        fake = tmp_path / program
+        fake.write_text(f'#!/bin/sh\necho "{program} $*"\n')
+        fake.chmod(0o755)
+    default = [resolved(part, {}) for part in SERVICES["driver"]["command"]]
+    for command in (default, ["resume", "a-study"]):
+        done = subprocess.run(
+            [shell, flag, script.replace("$$", "$"), name, *command],
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "RAY_ADDRESS": "head:1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr.splitlines() == ["ray start --address=head:1 --num-cpus=0 --num-gpus=0"]
+        assert done.stdout.splitlines() == [
+            f"hpsearch {' '.join(command)}"
+        ]  # stdout is for JSON alone
+    assert default == ["run", "/study/study.yaml", "--checkpoints", "/checkpoints"]
+
+
+def test_the_driver_is_told_its_database_and_its_cluster() -> None:
+    environment = SERVICES["driver"]["environment"]
+    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
+    assert environment["RAY_ADDRESS"] == "ray-head:6379"
+    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
+
+
+# ----------------------------------------------------------------------------------------------
+# Dockerfile
+
+
+def test_images_are_pinned_to_a_version() -> None:
+    arguments = dict(value.split("=", 1) for name, value in instructions() if name == "ARG")
+    bases = [value.split()[0] for name, value in instructions() if name == "FROM"]
+    images = [
+        arguments[re.sub(r"[${}]", "", base)] if base.startswith("$") else base for base in bases
+    ]
+    images += [resolved(service["image"], {}) for service in SERVICES.values()]
+    for image in images:
+        name, _, tag = image.partition(":")
+        assert name, image
+        assert re.match(r"\d+\.\d+", tag), f"{image} names no version"
+
+
+def test_the_image_runs_as_an_unprivileged_user() -> None:
+    users = [value for name, value in instructions() if name == "USER"]
+    assert users == ["hpsearch"]
+    assert "--uid 10001" in DOCKERFILE
+    names = [name for name, _ in instructions()]
+    assert names.index("USER") > max(
+        i for i, name in enumerate(names) if name in {"RUN", "COPY", "FROM"}
+    )
+    for name, service in SERVICES.items():
+        assert "user" not in service, name
+        if name != "database":
+            assert service["cap_drop"] == ["ALL"], name
+            assert "no-new-privileges:true" in service["security_opt"], name
+
+
+def test_every_copied_file_is_there_and_in_the_build_context() -> None:
+    allowed = {
+        line[1:]
+        for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
+        if line[:1] == "!"
+    }
+    assert copied()
+    for source in copied():
+        assert (ROOT / source).exists(), f"COPY {source}: no such file"
+    assert set(copied()) == allowed
+
+
+def test_the_variant_reaches_the_install_script() -> None:
+    assert SERVICES["driver"]["build"]["args"]["VARIANT"] == "${VARIANT:-cpu}"
+    assert (ROOT / "docker" / SERVICES["driver"]["build"]["context"]).resolve() == ROOT
+    assert (ROOT / SERVICES["driver"]["build"]["dockerfile"]).exists()
+    run = next(value for name, value in instructions() if name == "RUN" and "install.sh" in value)
+    assert 'VARIANT="${VARIANT}"' in run
+
+
+# -------------------------------------------------------------------------------------------
+# install script
+
+
+@pytest.mark.parametrize("script", ["install.sh", "check.sh"])
+def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) -> None:
+    path = DOCKER / script
+    text = path.read_text()
+    assert text.startswith("#!/bin/sh\n")
+    assert re.search(r"^set -eu$", text, flags=re.MULTILINE)
+    assert os.access(path, os.X_OK)
+    assert not re.search(r"\[\[|\bfunction\b|\blocal\b|<<<|\bsource \S", text), (
+        "only what POSIX shells know"
+    )
+    subprocess.run(["sh", "-n", str(path)], check=True)
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", str(path)], check=True)
+
+
+def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", str(DOCKER / "install.sh"), *arguments],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_install_script_wants_one_folder() -> None:
+    done = install()
+    assert done.returncode == 2
+    assert "usage: docker/install.sh PREFIX" in done.stderr
+
+
+def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
+    done = install(str(tmp_path / "prefix"), VARIANT="tpu")
+    assert done.returncode == 2
+    assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
+    assert not (tmp_path / "prefix").exists()
+
+
+def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("kept")
+    done = install(str(tmp_path))
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+@pytest.fixture
+def fake_python(tmp_path: Path) -> str:
+    """An interpreter whose `-m venv` makes an environment of programs that write down what they are
+    asked."""
+    interpreter = tmp_path / "python"
+    interpreter.write_text(
+        "#!/bin/sh\n"
+        'mkdir -p "$3/bin"\n'
+        'printf \'#!/bin/sh\\necho "$@" >> "%s"\\n[ "$1" != -c ] || echo "$BUILT_FOR"\\n\' '
+        '"$LOG" > "$3/bin/python"\n'
+        'cp "$3/bin/python" "$3/bin/hpsearch"\n'
+        'chmod +x "$3/bin/python" "$3/bin/hpsearch"\n'
+    )
+    interpreter.chmod(0o755)
+    return str(interpreter)
+
+
+def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(
+    tmp_path: Path, fake_python: str
+) -> None:
+    log = tmp_path / "log"
+    environment = {
+        "PYTHON": fake_python,
+        "LOG": str(log),
+        "BUILT_FOR": "cpu",
+        "TORCH_INDEX": "file:///wheels",
+    }
+    done = install(str(tmp_path / "prefix"), **environment)
+    assert done.returncode == 0, done.stderr
+    assert "(PyTorch for cpu)" in done.stdout
+    installs = [line for line in log.read_text().splitlines() if "pip install" in line]
+    assert len(installs) == 2
+    for line in installs:
+        assert f"--constraint {ROOT / 'constraints.txt'}" in line
+        assert "--extra-index-url file:///wheels" in line
+
+
+def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str) -> None:
+    environment = {
+        "PYTHON": fake_python,
+        "LOG": str(tmp_path / "log"),
+        "BUILT_FOR": "cpu",
+        "VARIANT": "cuda",
+    }
+    done = install(str(tmp_path / "prefix"), **environment)
+    assert done.returncode == 1
+    assert "a PyTorch without CUDA" in done.stderr
+
+
+def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
+    tmp_path: Path, fake_python: str
+) -> None:
+    environment = {
+        "PYTHON": fake_python,
+        "LOG": str(tmp_path / "log"),
+        "BUILT_FOR": "cuda",
+        "VARIANT": "cpu",
+    }
+    done = install(str(tmp_path / "prefix"), **environment)
+    assert done.returncode == 0
+    assert "set TORCH_INDEX for a CPU build" in done.stdout
+
+
+def test_the_full_check_copies_exactly_what_the_dockerfile_copies() -> None:
+    line = next(
+        line for line in (DOCKER / "check.sh").read_text().splitlines() if line.startswith("sed -n")
+    )
+    sed = line.split("|")[0].replace("$root", str(ROOT))
+    listed = subprocess.run(
+        ["sh", "-c", sed], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert listed == copied()

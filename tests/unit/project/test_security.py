@@ -1,0 +1,142 @@
+"""What docs/security.md claims, tried: nothing that others can write is run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pickle
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import fields
+from inspect import signature
+from pathlib import Path
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+import torch
+
+from hpsearch.cli.main import dashboard
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.optuna_storage.storage import StudyStorage
+from hpsearch.store.store import Store
+from hpsearch.study_file.reading import parse
+from hpsearch.wiring.workers import worker_config
+from study_files import GOOD
+
+ROOT = Path(__file__).parents[3]
+SOURCES = sorted([*(ROOT / "hpsearch").rglob("*.py"), *(ROOT / "trials").rglob("*.py")])
+UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib")
+
+
+class Evil:
+    """Unpickling it makes a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+def calls() -> Iterator[tuple[Path, str, ast.Call]]:
+    """Every call in the sources, by the name it has there."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield path, ast.unparse(node.func), node
+
+
+def keywords(call: ast.Call) -> dict[str | None, str]:
+    return {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+
+
+def test_no_module_imports_what_unpickles() -> None:
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] in UNPICKLERS for name in names), path
+
+
+def test_everything_that_could_unpickle_is_told_not_to() -> None:
+    found = {"torch.load": 0, "np.load": 0}
+    for path, name, call in calls():
+        if name == "torch.load":
+            assert keywords(call).get("weights_only") == "True", path
+        if name == "np.load":
+            assert keywords(call).get("allow_pickle") == "False", path
+        assert name not in ("pd.read_pickle", "eval", "exec", "yaml.load", "yaml.unsafe_load"), path
+        found[name] = found.get(name, 0) + 1
+    assert found["torch.load"] >= 1, "the rule above looks at something"
+    assert found["np.load"] >= 1
+
+
+def test_a_models_code_runs_by_the_study_files_word_alone() -> None:
+    loaded = 0
+    for path, name, call in calls():
+        given = keywords(call)
+        if name.lower().startswith(("auto", "transformers.auto")) and name.endswith(
+            ".from_pretrained"
+        ):
+            assert "trust_remote_code" in given, f"{path} lets transformers ask on the terminal"
+            loaded += given["trust_remote_code"] == "model.trusted"
+        assert given.get("trust_remote_code", "False") in ("False", "model.trusted"), path
+        if name == "Pretrained":
+            trusted = [ast.unparse(value) for value in call.args[1:]] + [
+                given.get("trusted", "False")
+            ]
+            assert "True" not in trusted, path
+    assert loaded >= 3, "the rule above looks at something"
+
+
+def test_a_checkpoints_state_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    torch.save({"step": 1, "evil": Evil(tmp_path / "owned")}, tmp_path / "state.pt")
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(tmp_path / "state.pt", map_location="cpu", weights_only=True)
+    assert not (tmp_path / "owned").exists()
+
+
+def test_workers_are_told_nothing_of_the_database() -> None:
+    spec = parse(GOOD, base=ROOT)
+    assert not {field.name for field in fields(WorkerConfig)} & {
+        "storage",
+        "url",
+        "database",
+        "password",
+    }
+    assert not re.search(r"(sqlite|postgresql)://", repr(worker_config(spec, "/checkpoints")))
+
+
+def test_the_dashboard_listens_on_loopback_unless_it_is_told_otherwise() -> None:
+    assert signature(dashboard).parameters["host"].default == "127.0.0.1"
+
+
+def test_what_users_typed_reaches_the_dashboards_page_as_json_alone(sqlite_url: str) -> None:
+    wsgi = pytest.importorskip("optuna_dashboard").wsgi
+    script = "<script>alert(1)</script>"
+    with closing(Store.open(sqlite_url)) as store:
+        record = store.create_study(StudyRecord(0, script, "", ("maximize",)))
+        store.commit(
+            record.id, Changes(trials=[Trial(0, State.FAILED, {script: script}, error_text=script)])
+        )
+        app = wsgi(StudyStorage(store))
+        for path in (
+            "/dashboard",
+            f"/dashboard/studies/{record.id}",
+            "/api/studies",
+            f"/api/studies/{record.id}?after=0",
+        ):
+            headers: dict[str, str] = {}
+            environ: dict[str, Any] = {}
+            setup_testing_defaults(environ)
+            environ["PATH_INFO"], _, environ["QUERY_STRING"] = path.partition("?")
+            answer = app(environ, lambda status, given, *_, into=headers: into.update(given))
+            body = b"".join(answer)
+            getattr(answer, "close", bool)()
+            is_json = headers["Content-Type"].startswith("application/json")
+            assert is_json == path.startswith("/api/")
+            assert is_json or script.encode() not in body, path

@@ -1,0 +1,60 @@
+"""The house is kept: rooms of a size one can see, names that mean one thing, a true picture."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("hpsearch", "trials")
+FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+FULLEST = 13
+"""Twelve modules and the `__init__`."""
+
+
+@pytest.fixture(scope="module")
+def imports() -> ModuleType:
+    """The command that draws the rooms."""
+    spec = importlib.util.spec_from_file_location("imports", ROOT / "benchmarks" / "imports.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["imports"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_folder_holds_more_files_than_one_sees_at_once() -> None:
+    files = collections.Counter(path.parent for path in FILES)
+    assert {folder: number for folder, number in files.items() if number > FULLEST} == {}
+
+
+def test_each_room_says_what_it_is_for() -> None:
+    rooms = [path for path in FILES if path.name == "__init__.py"]
+    silent = [path for path in rooms if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert silent == []
+
+
+def test_no_two_public_types_share_a_name() -> None:
+    places = collections.defaultdict(list)
+    for path in FILES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_architecture_page_shows_the_rooms_as_they_are(
+    package: str, imports: ModuleType
+) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    graph = imports.rooms(package, imports.sources(None))
+    assert imports.cycles(graph) == []
+    assert imports.diagram(graph) in page

@@ -1,0 +1,114 @@
+"""Configurations as points and features, over spaces of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from hpsearch.search.curve_gp.encoding import SpaceEncoding
+
+FLOATS = st.floats(1e-6, 1e3)
+
+
+@st.composite
+def numeric(draw: st.DrawFn) -> BaseDistribution:
+    kind = draw(st.sampled_from(["float", "log", "grid", "int", "int log"]))
+    if kind == "grid":
+        step, count = draw(st.sampled_from([0.125, 0.25, 1.0])), draw(st.integers(1, 8))
+        low = draw(st.sampled_from([0.0, 1.0, -0.5]))
+        return FloatDistribution(low, low + step * count, step=step)
+    if kind.startswith("int"):
+        low = draw(st.integers(1, 20))
+        return IntDistribution(low, low + draw(st.integers(0, 50)), log=kind == "int log")
+    low, high = sorted((draw(FLOATS), draw(FLOATS)))
+    return FloatDistribution(low, high, log=kind == "log")
+
+
+@st.composite
+def encodings(draw: st.DrawFn) -> SpaceEncoding:
+    space: dict[str, BaseDistribution] = {"kind": CategoricalDistribution(("a", "b", None, True))}
+    conditions: dict[str, dict[str, list[Any]]] = {}
+    for i in range(draw(st.integers(1, 4))):
+        space[f"p{i}"] = draw(numeric())
+        if draw(st.booleans()):
+            conditions[f"p{i}"] = {
+                "kind": draw(st.lists(st.sampled_from(["a", "b", None]), min_size=1, unique=True))
+            }
+    return SpaceEncoding(space, conditions)
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[SpaceEncoding, np.ndarray[Any, np.dtype[np.float64]]]:
+    encoding = draw(encodings())
+    return encoding, np.array([draw(st.floats(0, 1)) for _ in range(encoding.parameters)])
+
+
+@given(placed())
+def test_every_point_is_a_configuration_of_the_space(case: tuple[SpaceEncoding, Any]) -> None:
+    encoding, point = case
+    params = encoding.params(point)
+    assert params.keys() == encoding.space.keys()
+    for name, value in params.items():
+        distribution = encoding.space[name]
+        assert distribution._contains(distribution.to_internal_repr(value))
+
+
+@given(placed())
+def test_the_point_of_a_points_configuration_has_the_same_configuration_and_features(
+    case: tuple[SpaceEncoding, Any],
+) -> None:
+    encoding, point = case
+    params = encoding.params(point)
+    again = encoding.point(params)
+    for name, value in encoding.params(again).items():
+        if isinstance(value, float):
+            assert np.isclose(value, params[name], rtol=1e-9, atol=1e-12)
+        else:
+            assert value == params[name]
+    assert np.allclose(encoding.features(again[None]), encoding.features(point[None]), atol=1e-6)
+
+
+@given(placed(), st.floats(0, 1))
+def test_an_inactive_parameter_changes_no_feature(
+    case: tuple[SpaceEncoding, Any], elsewhere: float
+) -> None:
+    encoding, point = case
+    kind = encoding.params(point)["kind"]
+    for i, name in enumerate(encoding.space):
+        if kind in encoding._conditions.get(name, {}).get("kind", [kind]):
+            continue
+        moved = point.copy()
+        moved[i] = elsewhere
+        assert np.array_equal(encoding.features(moved[None]), encoding.features(point[None]))
+
+
+def test_a_category_is_one_hot_and_all_choices_are_equally_far_apart() -> None:
+    encoding = SpaceEncoding(
+        {"kind": CategoricalDistribution(("a", "b", "c")), "x": FloatDistribution(0, 1)}
+    )
+    points = np.array([[encoding.point({"kind": kind})[0], 0.5] for kind in "abc"])
+    assert encoding.features(points).tolist() == [[1, 0, 0, 0.5], [0, 1, 0, 0.5], [0, 0, 1, 0.5]]
+    assert encoding.dimensions == 4
+    assert encoding.categorical.tolist() == [True, False]
+
+
+def test_a_chain_of_conditions_is_inactive_from_where_it_breaks() -> None:
+    space: dict[str, BaseDistribution] = {
+        "a": CategoricalDistribution((True, False)),
+        "b": CategoricalDistribution(("x", "y")),
+        "c": FloatDistribution(0, 1),
+    }
+    encoding = SpaceEncoding(space, {"b": {"a": [True]}, "c": {"b": ["x"]}})
+    broken = encoding.point({"a": False, "b": "x", "c": 0.9})
+    assert encoding.features(broken[None])[0].tolist() == [0, 1, 0, 0, 0.5]
+    whole = encoding.point({"a": True, "b": "x", "c": 0.9})
+    assert encoding.features(whole[None])[0].tolist() == [1, 0, 1, 0, 0.9]

@@ -1,0 +1,60 @@
+"""A field of a record is declared once: columns, rows, filters, frames and JSON follow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import re, sys
+from pathlib import Path
+from contextlib import closing
+
+import hpsearch.domain.records as records
+
+# The one edit: a field more in a copy of the declaration of `Trial`.
+path = Path(records.__file__)
+anchor = "    left_as: State | None = None"
+more = "    mood: Role | None = field(default=None, metadata=SHOWN)"
+source = path.read_text(encoding="utf-8")
+assert source.count(anchor) == 1
+exec(compile(source.replace(anchor, more + chr(10) + anchor), str(path), "exec"), records.__dict__)
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.store.reading.frames import trials_frame
+from hpsearch.store.reading.queries import find_study, trial_rows
+from hpsearch.store.store import Store
+
+with closing(Store.open(sys.argv[1])) as store:
+    with store._database.transaction("write") as connection:  # its migration
+        connection.exec_driver_sql("ALTER TABLE trials ADD COLUMN mood TEXT")
+    record = store.create_study(StudyRecord(0, "flowers", ""))
+    made = [Trial(0, State.COMPLETE, {}, mood=Role.CONFIRM), Trial(1, State.COMPLETE, {})]
+    store.commit(record.id, Changes(trials=made))
+    assert [trial.mood for trial in store.load("flowers").trials] == [Role.CONFIRM, None]
+    with store.reading() as connection:
+        study = find_study(connection, "flowers")
+        found = trial_rows(connection, study, where="mood = 'confirm'")
+        assert [row.number for row in found] == [0]
+        assert found[0].as_plain()["mood"] == "confirm"
+        assert list(trials_frame(connection, study)["mood"])[0] == "confirm"
+        try:
+            trial_rows(connection, study, where="mood = 'confrm'")
+        except Exception as error:
+            assert "did you mean confirm?" in str(error), error
+        else:
+            raise AssertionError("the words of the enumeration are known to filters")
+"""
+
+
+def test_a_new_field_is_one_edit_and_its_migration(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,88 @@
+"""The JSON that databases are given: whatever goes in comes out, and every database accepts it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpsearch.store.codec import decode, encode
+from thoroughness import examples
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters()),
+    lambda parts: (
+        st.lists(parts)
+        | st.dictionaries(st.text() | st.sampled_from(["$float", "$text", "$dict"]), parts)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(anything)
+def test_whatever_goes_in_comes_out(value: Any) -> None:
+    assert decode(encode(value)) == value
+    assert decode(encode(value).encode()) == value
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(anything)
+def test_the_text_is_strict_json_in_utf_8_without_nul(value: Any) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    text = encode(value)
+    json.loads(text, parse_constant=refuse)
+    assert "\0" not in text.encode().decode()
+    assert r"\u0000" not in text.replace(r"\\", "")
+
+
+def test_what_is_not_a_number_comes_back_so() -> None:
+    assert math.isnan(decode(encode({"loss": math.nan}))["loss"])
+    assert encode([math.inf, -math.inf]) == '[{"$float":"inf"},{"$float":"-inf"}]'
+
+
+@pytest.mark.parametrize(
+    "value", [{"$float": "1"}, {"$float": 1.5}, {"$dict": []}, {"$text": "x", "y": 1}, {"$": None}]
+)
+def test_a_dict_that_looks_like_an_escape_comes_back_as_it_was(value: Any) -> None:
+    assert decode(encode(value)) == value
+
+
+def test_plain_values_are_readable_as_they_are() -> None:
+    assert (
+        encode({"größe": 1.5, "on": True, "tags": ("a", None)})
+        == '{"größe":1.5,"on":true,"tags":["a",null]}'
+    )
+
+
+def test_the_order_of_keys_is_kept() -> None:
+    assert list(decode(encode({"b": 1, "a": 2, "aa": math.inf}))) == ["b", "a", "aa"]
+
+
+def test_scalars_of_numpy_are_the_numbers_they_hold() -> None:
+    value = {
+        "a": np.float32(0.5),
+        "b": np.int64(3),
+        "c": np.float32("nan"),
+        "d": np.float64(0.1),
+        "e": np.bool_(True),
+    }
+    back = decode(encode(value))
+    assert math.isnan(back.pop("c"))
+    assert back == {"a": 0.5, "b": 3, "d": 0.1, "e": True}
+
+
+def test_what_is_no_json_value_is_refused_and_named() -> None:
+    with pytest.raises(TypeError, match="of type complex cannot be stored"):
+        encode({"z": 1j})

@@ -1,0 +1,453 @@
+"""The JSON Schema of the study file: it accepts what is read, and refuses what is wrong alone."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import optuna.samplers
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpsearch.cli.studies.starters import STARTERS, starter
+from hpsearch.errors import SpecError
+from hpsearch.study_file import yaml_source
+from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_of
+from hpsearch.study_file.reading import parse
+from hpsearch.study_file.schema.document import DIALECT, study_file_schema
+from study_files import GOOD
+from trials import tasks
+from trials.contract import Setting, TaskError
+from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.description import Field
+from unit.study_file.test_mistakes import MISTAKES
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOWHERE = Path("/nowhere")
+SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def problems(text: str) -> list[str]:
+    """What the schema says of the text of a study file."""
+    found = VALIDATOR.iter_errors(yaml_source.read(text).value)
+    return [f"{error.json_path}: {error.message[:300]}" for error in found]
+
+
+def is_read(text: str) -> bool:
+    """Whether it is read, and its task built, as far as that goes without data."""
+    try:
+        spec = parse(text, base=NOWHERE)
+        if spec.task["kind"] in BUILT_IN:
+            tasks.load(spec.task, NOWHERE)
+    except (SpecError, TaskError):
+        return False
+    return True
+
+
+def changed(**sections: Any) -> str:
+    """The good study file with other sections."""
+    return yaml.safe_dump({**yaml.safe_load(GOOD), **sections}, allow_unicode=True)
+
+
+def own_code(**sections: Any) -> str:
+    """A study of training code of one's own, with these sections."""
+    study = {
+        "study": "own",
+        "task": {"kind": "own.module:train"},
+        "space": {"x": {"type": "float", "low": 0, "high": 1}},
+        "objective": {"metric": "loss", "direction": "minimize"},
+        "budget": {"trials": 3, "per_trial": {"epochs": 9}},
+    }
+    return yaml.safe_dump({**study, **sections}, allow_unicode=True)
+
+
+# -------------------------------------------------------------------------------- the schema itself
+
+
+def test_it_is_a_schema_of_the_dialect_that_it_names() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == DIALECT == jsonschema.Draft202012Validator.META_SCHEMA["$id"]
+
+
+def properties_in(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every key that a mapping of fixed keys may have, with its schema."""
+    if isinstance(schema, list):
+        for i, part in enumerate(schema):
+            yield from properties_in(part, f"{where}[{i}]")
+    if not isinstance(schema, dict):
+        return
+    for name, part in schema.items():
+        if name == "properties" and schema.get("additionalProperties") is False:
+            yield from ((f"{where}.{key}", value) for key, value in part.items())
+        yield from properties_in(part, f"{where}.{name}")
+
+
+def test_every_key_says_what_it_means() -> None:
+    """An argument of a sampler or pruner is described by Optuna, and `kind` by its values."""
+    silent = []
+    for where, schema in properties_in(SCHEMA):
+        of_a_method = re.search(r"\$defs\.(Sampler|Pruner|OptunaPruner)\b", where)
+        if of_a_method or where.endswith(".kind") or ".scratch" in where:
+            continue
+        if "$ref" in schema:
+            schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+        if "description" not in schema:
+            silent.append(where)
+    assert not silent
+
+
+def test_every_reference_leads_somewhere() -> None:
+    for name in re.findall(r"'\$ref': '#/\$defs/([^']*)'", repr(SCHEMA)):
+        assert name in SCHEMA["$defs"]
+
+
+# --------------------------------------------------------------------------------- what is accepted
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "percentile": {"percentile": 25.0},
+    "patient": {"patience": 2, "wrapped_pruner": "median"},
+    "threshold": {"upper": 1.0},
+}
+"""Pruners that cannot do without arguments, with some that will do."""
+
+
+@pytest.mark.parametrize("kind", STARTERS)
+def test_a_starter_is_accepted(kind: str) -> None:
+    columns = {"text": "text", "label": "label"} if kind == "text_classification" else {}
+    assert not problems(starter(kind, **columns))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
+def test_an_example_is_accepted(path: Path) -> None:
+    assert not problems(path.read_text(encoding="utf-8"))
+
+
+def test_the_demos_study_file_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.delitem(sys.modules, "demo", raising=False)
+    assert not problems(importlib.import_module("demo").STUDY)
+
+
+def study_files_shown() -> Iterator[str]:
+    for page in PAGES:
+        for text in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL):
+            if text.startswith("study:"):
+                yield text
+
+
+@pytest.mark.parametrize("text", list(study_files_shown()))
+def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
+    assert not problems(text)
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("settings", None),
+        ("search", None),
+        ("resources", None),
+        ("enqueue", None),
+        ("checkpoints", "s3://bucket/studies"),
+        ("checkpoints", {"folder": None, "max_gb": 10}),
+        ("seed", None),
+        ("seed", 2**63 - 1),
+        ("objective", [{"metric": "accuracy", "direction": "maximize"}]),
+        ("constraints", {"loss": {"max": 2, "min": None}}),
+        ("budget", {"wall_clock": " 1 h 30m", "per_trial": {"epochs": 3, "steps": None}}),
+        ("budget", {"cost": 3, "cost_per_gpu_hour": 2.5, "per_trial": {"tokens": 10000}}),
+        ("budget", {"trials": 3, "cost": None, "per_trial": {"seconds": 9, "time_limit": "90m"}}),
+        ("search", {"sampler": "TPESampler", "pruner": "nop", "confirm": None}),
+        ("search", {"pruner": {"kind": "promotion", "first_rung": 1}}),
+        ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": "median"}}),
+        ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": None}}),
+        ("search", {"pruner": {"kind": "hyperband", "max_resource": "auto"}}),
+        ("resources", {"workers": 3, "gpu": 1, "lease": "1d", "cpu": 0.5}),
+        ("settings", {"micro_batch": "auto", "patience": None, "data_workers": 3}),
+    ],
+)
+def test_what_is_read_is_accepted(section: str, value: Any) -> None:
+    text = changed(**{section: value})
+    assert is_read(text)
+    assert not problems(text)
+
+
+@pytest.mark.parametrize("name", [*SAMPLERS, *SAMPLERS.values()])
+def test_a_sampler_goes_by_both_its_names_and_takes_what_is_its_default(name: str) -> None:
+    method_class = getattr(optuna.samplers, SAMPLERS.get(name, name))
+    known = arguments_of(method_class)
+    told = {key: argument.default for key, argument in known.items() if not argument.required}
+    for sampler in (name, {"kind": name}, {"kind": name, **told}):
+        assert not problems(changed(search={"sampler": sampler}))
+
+
+@pytest.mark.parametrize("name", [*PRUNERS, *PRUNERS.values()])
+def test_a_pruner_goes_by_both_its_names_and_needs_what_it_cannot_do_without(name: str) -> None:
+    short = next(short for short, long in PRUNERS.items() if name in (short, long))
+    needed = NEEDED.get(short, {})
+    text = changed(search={"pruner": {"kind": name, **needed}})
+    assert is_read(text)
+    assert not problems(text)
+    for search in ({"pruner": name}, {"pruner": {"kind": name}}):
+        assert is_read(changed(search=search)) == (not needed)
+        if name not in ("threshold", "ThresholdPruner"):  # one of two bounds, as only Optuna knows
+            assert bool(problems(changed(search=search))) == bool(needed)
+
+
+# ---------------------------------------------------------------------------------- what is refused
+
+OF_SEVERAL_PARTS = {
+    "low above high",
+    "step that does not divide",
+    "minute step",
+    "fixed and searched",
+    "condition on nothing",
+    "condition on a fixed setting",
+    "condition on itself",
+    "impossible condition",
+    "cycle of conditions",
+    "a metric twice",
+    "a sampler of one objective",
+    "limits the wrong way",
+    "reports past the end",
+    "too many reports",
+    "fractional report grid",
+    "endless search",
+    "arguments that exclude each other",
+    "first rung past the end",
+    "enqueued outside",
+    "enqueued unknown",
+    "enqueued inactive",
+}
+"""Mistakes that take two parts of a study file to see."""
+
+OF_THE_TEXT = {"key twice", "date"}
+"""Mistakes that the values no longer show."""
+
+
+@pytest.mark.parametrize("name", sorted(MISTAKES.keys() - OF_SEVERAL_PARTS - OF_THE_TEXT))
+def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name: str) -> None:
+    written, instead, _ = MISTAKES[name]
+    assert problems(GOOD.replace(written, instead))
+
+
+@pytest.mark.parametrize("name", sorted(OF_SEVERAL_PARTS | OF_THE_TEXT))
+def test_other_mistakes_are_known_to_be_left_to_the_reader(name: str) -> None:
+    written, instead, _ = MISTAKES[name]
+    assert not problems(GOOD.replace(written, instead))
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_a_task_has_its_own_keys_settings_and_metrics_and_no_others(kind: str) -> None:
+    task = yaml.safe_load(starter(kind, text="text", label="label"))
+    assert not problems(yaml.safe_dump(task))
+    for section, key, value in (
+        ("task", "no_such_key", 1),
+        ("settings", "no_such_setting", 1),
+        ("space", "no_such_setting", {"type": "int", "low": 1, "high": 2}),
+        ("constraints", "no_such_metric", {"max": 1}),
+    ):
+        wrong = {**task, section: {**task.get(section, {}), key: value}}
+        assert problems(yaml.safe_dump(wrong)), section
+    for field in BUILT_IN[kind].fields.values():
+        wrong = {**task, "task": {**task["task"], field.name: {"neither": "of its types"}}}
+        assert problems(yaml.safe_dump(wrong)), field.name
+
+
+def outside(setting: Setting) -> list[Any]:
+    """Values that a setting refuses."""
+    values: list[Any] = [{}, [1], "no such word", True, 0.5, None, -1, 0, 10**9]
+    values += [limit - 1 for limit in (setting.low, setting.above) if limit is not None]
+    values += [setting.above] if setting.above is not None else []
+    values += [setting.high + 1] if setting.high is not None else []
+    return [value for value in values if setting.problem_with(value) is not None]
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_a_setting_is_refused_where_the_task_refuses_it_fixed_or_searched(kind: str) -> None:
+    study = yaml.safe_load(starter(kind, text="text", label="label"))
+    for name, setting in (BUILT_IN[kind].settings or {}).items():
+        for value in outside(setting):
+            fixed = {**study, "settings": {name: value}}
+            assert not VALIDATOR.is_valid(fixed), (name, value)
+            choices = {"type": "categorical", "choices": [value]}
+            assert not VALIDATOR.is_valid({**study, "space": {name: choices}}), (name, value)
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [
+        ("search", {"sampler": name, "pruner": {"kind": pruner, "no_such": 1}})
+        for name, pruner in [(CURVE_GP, "promotion"), *((CURVE_GP, name) for name in PRUNERS)]
+    ]
+    + [("search", {"sampler": {"kind": name, "no_such": 1}}) for name in [CURVE_GP, *SAMPLERS]]
+    + [
+        ("search", {"sampler": {"kind": "tpe", "seed": 1}}),
+        ("search", {"pruner": {"kind": "promotion", "rungs": 2, "first_rung": 1}}),
+        ("search", {"pruner": {"kind": "patient", "patience": 1, "wrapped_pruner": "promotion"}}),
+        ("task", {**yaml.safe_load(GOOD)["task"], "validation": 1.5}),
+        ("task", {**yaml.safe_load(GOOD)["task"], "split_seed": -1}),
+        ("task", {**yaml.safe_load(GOOD)["task"], "model": {"scratch": {"widht": 64}}}),
+        ("task", {**yaml.safe_load(GOOD)["task"], "model": {"scratch": 5}}),
+        ("task", {**yaml.safe_load(GOOD)["task"], "model": {"no_scratch": {}}}),
+        ("task", None),
+        ("space", {}),
+        ("budget", {"trials": 3, "per_trial": {"epochs": 0}}),
+        ("budget", {"trials": 3}),
+        ("resources", {"lease": "soon"}),
+        ("checkpoints", {"max_gb": 0}),
+    ],
+)
+def test_what_is_wrong_by_itself_is_refused(section: str, value: Any) -> None:
+    assert problems(changed(**{section: value}))
+
+
+def test_images_and_tables_have_no_tokens_to_count() -> None:
+    for kind in ("tabular", "image_classification"):
+        study = yaml.safe_load(starter(kind))
+        study["budget"]["per_trial"] = {"tokens": 1000}
+        assert not VALIDATOR.is_valid(study)
+
+
+def test_own_code_takes_any_setting_and_more_gpus_than_one() -> None:
+    assert not problems(own_code(settings={"any": [1, {}]}, resources={"gpu": 4}))
+    assert problems(own_code(task={"kind": "own.module:train", "train": "train.csv"}))
+
+
+# --------------------------------------------------------------------- whatever study file is drawn
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+)
+DURATIONS = st.sampled_from(["2h", "1h30m", "45s", "1 d 2 h", " 5m ", "0.5h", 90, 1.5])
+
+
+def number_of(setting: Setting) -> st.SearchStrategy[float]:
+    """Numbers of a setting's type within its limits."""
+    least = setting.low if setting.low is not None else setting.above
+    bounds = {
+        "min_value": -1000 if least is None else least,
+        "max_value": 1000 if setting.high is None else setting.high,
+    }
+    if setting.type is int:
+        low, high = math.ceil(bounds["min_value"]), math.floor(bounds["max_value"])
+        numbers: st.SearchStrategy[float] = st.integers(low, high)
+    else:
+        numbers = st.floats(**bounds)
+    return numbers.filter(lambda value: setting.problem_with(value) is None)
+
+
+def value_of(setting: Setting) -> st.SearchStrategy[Any]:
+    """Values that a setting accepts."""
+    if setting.choices is not None:
+        values: st.SearchStrategy[Any] = st.sampled_from(setting.choices)
+    elif setting.type in (int, float):
+        values = number_of(setting)
+    else:
+        values = st.booleans() if setting.type is bool else st.text(max_size=5)
+    values = values if setting.word is None else values | st.just(setting.word)
+    return values | st.none() if setting.nullable else values
+
+
+@st.composite
+def parameter_of(draw: st.DrawFn, setting: Setting) -> dict[str, Any]:
+    """A parameter that searches a setting."""
+    if setting.type not in (int, float) or draw(st.booleans()):
+        choices = draw(st.lists(value_of(setting), min_size=1, max_size=3, unique=True))
+        return {"type": "categorical", "choices": choices}
+    low, high = sorted(draw(st.tuples(number_of(setting), number_of(setting))))
+    kind = "int" if isinstance(low, int) and isinstance(high, int) else "float"
+    written: dict[str, Any] = {"type": kind, "low": low, "high": high}
+    if low > 0:
+        written["log"] = draw(st.booleans())
+    return written
+
+
+def task_value(field: Field) -> st.SearchStrategy[Any]:
+    """Values that a key of a task may have."""
+    by_type: dict[type, st.SearchStrategy[Any]] = {
+        str: st.sampled_from(field.limits.get("enum", ("a", "data/b.csv"))),
+        int: st.integers(1, 100),
+        float: st.floats(0.01, 0.99),
+        bool: st.booleans(),
+        list: st.lists(st.text(min_size=1, max_size=4), max_size=3, unique=True),
+        dict: st.sampled_from([{"scratch": {}}, {"scratch": {"layers": 1}}, {"scratch": None}]),
+    }
+    return st.one_of([by_type[kind] for kind in field.types])
+
+
+@st.composite
+def study_files(draw: st.DrawFn) -> dict[str, Any]:
+    """Study files of built-in tasks that are right."""
+    task = BUILT_IN[draw(st.sampled_from(sorted(BUILT_IN)))]
+    table = task.settings or {}
+    names = draw(st.lists(st.sampled_from(sorted(table)), min_size=2, max_size=8, unique=True))
+    searched = names[: draw(st.integers(1, len(names)))]
+    unit = draw(st.sampled_from(["steps", "epochs", "samples", "seconds"]))
+    metric = draw(st.sampled_from(sorted(task.metrics or ())))
+    sampler = draw(st.sampled_from([CURVE_GP, *sorted(SAMPLERS.keys() - {"brute_force"})]))
+    pruner = draw(st.sampled_from(["promotion", *sorted(PRUNERS.keys() - NEEDED.keys())]))
+    optional = {
+        "seed": st.none() | st.integers(0, 2**63 - 1),
+        "checkpoints": st.sampled_from(["folder", {"max_gb": 1}, {"folder": "s3://b"}, None]),
+        "resources": st.fixed_dictionaries(
+            {}, optional={"gpu": st.sampled_from(["auto", 0, 0.5, 1]), "lease": DURATIONS}
+        ),
+        "constraints": st.just({metric: {"max": 3}}),
+    }
+    return {
+        "study": draw(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,20}", fullmatch=True)) + "_",
+        "task": {
+            "kind": task.kind,
+            **{f.name: draw(task_value(f)) for f in task.fields.values() if f.required},
+        },
+        "settings": {name: draw(value_of(table[name])) for name in names[len(searched) :]},
+        "space": {name: draw(parameter_of(table[name])) for name in searched},
+        "objective": {
+            "metric": metric,
+            "direction": draw(st.sampled_from(["minimize", "maximize"])),
+        },
+        "budget": {
+            "wall_clock": draw(DURATIONS),
+            "per_trial": {unit: draw(st.integers(1, 100)), "time_limit": draw(DURATIONS)},
+        },
+        "search": {"sampler": sampler, "pruner": pruner},
+        **draw(st.fixed_dictionaries({}, optional=optional)),
+    }
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(study_files())
+def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None:
+    text = yaml.safe_dump(study, allow_unicode=True)
+    assert is_read(text)
+    assert not problems(text)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
+def test_any_value_in_a_section_that_is_read_is_accepted(section: str, value: Any) -> None:
+    text = changed(**{section: value})
+    if is_read(text):
+        assert not problems(text)
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
+def test_any_piece_that_is_replaced_and_read_is_accepted(at: int, length: int, piece: str) -> None:
+    text = GOOD[:at] + piece + GOOD[at + length :]
+    if is_read(text):
+        assert not problems(text)

@@ -1,0 +1,401 @@
+"""Every mistake that can be made in a study file, and how it is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpsearch.errors import SpecError
+from hpsearch.study_file.reading import parse
+from studies import spec_with
+from study_files import GOOD, problems_of
+
+
+def changed(*replacements: tuple[str, str]) -> str:
+    text = GOOD
+    for old, new in replacements:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+# Each case: a piece of the good file, what replaces it, and what must be reported.
+# fmt: off
+MISTAKES = {
+    "unknown key": ("seed: 7", "sed: 7", "study.yaml:2: sed: unknown key; did you mean seed?"),
+    "unknown nested key": (
+        "trials: 40", "trails: 40",
+        "study.yaml:21: budget.trails: unknown key; did you mean trials?",
+    ),
+    "unknown key of a parameter": (
+        "high: 4}", "hihg: 4}",
+        "study.yaml:18: space.freeze_layers.hihg: unknown key; did you mean high?",
+    ),
+    "missing key": (
+        "objective: {metric: accuracy, ", "objective: {",
+        "study.yaml:19: objective.metric: is missing; add",
+    ),
+    "number as text": (
+        "low: 1.0e-5", "low: 1e-5",
+        "study.yaml:14: space.learning_rate.low: must be a number, not '1e-5' (YAML reads 1e-5 as text; write 1.0e-5)",
+    ),
+    "whole number as text": (
+        "trials: 40", "trials: 4e1",
+        "study.yaml:21: budget.trials: must be a whole number, not '4e1' (YAML reads 4e1 as text; write 40)",
+    ),
+    "endless number as text": (
+        "trials: 40", "trials: 1e400",
+        "study.yaml:21: budget.trials: must be a whole number, not '1e400' (YAML reads 1e400 as text",
+    ),
+    "number in quotes": ("trials: 40", "trials: '40'", "must be a whole number, not '40'; write it without quotes"),
+    "true for a number": ("trials: 40", "trials: true", "budget.trials: must be a whole number, not true"),
+    "low above high": (
+        "low: 0.5, high: 0.9", "low: 0.9, high: 0.5",
+        "study.yaml:17: space.momentum.low: 0.9 is above high (0.5); swap them",
+    ),
+    "log from zero": ("low: 1.0e-5", "low: 0", "space.learning_rate.low: a logarithmic scale needs bounds above 0"),
+    "step that does not divide": (
+        "high: 0.9, when", "high: 0.9, step: 0.3, when",
+        "space.momentum.step: 0.3 does not divide high - low (0.4)",
+    ),
+    "negative step": ("high: 0.9, when", "high: 0.9, step: -1, when", "space.momentum.step: must be above 0, not -1"),
+    "minute step": ("high: 0.9, when", "high: 0.9, step: 1.0e-300, when", "space.momentum.step: 1e-300 is too small"),
+    "step with log": ("high: 1.0e-3,", "high: 1.0e-3, step: 1,", "a logarithmic scale has no step"),
+    "infinite bound": ("high: 1.0e-3", "high: .inf", "space.learning_rate.high: must be"),
+    "no choices": ("[16, 32, 64]", "[]", "space.batch_size.choices: is empty; give at least one value"),
+    "choices twice": (
+        "[16, 32, 64]", "[16, 32, 16]",
+        "study.yaml:15: space.batch_size.choices[2]: 16 is listed twice; remove one",
+    ),
+    "choices twice, and more": (
+        "[16, 32, 64]", "[16, 16, 32]",
+        "study.yaml:15: space.batch_size.choices[1]: 16 is listed twice; remove one",
+    ),
+    "equal choices": ("[16, 32, 64]", "[1, true]", "space.batch_size.choices[1]: true counts as equal to 1"),
+    "list as a choice": ("[16, 32, 64]", "[16, [32]]", "space.batch_size.choices[1]: must be a finite number, text,"),
+    "parameter without a type": (
+        "{type: int, low: 0", "{low: 0",
+        "space.freeze_layers: has no type; add type: float",
+    ),
+    "unknown type": (
+        "{type: int", "{type: itn",
+        "space.freeze_layers.type: 'itn' is not a type of parameter; did you mean int?",
+    ),
+    "parameter that is a number": (
+        "{type: int, low: 0, high: 4}", "4",
+        "space.freeze_layers: must be a mapping such as",
+    ),
+    "fixed and searched": (
+        "schedule: cosine", "freeze_layers: 1",
+        "space.freeze_layers: is also fixed under settings; keep it in one of the two",
+    ),
+    "unknown setting": (
+        "schedule:", "shedule:",
+        "study.yaml:11: settings.shedule: the task has no such setting; did you mean schedule?",
+    ),
+    "unknown parameter": (
+        "freeze_layers:", "freeze_layer:",
+        "space.freeze_layer: the task has no such setting; did you mean",
+    ),
+    "setting out of range": (
+        "max_grad_norm: 1.0", "max_grad_norm: 0",
+        "settings.max_grad_norm: must be above 0, not 0",
+    ),
+    "bound out of range": (
+        "low: 0, high: 4", "low: -2, high: 4",
+        "space.freeze_layers.low: must be at least 0, not -2",
+    ),
+    "choice out of range": ("[adamw, sgd]", "[adamw, sgdd, sgd]", "space.optimizer.choices[1]: must be one of adamw"),
+    "float for a whole number": (
+        "{type: int,", "{type: float,",
+        "space.freeze_layers.type: the setting is a whole number",
+    ),
+    "condition on nothing": (
+        "when: {optimizer", "when: {optimiser",
+        "space.momentum.when.optimiser: no parameter of the space has this name; did you mean optimizer?",
+    ),
+    "condition on a fixed setting": (
+        "when: {optimizer: sgd", "when: {schedule: cosine",
+        "schedule is fixed under settings",
+    ),
+    "condition on itself": ("when: {optimizer: sgd", "when: {momentum: 0.5", "a parameter cannot depend on itself"),
+    "impossible condition": (
+        "when: {optimizer: sgd", "when: {optimizer: adam",
+        "space.momentum.when.optimizer: the condition must be one of 'adamw', 'sgd', not 'adam'",
+    ),
+    "empty condition": (
+        "when: {optimizer: sgd", "when: {optimizer: []",
+        "lists no value, so the parameter is never active",
+    ),
+    "cycle of conditions": (
+        "{type: categorical, choices: [adamw, sgd]}",
+        "{type: categorical, choices: [adamw, sgd], when: {momentum: 0.5}}",
+        "the conditions form a cycle (",
+    ),
+    "unknown metric": (
+        "metric: accuracy", "metric: acuracy",
+        "study.yaml:19: objective.metric: the task does not report 'acuracy'; did you mean accuracy?",
+    ),
+    "direction": (
+        "direction: maximize", "direction: max",
+        "objective.direction: must be 'minimize' or 'maximize', not 'max'",
+    ),
+    "an objective of several": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: down}]",
+        "objective[1].direction: must be 'minimize' or 'maximize', not 'down'",
+    ),
+    "an unknown metric of several": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: los, direction: minimize}]",
+        "objective[1].metric: the task does not report 'los'; did you mean loss?",
+    ),
+    "a metric twice": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: loss, direction: minimize}, {metric: loss, direction: maximize}]",
+        "objective[1].metric: is already the metric of objective[0]; name another one",
+    ),
+    "no objective": (
+        "objective: {metric: accuracy, direction: maximize}", "objective: []",
+        "objective: is missing; add",
+    ),
+    "a sampler of one objective": (
+        "objective: {metric: accuracy, direction: maximize}",
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]",
+        "search.confirm: repeats the best trials by one objective, and there are several; remove it",
+    ),
+    "a limit on nothing": (
+        "seed: 7", "constraints: {los: {max: 1}}",
+        "constraints.los: the task does not report 'los'",
+    ),
+    "a limit without bounds": ("seed: 7", "constraints: {loss: {}}", "constraints.loss: has no bound; give max, min"),
+    "limits the wrong way": (
+        "seed: 7", "constraints: {loss: {min: 2, max: 1}}",
+        "constraints.loss.min: 2 is above max (1); swap them",
+    ),
+    "no trials": ("trials: 40", "trials: 0", "budget.trials: must be above 0, not 0"),
+    "negative hours": ("gpu_hours: 1.5", "gpu_hours: -1", "budget.gpu_hours: must be above 0, not -1"),
+    "no limit": (
+        "  trials: 40\n  gpu_hours: 1.5\n  wall_clock: 1h30m\n", "",
+        "study.yaml:20: budget: sets no limit for the study; give trials, gpu_hours or wall_clock",
+    ),
+    "cost without a price": (
+        "gpu_hours: 1.5", "cost: 3",
+        "budget.cost: needs a price; add cost_per_gpu_hour",
+    ),
+    "no unit": ("{epochs: 3}", "{}", "budget.per_trial: sets no length; give one of steps"),
+    "two units": ("{epochs: 3}", "{epochs: 3, steps: 5}", "budget.per_trial.epochs: cannot be combined with steps"),
+    "half a step": ("{epochs: 3}", "{steps: 5.5}", "budget.per_trial.steps: must be a whole number, not 5.5"),
+    "reports past the end": (
+        "{epochs: 3}", "{epochs: 3, report_every: 4}",
+        "report_every: 4.0 is more than the whole trial (3 epochs)",
+    ),
+    "too many reports": (
+        "{epochs: 3}", "{epochs: 30000}",
+        "budget.per_trial.epochs: 30000 reports a trial are more than 10000",
+    ),
+    "fractional report grid": (
+        "{epochs: 3}", "{steps: 3, report_every: 1.5}",
+        "report_every: must be a whole number of steps",
+    ),
+    "duration": ("1h30m", "2 hours", "study.yaml:23: budget.wall_clock: must be a duration such as 2h"),
+    "base 60": ("1h30m", "1:30", "budget.wall_clock: YAML reads 1:30 as a number in base 60"),
+    "zero duration": ("1h30m", "0m", "budget.wall_clock: must be a time above zero"),
+    "unknown sampler": (
+        "sampler: tpe", "sampler: tep",
+        "search.sampler: 'tep' is not a sampler; did you mean tpe?",
+    ),
+    "unknown sampler argument": (
+        "sampler: tpe", "sampler: {kind: tpe, n_startup: 3}",
+        "search.sampler.n_startup: unknown argument of tpe; did you mean n_startup_trials?",
+    ),
+    "seed of the sampler": (
+        "sampler: tpe", "sampler: {kind: tpe, seed: 3}",
+        "search.sampler.seed: is derived from the study's seed",
+    ),
+    "type of an argument": (
+        "sampler: tpe", "sampler: {kind: TPESampler, n_startup_trials: many}",
+        "search.sampler.n_startup_trials: must be a whole number, not 'many'",
+    ),
+    "endless search": ("sampler: tpe", "sampler: brute_force", "space.learning_rate: brute_force tries every value"),
+    "unknown pruner": (
+        "{kind: promotion, eta: 3}", "medina",
+        "search.pruner: 'medina' is not a pruner; did you mean median?",
+    ),
+    "missing argument": (
+        "{kind: promotion, eta: 3}", "percentile",
+        "search.pruner: percentile needs percentile; write",
+    ),
+    "argument out of range": (
+        "{kind: promotion, eta: 3}", "{kind: percentile, percentile: 300.0}",
+        "search.pruner.percentile: must be 100 or less, not 300.0",
+    ),
+    "arguments that exclude each other": (
+        "{kind: promotion, eta: 3}", "{kind: threshold, lower: 2.0, upper: 1.0}",
+        "search.pruner: Optuna refuses it: lower should be",
+    ),
+    "no candidates": (
+        "sampler: tpe", "sampler: {kind: tpe, n_ei_candidates: 0}",
+        "search.sampler.n_ei_candidates: must be 1 or more, not 0",
+    ),
+    "wrapped pruner": (
+        "{kind: promotion, eta: 3}", "{kind: patient, patience: 2, wrapped_pruner: {kind: media}}",
+        "search.pruner.wrapped_pruner: 'media' is not a pruner",
+    ),
+    "eta": ("eta: 3", "eta: 1", "search.pruner.eta: must be a whole number from 2 to 1000, not 1"),
+    "argument of promotion": (
+        "eta: 3", "etta: 3",
+        "search.pruner.etta: unknown argument of promotion; did you mean eta?",
+    ),
+    "first rung past the end": (
+        "eta: 3", "first_rung: 5",
+        "search.pruner.first_rung: 5 is above the trial budget (3 epochs)",
+    ),
+    "confirm": ("top: 3", "top: 0", "search.confirm.top: must be above 0, not 0"),
+    "no workers": (
+        "workers: auto", "workers: 0",
+        "resources.workers: must be a whole number of at least 1, or auto, not 0",
+    ),
+    "negative cores": ("cpu: 1", "cpu: -1", "resources.cpu: must be above 0, not -1"),
+    "GPUs that nothing trains on": (
+        "gpu: 0.5", "gpu: 2",
+        "resources.gpu: a trial of this task trains on one GPU, and 2 would be reserved; use 1 or a share",
+    ),
+    "a GPU and a half": ("gpu: 0.5", "gpu: 1.5", "resources.gpu: must be a share of at most 1 or a whole"),
+    "path in the name": ("study: banking-intents", "study: ../x", "study.yaml:1: study: must be 1 to 100 letters"),
+    "number as the name": ("study: banking-intents", "study: 12", "study: must be text, not 12; put it in quotes"),
+    "unknown task": (
+        "kind: text_classification", "kind: text_clasification",
+        "task.kind: 'text_clasification' is not a kind of task; did you mean",
+    ),
+    "no kind": ("  kind: text_classification\n", "", "task.kind: is missing"),
+    "unknown part of the task": (
+        "  text: text", "  texts: text",
+        "study.yaml:7: task.texts: is not a key of a text_classification task",
+    ),
+    "enqueued outside": (
+        "5.0e-4,", "5.0,",
+        "study.yaml:31: enqueue[0].learning_rate: must be from 1e-05 to 0.001, not 5.0",
+    ),
+    "enqueued unknown": (
+        "batch_size: 32", "batch: 32",
+        "enqueue[0].batch: no parameter of the space has this name; did you mean",
+    ),
+    "enqueued inactive": (
+        "batch_size: 32", "optimizer: adamw, momentum: 0.6",
+        "enqueue[0].momentum: is not active while optimizer is 'adamw'",
+    ),
+    "key twice": (
+        "seed: 7", "seed: 7\nseed: 8",
+        "study.yaml:3: seed: is written twice, in lines 2 and 3; keep one",
+    ),
+    "tag": ("seed: 7", "seed: !!python/name:os.system 7", "study.yaml:2: not valid here: found the tag"),
+    "tab": ("  trials: 40", "\ttrials: 40", "study.yaml:21: not valid here: found character '\\t'"),
+    "bracket": ("[16, 32, 64]", "[16, 32, 64", "study.yaml:15: not valid here"),
+    "date": ("label: category", "label: 2024-01-01", "task.label: YAML reads 2024-01-01 as a date; put it in quotes"),
+    "key that is not text": ("seed: 7", "seed: 7\non: 1", "study.yaml:3: on: YAML does not read this key as text"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_reported_with_its_line_and_remedy(case: str) -> None:
+    old, new, expected = MISTAKES[case]
+    found = problems_of(changed((old, new)))
+    assert any(expected in problem for problem in found), found
+
+
+def test_one_mistake_is_one_problem() -> None:
+    for case in (
+        "unknown nested key",
+        "choices twice, and more",
+        "number as text",
+        "step with log",
+        "duration",
+        "base 60",
+        "no limit",
+        "no trials",
+    ):
+        old, new, _ = MISTAKES[case]
+        assert len(problems_of(changed((old, new)))) == 1
+
+
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
+    cases = [
+        *(
+            "unknown key",
+            "unknown setting",
+            "number as text",
+            "choices twice",
+            "low above high",
+            "unknown metric",
+        ),
+        *(
+            "direction",
+            "negative hours",
+            "duration",
+            "unknown sampler argument",
+            "unknown pruner",
+            "confirm",
+        ),
+        "no workers",
+    ]
+    found = problems_of(changed(*((MISTAKES[case][0], MISTAKES[case][1]) for case in cases)))
+    for case in cases:
+        expected = MISTAKES[case][2]
+        assert any(expected in problem for problem in found), (case, found)
+    lines = [int(problem.split(":")[1]) for problem in found]
+    assert lines == sorted(lines)
+
+
+def test_a_sampler_that_needs_a_missing_package_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (problem,) = problems_of(changed(("sampler: tpe", "sampler: cmaes")))
+    assert "cmaes needs the package cmaes; pip install cmaes" in problem
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        (
+            "sampler: curve_gp",
+            "search.sampler: curve_gp supports only one objective; use one of tpe, random, gp, nsgaii",
+        ),
+        ("sampler: CmaEsSampler", "search.sampler: "),
+        (
+            "pruner: median",
+            "search.pruner: median supports only one objective; use none or promotion",
+        ),
+    ],
+)
+def test_what_takes_one_objective_is_refused_for_several(search: str, expected: str) -> None:
+    several = (
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
+    )
+    text = GOOD.replace("objective: {metric: accuracy, direction: maximize}", several)
+    start, end = text.index("search:"), text.index("resources:")
+    problems = problems_of(f"{text[:start]}search: {{{search}}}\n{text[end:]}")
+    assert any(expected in problem for problem in problems), problems
+
+
+def test_several_objectives_have_defaults_that_can_weigh_them() -> None:
+    several = (
+        "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
+    )
+    text = GOOD.replace("objective: {metric: accuracy, direction: maximize}", several)
+    start, end = text.index("search:"), text.index("resources:")
+    spec = parse(text[:start] + text[end:], base=Path())
+    assert (spec.search.sampler.kind, spec.search.pruner.kind) == ("tpe", "none")
+    assert [objective.metric for objective in spec.objectives] == ["accuracy", "loss"]
+    assert spec.objective.metric == "accuracy"
+
+
+def test_training_code_of_ones_own_may_use_several_gpus() -> None:
+    assert spec_with(resources={"gpu": 2}).resources.gpu == 2.0
+
+
+@pytest.mark.parametrize("name", ["$x", "", "a\nb"])
+def test_a_parameter_has_a_name_that_can_be_typed(name: str) -> None:
+    with pytest.raises(SpecError, match="is not a name; use letters, digits and marks"):
+        spec_with(space={name: {"type": "float", "low": 0.0, "high": 1.0}})

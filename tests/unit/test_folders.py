@@ -1,0 +1,329 @@
+"""Whose checkpoints a folder holds: studies that share one, studies of earlier versions, and
+folders that are moved."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import StudyHeld, UserError
+from hpsearch.folders import MARKER, Home, Mark, folder_name, folders_of, home_in, mark_of
+from hpsearch.store.audit.checkpoints import unusable
+from hpsearch.store.store import Store
+from hpsearch.wiring.creation import create_study
+from hpsearch.wiring.homes import home_of, home_of_new
+from saved_studies import an_old_study, drive, owners, run, surpassed, trial_folders
+from trials.checkpoints.places import place
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(f"sqlite:///{tmp_path}/study.db")) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["path", "memory"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The folder that several studies are given."""
+    return f"{tmp_path}/shared" if request.param == "path" else f"memory://{uuid.uuid4().hex}"
+
+
+# ------------------------------------------------------------------------------------------ studies
+# that share a root
+
+
+def test_two_studies_with_one_folder_leave_each_others_checkpoints_alone(
+    store: Store, root: str
+) -> None:
+    run(store, surpassed("flowers"), root)
+    before = owners(store, "flowers")
+    run(store, surpassed("trees"), root)
+    assert owners(store, "flowers") == before == dict.fromkeys(before, "flowers")
+    assert len(before) == len(owners(store, "trees")) == 10
+    assert unusable(store) == []
+
+
+def test_the_same_study_in_another_database_has_a_folder_of_its_own(
+    store: Store, root: str, tmp_path: Path
+) -> None:
+    first = run(store, surpassed("flowers"), root, whose="here")
+    with closing(Store.open(f"sqlite:///{tmp_path}/other.db")) as other:
+        second = run(other, surpassed("flowers"), root, whose="there")
+        assert set(owners(other, "flowers").values()) == {"there"}
+    assert set(owners(store, "flowers").values()) == {"here"}
+    assert first.folder != second.folder
+    assert unusable(store) == []
+
+
+def test_a_study_that_takes_the_name_of_one_that_was_removed_touches_nothing_of_it(
+    store: Store, root: str
+) -> None:
+    first = run(store, surpassed("flowers"), root)
+    left = trial_folders(first.folder)
+    store.delete_study(store.find_study("flowers").id)
+    second = run(store, surpassed("flowers"), root, whose="the second")
+    assert trial_folders(first.folder) == left
+    assert len(left) == 10
+    assert second.folder != first.folder
+    assert set(owners(store, "flowers").values()) == {"the second"}
+
+
+def test_the_folders_of_a_disk_behind_a_url_are_as_good(store: Store, tmp_path: Path) -> None:
+    home = run(store, surpassed("flowers"), f"file://{tmp_path}/shared")
+    run(store, surpassed("trees"), f"file://{tmp_path}/shared")
+    assert set(owners(store, "flowers").values()) == {"flowers"}
+    assert len(trial_folders(home.folder)) == 10
+    assert unusable(store) == []
+
+
+def test_only_trials_that_keep_a_checkpoint_have_files_at_the_end(store: Store, root: str) -> None:
+    home = run(store, surpassed("flowers"), root)
+    kept = [f"trial-{number:05d}" for number in owners(store, "flowers")]
+    assert trial_folders(home.folder) == kept
+    assert mark_of(home.folder) == home.mark
+
+
+# -------------------------------------------------------------------------------------------------
+# names and marks
+
+
+@pytest.mark.parametrize(
+    ("study", "readable"),
+    [
+        ("flowers", "flowers"),
+        ("a b/c\\d:e", "a-b-c-d-e"),
+        ("..", "study"),
+        ("", "study"),
+        ("花の名前", "花の名前"),
+        ("x\0\udc80\n#?%*", "x"),
+        ("n" * 300, "n" * 60),
+    ],
+)
+def test_a_folder_has_a_name_that_people_and_file_systems_read(
+    study: str, readable: str, tmp_path: Path
+) -> None:
+    name = folder_name(study, "0123456789abcdef")
+    assert name == f"{readable}-0123456789ab"
+    (tmp_path / name).mkdir()
+
+
+def test_the_longest_name_of_the_widest_letters_fits(tmp_path: Path) -> None:
+    name = folder_name("\N{CJK UNIFIED IDEOGRAPH-20000}" * 300, "0123456789abcdef")
+    assert len(name.encode()) <= 255
+    (tmp_path / name).mkdir()
+
+
+def test_a_folder_of_another_study_is_refused_with_its_name(store: Store, root: str) -> None:
+    home = run(store, surpassed("flowers"), root)
+    with pytest.raises(UserError, match="another study, flowers") as refused:
+        home_of_new(surpassed("trees"), home.folder)
+    assert "--checkpoints" in str(refused.value)
+    with pytest.raises(UserError, match="another study, flowers"):
+        Home(Mark("trees", "another"), home.folder).claim()
+    assert mark_of(home.folder) == home.mark
+
+
+@pytest.mark.parametrize("below", ["", "/deep/down"])
+def test_a_folder_in_a_trials_is_refused_as_it_would_go_with_the_trial(
+    store: Store, root: str, below: str
+) -> None:
+    home = run(store, surpassed("flowers", 2), root)
+    record = store.find_study("flowers")
+    inside_trial = f"{home.folder}/trial-00001{below}"
+    for refused in (
+        lambda: home_of_new(surpassed("trees"), inside_trial),
+        lambda: home_of(surpassed("flowers"), record, inside_trial),
+    ):
+        with pytest.raises(UserError, match="is in the folder of a trial of the study flowers"):
+            refused()
+    beside = home_of_new(surpassed("trees"), f"{root}/trial-00001{below}")
+    assert beside.folder.startswith(f"{root}/trial-00001")
+
+
+def test_a_study_may_be_given_its_own_folder(store: Store, root: str) -> None:
+    home = run(store, surpassed("flowers"), root)
+    record = store.find_study("flowers")
+    for asked_for in (None, home.folder, root):
+        assert home_of(surpassed("flowers"), record, asked_for) == home
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"study": "flowers"}', "\udcff"])
+def test_a_mark_that_cannot_be_read_is_nobodys(root: str, content: str) -> None:
+    place(root).write(MARKER, "")
+    files = place(root)
+    files.write(MARKER, content.encode("utf-8", "replace").decode())
+    with pytest.raises(UserError, match=r"the mark .* cannot be read"):
+        home_in(root, "flowers", "1")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="checkpoints cannot be kept at"):
+        Home(Mark("flowers", "1"), str(tmp_path / "file" / "below")).claim()
+
+
+# -------------------------------------------------------------------------------------- drivers
+# that die, and resumes
+
+
+def test_a_driver_that_died_before_it_marked_the_folder_is_followed_by_one_that_does(
+    store: Store, root: str
+) -> None:
+    spec = surpassed("flowers")
+    home = home_of_new(spec, root)
+    create_study(store, spec, home.folder, home.mark.uid)
+    assert mark_of(home.folder) is None
+    history = store.load("flowers")
+    assert home_of(spec, history.study, None) == home
+    drive(store, spec, history, home, whose="flowers")
+    assert mark_of(home.folder) == home.mark
+    assert unusable(store) == []
+
+
+def test_a_resumed_study_goes_on_in_its_folder(store: Store, root: str) -> None:
+    spec = surpassed("flowers")
+    first = run(store, spec, root, stop_after=10)
+    history = store.load("flowers")
+    waiting = [
+        trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
+    ]
+    assert waiting
+    home = home_of(spec, history.study, None)
+    saving = drive(store, spec, history, home, whose="flowers")
+    assert home == first
+    assert all(saving.began[number] > 0 for number in waiting)
+    assert store.find_study("flowers").former_checkpoints == []
+
+
+def test_a_study_that_moves_takes_its_trials_along_and_is_swept_in_both_folders(
+    store: Store, tmp_path: Path
+) -> None:
+    spec = surpassed("flowers")
+    first = run(store, spec, str(tmp_path / "one"), stop_after=10)
+    history = store.load("flowers")
+    waiting = [
+        trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
+    ]
+    second = home_of(spec, history.study, str(tmp_path / "two"))
+    saving = drive(store, spec, history, second, whose="flowers")
+    assert all(saving.began[number] > 0 for number in waiting)
+    assert waiting
+    record = store.find_study("flowers")
+    assert folders_of(record) == [second.folder, first.folder]
+    gone = {f"trial-{t.number:05d}" for t in store.load("flowers").trials if t.checkpoint is None}
+    assert len(gone) == 4
+    assert not gone & {*trial_folders(first.folder), *trial_folders(second.folder)}
+    named = [
+        str(trial.checkpoint)
+        for trial in store.load("flowers").trials
+        if trial.checkpoint is not None
+    ]
+    moved = {Path(name).parent.name for name in named if name.startswith(second.folder)}
+    assert moved & {f"trial-{number:05d}" for number in waiting}
+    assert not moved & set(trial_folders(first.folder)), (
+        "what went on in the second folder needs nothing in the first"
+    )
+    assert unusable(store) == []
+    back = home_of(spec, record, str(tmp_path / "one"))
+    assert back == first
+
+
+def test_a_root_under_another_name_is_not_a_former_one(store: Store, tmp_path: Path) -> None:
+    spec = surpassed("flowers")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    run(store, spec, str(tmp_path / "root"), stop_after=10)
+    history = store.load("flowers")
+    drive(
+        store, spec, history, home_of(spec, history.study, str(tmp_path / "link")), whose="flowers"
+    )
+    assert unusable(store) == []
+    kept = [trial for trial in store.load("flowers").trials if trial.checkpoint is not None]
+    assert kept
+    assert all(Path(str(trial.checkpoint)).is_dir() for trial in kept)
+
+
+# -------------------------------------------------------------------------------------- studies of
+# earlier versions
+
+
+def test_an_old_study_goes_on_from_its_checkpoints_and_removes_nothing_of_what_others_may_have(
+    store: Store, root: str
+) -> None:
+    spec = surpassed("flowers")
+    an_old_study(store, root, "flowers", stop_after=10)
+    place(f"{root}/trial-00005").write("another", "study's")
+    before = trial_folders(root)
+    history = store.load("flowers")
+    assert history.study.uid is None
+    waiting = [
+        trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
+    ]
+    home = home_of(spec, history.study, None)
+    saving = drive(store, spec, history, home, whose="flowers")
+    assert waiting
+    assert all(saving.began[number] > 0 for number in waiting)
+    assert trial_folders(root) == before
+    record = store.find_study("flowers")
+    assert record.uid == home.mark.uid
+    assert folders_of(record) == [home.folder, root]
+    assert home.folder.startswith(f"{root}/flowers-")
+    assert unusable(store) == []
+    assert len(owners(store, "flowers")) == 10
+
+
+def test_two_old_studies_that_shared_a_folder_part(store: Store, root: str, tmp_path: Path) -> None:
+    an_old_study(store, root, "flowers", stop_after=10)
+    with closing(Store.open(f"sqlite:///{tmp_path}/other.db")) as other:
+        run(other, surpassed("flowers"), root, whose="there")
+        spec = surpassed("flowers")
+        history = store.load("flowers")
+        drive(store, spec, history, home_of(spec, history.study, None), whose="flowers")
+        assert set(owners(other, "flowers").values()) == {"there"}
+        assert unusable(other) == []
+    assert set(owners(store, "flowers").values()) == {"flowers"}
+
+
+def test_two_drivers_that_give_an_old_study_its_folder_agree_on_one(
+    store: Store, root: str
+) -> None:
+    spec = surpassed("flowers")
+    an_old_study(store, root, "flowers", stop_after=10)
+    slow = store.load("flowers")
+    late = home_of(spec, slow.study, None)
+    history = store.load("flowers")
+    drive(store, spec, history, home_of(spec, history.study, None), whose="flowers", stop_after=1)
+    with pytest.raises(StudyHeld, match="another driver"):
+        drive(store, spec, slow, late, whose="flowers")
+    assert mark_of(late.folder) is None
+
+
+def test_the_uid_survives_every_commit(store: Store, root: str) -> None:
+    home = run(store, surpassed("flowers"), root)
+    assert store.find_study("flowers").uid == store.load("flowers").study.uid == home.mark.uid
+    said = json.loads(place(home.folder).text(MARKER) or "")
+    assert said == {"study": "flowers", "uid": home.mark.uid}
+
+
+def test_a_check_finds_a_folder_that_another_study_owns(store: Store, root: str) -> None:
+    home = run(store, surpassed("flowers", 2), root)
+    place(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
+    said = [str(violation) for violation in unusable(store)]
+    assert said == [
+        f"flowers: its folder of checkpoints {home.folder} is marked as another study's, trees"
+    ]
+
+
+def test_a_copied_folder_is_refused(store: Store, tmp_path: Path) -> None:
+    home = run(store, surpassed("flowers"), str(tmp_path))
+    record = replace(store.find_study("flowers"), uid="another")
+    with pytest.raises(UserError, match="another study, flowers"):
+        home_of(surpassed("flowers"), record, None)
+    assert mark_of(home.folder) == home.mark

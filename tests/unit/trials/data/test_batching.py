@@ -1,0 +1,69 @@
+"""Batches, their order and their padding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trials.data.batching import Sequences, epoch_batches, longest_batch, micro_batches
+
+LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=400).map(np.array)
+
+
+@given(LENGTHS, st.integers(1, 40), st.integers(0, 2**31), st.integers(0, 50), st.booleans())
+def test_every_sample_comes_exactly_once_an_epoch(lengths, batch_size, seed, epoch, bucketing):
+    batches = epoch_batches(lengths, batch_size, seed, epoch, bucketing)
+    assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
+    assert len(batches) == math.ceil(len(lengths) / batch_size)
+    assert sum(len(batch) != batch_size for batch in batches) <= 1
+
+
+@given(LENGTHS, st.integers(1, 40), st.integers(0, 2**31), st.booleans())
+def test_the_order_is_a_function_of_seed_and_epoch(lengths, batch_size, seed, bucketing):
+    once, again = (epoch_batches(lengths, batch_size, seed, 3, bucketing) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_epochs_and_seeds_differ_in_order_and_in_who_shares_a_batch():
+    lengths = np.random.default_rng(0).integers(5, 50, 1000)
+    for bucketing in (True, False):
+        orders = [
+            epoch_batches(lengths, 16, seed, epoch, bucketing)
+            for seed, epoch in ((1, 0), (1, 1), (2, 0))
+        ]
+        companies = [{frozenset(batch.tolist()) for batch in order} for order in orders]
+        assert all(len(a & b) < 5 for a, b in itertools.pairwise(companies))
+
+
+def test_bucketing_keeps_most_padding_away():
+    lengths = np.random.default_rng(0).integers(5, 100, 2000)
+
+    def cells(bucketing):
+        return sum(len(b) * lengths[b].max() for b in epoch_batches(lengths, 16, 0, 0, bucketing))
+
+    assert cells(True) < 1.1 * lengths.sum() < 1.5 * lengths.sum() < cells(False)
+
+
+def test_the_longest_batch_holds_the_longest():
+    assert longest_batch(np.array([3, 9, 1, 7]), 2).tolist() == [1, 3]
+
+
+def test_micro_batches_cut_a_batch_in_order():
+    parts = micro_batches(np.arange(7), 3)
+    assert [part.tolist() for part in parts] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert len(micro_batches(np.arange(7), None)) == 1
+
+
+def test_a_batch_is_padded_to_its_own_longest_and_fresh_even_from_read_only_arrays():
+    sequences = Sequences.of([[1, 2, 3], [4], [5, 6], [7, 8, 9, 10, 11]])
+    sequences.tokens.flags.writeable = False
+    sequences.offsets.flags.writeable = False
+    tokens, mask = sequences.padded(np.array([2, 0]), padding=99)
+    assert tokens.tolist() == [[5, 6, 99], [1, 2, 3]]
+    assert mask.tolist() == [[1, 1, 0], [1, 1, 1]]
+    assert tokens.flags.writeable
+    assert sequences.lengths.tolist() == [3, 1, 2, 5]

@@ -1,0 +1,317 @@
+"""One trial on two processes: the same batches, losses and checkpoints as on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from trials.devices.processes import Group, StepCounts, launched
+
+SETTINGS = {
+    "precision": "fp32",
+    "batch_size": 16,
+    "micro_batch": 3,
+    "learning_rate": 0.01,
+    "dropout": 0.0,
+    "eval_batch_size": 5,
+    "data_workers": 1,
+}
+PER_TRIAL = {"epochs": 2, "report_every": 0.5}
+NAMES = ("train_loss", "loss", "accuracy", "macro_f1", "grad_norm", "learning_rate")
+
+
+def with_two_processes(folder: Path, *more: str) -> list[dict[str, Any]]:
+    """Train study.yaml into the folder `two`; the reports that were printed."""
+    lines = in_processes(
+        folder, 2, "-m", "trials", "study.yaml", "--out", "two", "--device", "cpu", *more
+    )
+    return [json.loads(line) for line in lines]
+
+
+def in_processes(folder: Path, count: int, *program: str) -> list[str]:
+    """Run a program as so many processes of one thread each; the lines that were printed."""
+    launcher = (
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+        if count > 1
+        else []
+    )
+    done = subprocess.run(
+        [sys.executable, *launcher, *program],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def reports_of_two_processes(lab):
+    """What two processes printed that trained into the folder `two`; it is what one would have."""
+    # 73 samples in batches of 16: the last batch of an epoch has nine rows, five for one rank and
+    # four for the other.
+    task = lab.task()
+    run = task.start(lab.setup("one", PER_TRIAL, **SETTINGS), task.prepare(SETTINGS))
+    expected = [
+        (item.step, [item.metrics[name] for name in NAMES]) for item in run if item is not None
+    ]
+    study = {
+        "task": lab.part(),
+        "settings": SETTINGS,
+        "budget": {"per_trial": PER_TRIAL},
+        "seed": 5,
+    }
+    (lab.folder / "study.yaml").write_text(yaml.safe_dump(study))
+
+    reports = with_two_processes(lab.folder)
+    assert [report["step"] for report in reports] == [step for step, _ in expected]
+    for report, (_, values) in zip(reports, expected, strict=True):
+        assert [report["metrics"][name] for name in NAMES] == pytest.approx(
+            values, rel=1e-4, abs=1e-6
+        )
+    return reports
+
+
+def test_two_processes_train_as_one_would_and_only_the_first_prints(lab):
+    assert len(reports_of_two_processes(lab)) == 4
+
+
+@pytest.mark.thorough
+def test_two_processes_resume_as_one_would(lab):
+    reports = reports_of_two_processes(lab)
+    # By its step: while a save is slow, a report names the checkpoint before, which is gone when
+    # the run has ended.
+    (lab.folder / "two" / "last").unlink()
+    (lab.folder / "two" / "last").symlink_to(f"step-{reports[2]['step']:08d}")
+    (again,) = with_two_processes(lab.folder, "--resume")
+    names = [*NAMES, "padding_ratio"]
+    assert [again["metrics"][name] for name in names] == [
+        reports[3]["metrics"][name] for name in names
+    ]
+
+
+EVALUATE = """
+import json, os, sys
+from pathlib import Path
+import torch
+from trials import tasks; from trials.devices import processes
+from trials.report_grid import budget_from
+from trials.contract import Setup
+from trials.optim.precision import Precision
+
+with processes.joined("cpu") as group:
+    for part in json.loads(sys.argv[1]):
+        task = tasks.load(part, Path())
+        setup = Setup({"eval_batch_size": 3}, 5, budget_from({"epochs": 1}), Path("out"))
+        data = task.prepare(setup.params)
+        workload = task.workload(data, task.SETTINGS.parse(setup.params), setup)
+        found = group.gather(workload.evaluate(Precision("fp32", torch.device("cpu"))))
+        if group.first:
+            print(json.dumps(found), flush=True)
+os._exit(0)  # as `python -m trials` does
+"""
+
+
+@pytest.mark.thorough
+def test_two_processes_measure_each_their_share_of_the_validation_data(tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"word{rng.integers(9)} " * rng.integers(1, 6) for _ in range(43)]
+    (tmp_path / "train.txt").write_text("\n\n".join(words))
+    sentences = (
+        "\n".join(f"{word}\t{rng.choice(['O', 'B-X', 'I-X'])}" for word in text.split())
+        for text in words
+    )
+    (tmp_path / "train.conll").write_text("\n\n".join(sentences))
+    images = rng.integers(0, 256, (43, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "train.npz", images=images, labels=np.arange(43) % 3)
+    model = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 300}}
+    parts = [
+        {"kind": "language_modeling", "train": "train.txt", "validation": 0.5, "model": model},
+        {"kind": "token_classification", "train": "train.conll", "validation": 0.5, "model": model},
+        {"kind": "image_classification", "train": "train.npz", "validation": 0.5},
+    ]
+    (tmp_path / "evaluate.py").write_text(EVALUATE)
+    (alone, together) = (
+        [
+            json.loads(line)
+            for line in in_processes(tmp_path, count, "evaluate.py", json.dumps(parts))
+        ]
+        for count in (1, 2)
+    )
+    assert together == [[found, found] for (found,) in alone]
+    assert {"loss", "perplexity", "f1", "accuracy", "mcc"} <= {
+        name for (found,) in alone for name in found
+    }
+
+
+NORMED = """
+import json, os, sys
+from pathlib import Path
+import torch
+from torch import nn, distributed as collectives
+from trials.devices import processes
+from trials.report_grid import budget_from
+from trials.contract import Setup
+from trials.loop.training import TrainingRun
+from trials.settings import Settings
+from trials.workload import Batch
+
+class Normed:
+    \"\"\"Points of one token, with a batch norm, \
+a module that counts its rows, and constants.\"\"\"
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.inputs = torch.randn(64, 2)
+        self.labels = (self.inputs.sum(dim=1) > 0).long()
+        self.lengths = torch.ones(64, dtype=torch.int64).numpy()
+        self.model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        self.model.register_buffer("constant", torch.tensor([1 / 3, float("-inf")]))
+        self.model.register_buffer("seen", torch.zeros(2))
+
+    def batch(self, rows):
+        return Batch({"x": self.inputs[rows]}, self.labels[rows], \
+tokens=len(rows), cells=2 * len(rows))
+
+    def loss_sum(self, batch):
+        self.model.seen += batch.inputs["x"].detach().mean(dim=0)
+        return nn.functional.cross_entropy(self.model(batch.inputs["x"]), \
+batch.labels, reduction="sum")
+
+    def weight(self, rows):
+        return float(len(rows))
+
+    def evaluate(self, precision):
+        evaluated.append({name: buffer.tolist() for name, buffer in self.model.named_buffers()})
+        return {"loss": 1.0}
+
+    def weights(self):
+        return {"model.pt": self.model.state_dict()}
+
+    def write(self, folder, weights):
+        torch.save(dict(weights["model.pt"]), folder / "model.pt")
+
+    def read(self, folder):
+        self.model.load_state_dict(torch.load(folder / "model.pt", weights_only=True))
+
+exchanges, evaluated = [], []
+for name in ("all_reduce", "broadcast", "all_gather", "broadcast_object_list", "all_gather_object"):
+    def counted(*given, do=getattr(collectives, name), name=name, **more):
+        if not more.get("async_op"):  # gradients are added up while the backward pass goes on
+            exchanges.append(name)
+        return do(*given, **more)
+    setattr(collectives, name, counted)
+
+with processes.joined("cpu") as group:
+    params = {"batch_size": 16, "precision": "fp32", "learning_rate": 0.01, \
+**json.loads(sys.argv[1])}
+    asked_at = params.pop("rank 1 is asked to stop at", 1000)
+    group.listen(lambda: group.rank == 1 and run.position.step >= asked_at)
+    per_trial = {"steps": 12, "report_every": 6}
+    setup = Setup(params, 3, budget_from(per_trial), Path(f"run{group.size}"))
+    run = TrainingRun(Normed(), Settings.parse(params), setup)
+    run._telemetry.gpu._peak = 1e9
+    steps = []
+    for item in run:
+        if item is None:
+            steps.append(list(exchanges))
+        else:
+            speeds = [item.metrics[name] for name in ("mfu", "tokens_per_second")]
+        exchanges.clear()
+        if group.stopping:
+            run.save()
+            break
+    saved = torch.load(Path(f"run{group.size}") / "last" / "model.pt", weights_only=True)
+    kept = {name: saved[name].tolist() for name in evaluated[-1]}
+    found = group.gather({"evaluated": evaluated, "steps": steps, "speeds": speeds})
+    if group.first:
+        print(json.dumps({"ranks": found, "saved": kept}), flush=True)
+os._exit(0)  # as `python -m trials` does
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("more", [{}, {"ema": 0.9}])
+def test_statistics_of_batches_are_those_of_all_ranks_when_they_are_measured_and_saved(
+    tmp_path, more
+):
+    (tmp_path / "normed.py").write_text(NORMED)
+    # Weights that stand still: each rank normalises by its own rows, and would train a little
+    # differently.
+    params = json.dumps({"learning_rate": 1e-30, **more})
+    (alone,), (shared,) = (in_processes(tmp_path, count, "normed.py", params) for count in (1, 2))
+    one, both = json.loads(alone), json.loads(shared)
+    first, second = (rank["evaluated"] for rank in both["ranks"])
+    assert first == second
+    assert both["saved"] == first[-1]
+    (expected,) = (rank["evaluated"] for rank in one["ranks"])
+    for ours, theirs in zip(first, expected, strict=True):
+        assert ours["1.running_mean"] == pytest.approx(theirs["1.running_mean"], rel=1e-4, abs=1e-6)
+        assert ours["seen"] == pytest.approx(theirs["seen"], rel=1e-4, abs=1e-6)
+        assert ours["constant"] == theirs["constant"]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What two processes told of a training that saves at its reports alone."""
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "normed.py").write_text(NORMED)
+    (line,) = in_processes(folder, 2, "normed.py", json.dumps({"save_every_minutes": 60}))
+    return json.loads(line)["ranks"]
+
+
+def test_ranks_talk_once_a_step_beside_their_gradients(ranks):
+    for rank in ranks:
+        assert rank["steps"] == [["all_reduce"]] * 12
+
+
+def test_the_share_of_the_peak_is_that_of_the_tokens_of_each_rank(ranks):
+    flops_per_token = (2 * 2 * 2 * 8 + 3 * 2 * 8 * 2) / 2  # half of what is computed is padding
+    for rank in ranks:
+        mfu, tokens_per_second = rank["speeds"]
+        assert mfu == pytest.approx(flops_per_token * tokens_per_second / 2 / 1e9)
+
+
+@pytest.mark.thorough
+def test_all_ranks_stop_after_the_same_step_when_one_of_them_is_asked(tmp_path):
+    (tmp_path / "normed.py").write_text(NORMED)
+    (line,) = in_processes(tmp_path, 2, "normed.py", json.dumps({"rank 1 is asked to stop at": 7}))
+    assert [len(rank["steps"]) for rank in json.loads(line)["ranks"]] == [7, 7]
+    assert (tmp_path / "run2" / "last").readlink().name == "step-00000007"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 16])
+def test_every_row_is_trained_by_exactly_one_rank(rows):
+    batch = np.arange(100, 100 + rows)
+    shares = [Group(rank, 4).share(batch, weight=7.0) for rank in range(4)]
+    assert sorted(row for mine, weight in shares if weight == 7.0 for row in mine) == batch.tolist()
+    assert all(len(mine) == 1 for mine, weight in shares if weight == float("inf"))
+
+
+def test_one_process_without_a_launcher_is_a_group_of_its_own():
+    alone = Group()
+    assert alone.first
+    assert alone.gather("x") == ["x"]
+    assert alone.agree("x") == alone.once(lambda: "x") == "x"
+    assert alone.added(1, 2) == [1, 2]
+    said = StepCounts(1, 2, 3.0, save=True)
+    assert alone.agree_on(said) == said
+    asked = iter([False, True])
+    alone.listen(lambda: next(asked))
+    assert [alone.stopping, alone.stopping] == [False, True]
+
+
+def test_a_launcher_is_told_by_the_environment():
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    assert launched(environment)
+    assert not launched({**environment, "WORLD_SIZE": "1"})
+    assert not launched({})

@@ -1,0 +1,290 @@
+"""Optimizers against steps computed by hand, their groups, and learning rates by depth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
+
+from trials.contract import TaskError
+from trials.data.order import usual_samples
+from trials.descriptions.tabular import TabularSettings
+from trials.optim import optimizers
+from trials.optim.depths import depths, hidden_matrices
+from trials.optim.lamb import Lamb
+from trials.optim.lion import Lion
+from trials.settings import OPTIMIZERS, Settings
+from trials.tasks.tabular.perceptron import Perceptron
+
+CPU = torch.device("cpu")
+
+
+def bert() -> nn.Module:
+    config = BertConfig(
+        vocab_size=20,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        pad_token_id=0,
+    )
+    return BertForSequenceClassification(config)
+
+
+def distilbert() -> nn.Module:
+    return DistilBertForSequenceClassification(
+        DistilBertConfig(vocab_size=20, dim=8, n_layers=2, n_heads=2, hidden_dim=16)
+    )
+
+
+def roberta() -> nn.Module:
+    config = RobertaConfig(
+        vocab_size=20,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+    )
+    return RobertaForSequenceClassification(config)
+
+
+def gpt2() -> nn.Module:
+    config = GPT2Config(
+        vocab_size=20, n_embd=8, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0, pad_token_id=0
+    )
+    return GPT2ForSequenceClassification(config)
+
+
+def llama() -> nn.Module:
+    config = LlamaConfig(
+        vocab_size=20,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        pad_token_id=0,
+    )
+    return LlamaForSequenceClassification(config)
+
+
+FAMILIES = [bert, distilbert, roberta, gpt2, llama]
+
+
+def optimizer_of(model: nn.Module, **params: object) -> torch.optim.Optimizer:
+    return optimizers.build(model, Settings.parse(params), CPU)
+
+
+def step_on(
+    parameter: nn.Parameter, optimizer: torch.optim.Optimizer, *gradients: torch.Tensor
+) -> torch.Tensor:
+    for gradient in gradients:
+        parameter.grad = gradient.clone()
+        optimizer.step()
+    return parameter.detach()
+
+
+def test_lion_moves_by_the_sign_of_its_momentum():
+    parameter = nn.Parameter(torch.tensor([1.0, -2.0]))
+    lion = Lion([{"params": [parameter]}], lr=0.1, betas=(0.5, 0.75), weight_decay=0.1)
+    # First step: momentum 0, direction sign(g / 2); then the weight shrinks by 1 %. Second: the
+    # momentum is a quarter of (4, -4), that is (1, -1); (1, -1) / 2 + (-3, 0.5) / 2 is (-1, -0.25).
+    moved = step_on(parameter, lion, torch.tensor([4.0, -4.0]), torch.tensor([-3.0, 0.5]))
+    first = (1.0 * 0.99 - 0.1, -2.0 * 0.99 + 0.1)
+    torch.testing.assert_close(moved, torch.tensor([first[0] * 0.99 + 0.1, first[1] * 0.99 + 0.1]))
+
+
+def test_lamb_moves_a_matrix_by_its_own_norm_along_adams_direction():
+    parameter = nn.Parameter(torch.tensor([[3.0, 4.0]]))
+    lamb = Lamb([{"params": [parameter]}], lr=0.1, betas=(0.9, 0.999), eps=0.0, weight_decay=0.5)
+    # After the bias correction of the first step Adam's direction is the sign of the gradient: (1,
+    # -1); with decay it is (1 + 1.5, -1 + 2) = (2.5, 1), of the norm sqrt(7.25); the weight's norm
+    # is 5.
+    moved = step_on(parameter, lamb, torch.tensor([[2.0, -6.0]]))
+    ratio = 5 / math.sqrt(7.25)
+    torch.testing.assert_close(moved, torch.tensor([[3.0 - 0.1 * ratio * 2.5, 4.0 - 0.1 * ratio]]))
+
+
+def test_lamb_is_adam_on_vectors_and_on_matrices_of_zeros():
+    gradients = [
+        torch.tensor([[0.3, -2.0]]),
+        torch.tensor([[1.0, 1.0]]),
+        torch.tensor([[-0.5, 0.0]]),
+    ]
+    for shape, count in (((2,), 3), ((1, 2), 1)):  # a matrix is adapted as soon as it is not zero
+        ours, theirs = nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))
+        given = [gradient.reshape(shape) for gradient in gradients[:count]]
+        moved = step_on(ours, Lamb([{"params": [ours]}], lr=0.1, eps=1e-8), *given)
+        torch.testing.assert_close(
+            moved, step_on(theirs, torch.optim.Adam([theirs], lr=0.1), *given)
+        )
+
+
+def test_muon_is_for_the_matrices_of_the_layers_and_adamw_for_the_rest():
+    model = bert()
+    hidden = hidden_matrices(model)
+    assert "bert.encoder.layer.1.attention.self.query.weight" in hidden
+    assert all(
+        ".encoder.layer." in name and not name.endswith("bias") and "Norm" not in name
+        for name in hidden
+    )
+    muon, adamw = optimizer_of(model, optimizer="muon")._parts
+    by_muon = {id(p) for group in muon.param_groups for p in group["params"]}
+    by_adamw = {id(p) for group in adamw.param_groups for p in group["params"]}
+    assert by_muon == {id(p) for name, p in model.named_parameters() if name in hidden}
+    assert by_adamw == {id(p) for p in model.parameters()} - by_muon
+
+
+def test_without_numbered_layers_the_last_matrix_is_the_head():
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2))
+    assert hidden_matrices(model) == {"1.weight"}
+    assert optimizer_of(
+        nn.Sequential(nn.Linear(4, 2)), optimizer="muon"
+    ).param_groups  # nothing hidden in it
+
+
+def test_muon_and_adamw_step_together_as_each_would_alone():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 2))
+    alone = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 2))
+    alone.load_state_dict(model.state_dict())
+    both = optimizer_of(model, optimizer="muon", learning_rate=0.1, momentum=0.9)
+    muon = torch.optim.Muon(
+        [alone[0].weight], lr=0.1, momentum=0.9, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+    )
+    adamw = torch.optim.AdamW(
+        [{"params": [alone[1].weight]}, {"params": [alone[1].bias], "weight_decay": 0.0}], lr=0.1
+    )
+    for _ in range(3):
+        for parameter, other in zip(model.parameters(), alone.parameters(), strict=True):
+            parameter.grad = torch.randn_like(parameter)
+            other.grad = parameter.grad.clone()
+        both.step()
+        muon.step()
+        adamw.step()
+    for parameter, other in zip(model.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(parameter, other)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_only_matrices_are_decayed(optimizer):
+    model = bert()
+    found = optimizer_of(model, optimizer=optimizer, weight_decay=0.3)
+    grouped = [
+        (p.ndim, group["weight_decay"]) for group in found.param_groups for p in group["params"]
+    ]
+    assert len(grouped) == len(list(model.parameters()))
+    assert set(grouped) == {(1, 0.0), (2, 0.3)}
+
+
+def test_nesterov_looks_ahead_and_needs_momentum():
+    found = {
+        name: optimizer_of(bert(), optimizer=name).param_groups[0]["nesterov"]
+        for name in ("sgd", "nesterov")
+    }
+    assert found == {"sgd": False, "nesterov": True}
+    with pytest.raises(TaskError, match=r"settings\.momentum: must be above 0 for nesterov"):
+        Settings.parse({"optimizer": "nesterov", "momentum": 0.0})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_depth_counts_from_the_embeddings_through_the_layers_to_the_head(family):
+    model = family()
+    found = depths(model.named_parameters())
+    assert set(found.values()) == {0, 1, 2, 3}
+    embeddings = {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Embedding)
+    }
+    assert all(found[name] == 0 for name in embeddings)
+    assert all(found[name] == 3 for name in found if name.startswith(("classifier", "score")))
+    for layer, depth in ((".0.", 1), (".1.", 2)):
+        inside = [name for name in found if layer in name]
+        assert inside
+        assert {found[name] for name in inside} == {depth}
+
+
+def test_the_outermost_number_counts_where_layers_stand_in_stages():
+    names = ["stem.weight", "stages.0.layers.1.weight", "stages.1.layers.0.weight", "head.weight"]
+    found = depths((name, torch.zeros(2, 2)) for name in names)
+    assert list(found.values()) == [0, 1, 2, 3]
+
+
+def test_only_what_has_matrices_is_a_layer_of_a_table():
+    shape = TabularSettings(depth=3, width=4, embedding=2)
+    table = Perceptron(numbers=3, classes=[5], outputs=2, settings=shape)
+    found = depths(table.named_parameters())
+    assert {name: depth for name, depth in found.items() if name.endswith("weight")} == {
+        "embeddings.0.weight": 0,
+        "layers.0.weight": 1,
+        "layers.1.weight": 1,
+        "layers.4.weight": 2,
+        "layers.5.weight": 2,
+        "layers.8.weight": 3,
+        "layers.9.weight": 3,
+        "layers.12.weight": 4,
+    }
+    names = {id(p): name for name, p in table.named_parameters()}
+    groups = optimizer_of(table, layer_decay=0.5).param_groups
+    factors = {names[id(p)]: group[optimizers.FACTOR] for group in groups for p in group["params"]}
+    assert [factors[f"layers.{n}.weight"] for n in (12, 8, 4, 0)] == [1.0, 0.5, 0.25, 0.125]
+    assert hidden_matrices(table) == {"layers.0.weight", "layers.4.weight", "layers.8.weight"}
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_each_layer_learns_at_a_share_of_the_rate_above_it(optimizer):
+    model = bert()
+    names = {id(p): name for name, p in model.named_parameters()}
+    found = optimizer_of(model, optimizer=optimizer, layer_decay=0.5)
+    factors = {
+        names[id(p)]: group[optimizers.FACTOR]
+        for group in found.param_groups
+        for p in group["params"]
+    }
+    assert factors["classifier.weight"] == factors["bert.pooler.dense.bias"] == 1.0
+    assert factors["bert.encoder.layer.1.output.dense.weight"] == 0.5
+    assert factors["bert.encoder.layer.0.output.dense.bias"] == 0.25
+    assert factors["bert.embeddings.word_embeddings.weight"] == 0.125
+
+
+def test_without_layer_decay_there_are_two_groups():
+    assert [group[optimizers.FACTOR] for group in optimizer_of(bert()).param_groups] == [1.0, 1.0]
+
+
+def test_the_learning_rate_grows_with_the_batch_as_it_is_told():
+    def peak(how: str) -> float:
+        settings = {"learning_rate": 0.1, "batch_size": 128, "scale_learning_rate": how}
+        parsed = Settings.parse(settings)
+        return parsed.peak_learning_rate(usual_samples(np.full(1000, 7), parsed))
+
+    assert {how: peak(how) for how in ("none", "linear", "sqrt")} == pytest.approx(
+        {"none": 0.1, "linear": 0.4, "sqrt": 0.2}
+    )
+
+
+def test_batches_of_tokens_scale_the_learning_rate_by_the_samples_they_hold():
+    lengths = np.array([4, 8, 12, 16])  # ten tokens a sample
+    settings = {
+        "learning_rate": 0.1,
+        "batch_tokens": 1280,
+        "batch_size": 7,
+        "scale_learning_rate": "linear",
+    }
+    parsed = Settings.parse(settings)
+    assert usual_samples(lengths, parsed) == 128.0
+    assert parsed.peak_learning_rate(usual_samples(lengths, parsed)) == pytest.approx(0.4)

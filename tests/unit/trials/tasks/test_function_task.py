@@ -1,0 +1,542 @@
+"""Training functions of the user's own: how they are found, driven, stopped and continued."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from trials import tasks
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.manifests import verify
+from trials.contract import Budget, Diagnosed, Goal, Setup, TrialStopped, Unit
+from trials.runner import Runner
+from trials.tasks.function.course import Course
+from trials.tasks.function.run import FunctionRun
+
+
+def setup_in(tmp_path, total=3.0, **changes):
+    levels = (*map(float, range(1, int(total))), total)
+    budget = Budget(Unit.EPOCHS, total, levels)
+    return Setup(
+        **{"params": {}, "seed": 1, "budget": budget, "folder": tmp_path / "trial", **changes}
+    )
+
+
+def run_of(function, tmp_path, grace_s=5.0, **changes):
+    return FunctionRun(function, {}, setup_in(tmp_path, **changes), grace_s)
+
+
+def reports_of(run):
+    return [item for item in run if item is not None]
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module into the study file's folder; gone with its name after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(text, name="their_training"):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return tmp_path
+
+    yield write
+    sys.modules.pop("their_training", None)
+
+
+def problem_of(kind, base):
+    (problem,) = tasks.inspect({"kind": kind}, base)
+    assert problem.where == "task.kind"
+    return problem.what
+
+
+# --------------------------------------------------------------------------------------------------
+# driving
+
+
+def test_reports_come_out_in_order_and_the_run_finishes_at_its_budget(tmp_path):
+    def train(params, trial):
+        for epoch in range(trial.budget):
+            trial.report(epoch + 1, {"a": np.float32(0.5), "b": torch.tensor(2.0), "c": 1})
+
+    run = run_of(train, tmp_path)
+    reports = reports_of(run)
+    assert [r.resource for r in reports] == [1.0, 2.0, 3.0]
+    assert reports[0].metrics == {"a": 0.5, "b": 2.0, "c": 1.0}
+    assert run.finished == "budget used"
+    run.close()
+
+
+def test_a_function_that_returns_early_has_finished(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {"a": 1}), tmp_path)
+    assert len(reports_of(run)) == 1
+    assert run.finished == "the function returned"
+
+
+def test_the_handle_tells_what_the_trial_is_given(tmp_path):
+    seen = {}
+
+    def train(params, trial):
+        seen.update(
+            params=params,
+            **{name: getattr(trial, name) for name in ("seed", "budget", "device", "folder")},
+        )
+
+    list(run_of(train, tmp_path, total=2.5))
+    assert seen == {
+        "params": {},
+        "seed": 1,
+        "budget": 2.5,
+        "device": "cpu",
+        "folder": tmp_path / "trial",
+    }
+
+
+def test_the_function_trains_on_only_when_it_is_asked_to(tmp_path):
+    steps = []
+
+    def train(params, trial):
+        for epoch in range(1, 4):
+            steps.append(epoch)
+            trial.report(epoch, {})
+
+    run = iter(run_of(train, tmp_path))
+    assert steps == []
+    next(run)
+    assert steps == [1]
+    next(run)
+    assert steps == [1, 2]
+
+
+def test_control_comes_back_while_the_function_takes_its_time(tmp_path):
+    go = threading.Event()
+
+    def train(params, trial):
+        go.wait()
+        trial.report(1, {})
+
+    run = run_of(train, tmp_path)
+    items = iter(run)
+    assert next(items) is None
+    go.set()
+    assert next(item for item in items if item is not None).resource == 1.0
+    run.close()
+
+
+def test_an_exception_comes_out_with_its_traceback(tmp_path):
+    def train(params, trial):
+        trial.report(1, {})
+        raise KeyError("their own mistake")
+
+    run = run_of(train, tmp_path)
+    items = iter(run)
+    next(items)
+    with pytest.raises(KeyError, match="their own mistake") as caught:
+        next(items)
+    assert caught.traceback[-1].name == "train"
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([(2, {}), (2, {})], r"trial\.report\(2\) after 2: the resource must rise"),
+        ([(2, {}), (1, {})], r"trial\.report\(1\) after 2: the resource must rise"),
+        ([(float("nan"), {})], "the resource must rise"),
+        ([(-1, {})], "the resource must rise"),
+        (
+            [(float("inf"), {})],
+            r"trial\.report\(inf\): the resource must say how far the trial has trained",
+        ),
+        ([(1e308, {})], "the resource must say how far the trial has trained"),
+        ([(10**400, {})], "resource is a number that no float can hold"),
+        ([("far", {})], "resource must be a number, not 'far'"),
+        ([(1, {"a": "high"})], "metric 'a' must be a number, not 'high'"),
+        ([(1, {"$loss": 1.0})], r"a metric cannot be named '\$loss'"),
+        ([(1, {"": 1.0})], "a metric cannot be named ''"),
+        ([(1, {"a\nb": 1.0})], "a metric cannot be named"),
+        ([(1, {"\ud800": 1.0})], "a metric cannot be named"),
+        ([(1, {"a": 10**400})], "metric 'a' is a number that no float can hold"),
+    ],
+)
+def test_a_wrong_report_says_what_is_wrong(tmp_path, calls, said):
+    def train(params, trial):
+        for resource, metrics in calls:
+            trial.report(resource, metrics)
+
+    with pytest.raises(ValueError, match=said):
+        list(run_of(train, tmp_path))
+
+
+def test_sys_exit_is_an_error_unless_all_is_well(tmp_path):
+    with pytest.raises(RuntimeError, match=r"called sys\.exit\(3\)"):
+        list(run_of(lambda params, trial: sys.exit(3), tmp_path))
+    run = run_of(lambda params, trial: sys.exit(), tmp_path)
+    assert list(run) == []
+    assert run.finished == "the function returned"
+
+
+# --------------------------------------------------------------------------------------------------
+# stopping
+
+
+def test_a_closed_run_raises_trial_stopped_and_finally_blocks_run(tmp_path):
+    seen = []
+
+    def train(params, trial):
+        try:
+            trial.report(1, {})
+        except Exception:  # noqa: BLE001 - what careless training code does
+            seen.append("caught")
+        finally:
+            seen.append("cleaned up")
+
+    run = run_of(train, tmp_path)
+    next(iter(run))
+    run.close()
+    assert seen == ["cleaned up"]
+
+
+def test_a_closed_run_is_not_iterated_further(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
+    items = iter(run)
+    next(items)
+    run.close()
+    run.close()
+    assert list(items) == []
+    assert list(run) == []
+
+
+def test_a_run_that_never_began_closes(tmp_path):
+    run = run_of(lambda params, trial: pytest.fail("was called"), tmp_path)
+    run.close()
+    assert list(run) == []
+
+
+def test_closing_does_not_hang_on_a_function_that_never_reports_again(tmp_path, caplog):
+    end, stopped = threading.Event(), threading.Event()
+
+    def train(params, trial):
+        trial.report(1, {})
+        end.wait()
+        try:
+            trial.report(2, {})
+        except TrialStopped:
+            stopped.set()
+            raise
+
+    run = run_of(train, tmp_path, grace_s=0.01)
+    items = iter(run)
+    next(items)
+    next(items)
+    run.close()
+    assert "goes on in the background until its next trial.report" in caplog.text
+    end.set()
+    assert stopped.wait(10)
+
+
+def test_closing_does_not_hang_on_a_function_that_will_not_stop(tmp_path, caplog):
+    end = threading.Event()
+
+    def train(params, trial):
+        try:
+            trial.report(1, {})
+        except TrialStopped:
+            end.wait()
+
+    run = run_of(train, tmp_path, grace_s=0.01)
+    next(iter(run))
+    run.close()
+    assert "goes on in the background" in caplog.text
+    end.set()
+
+
+def test_threads_are_used_again(tmp_path):
+    def train(params, trial):
+        trial.report(1, {})
+        trial.report(3, {})
+
+    names = set()
+    for _ in range(20):
+        run = run_of(train, tmp_path)
+        reports_of(run)
+        run.close()
+        names = {t.ident for t in threading.enumerate() if t.name == "training-function"}
+    before = set(names)
+    for _ in range(20):
+        run = run_of(train, tmp_path)
+        reports_of(run)
+        run.close()
+    assert {t.ident for t in threading.enumerate() if t.name == "training-function"} == before
+
+
+# ------------------------------------------------------------------------------------------------
+# continuing
+
+
+def counting(params, trial):
+    done = int((trial.checkpoint / "done").read_text()) if trial.checkpoint else 0
+    for epoch in range(done + 1, trial.budget + 1):
+        with trial.save() as folder:
+            (folder / "done").write_text(str(epoch))
+        trial.report(epoch, {"epoch": epoch})
+
+
+def test_a_saved_checkpoint_belongs_to_the_report_that_follows_and_is_continued_from(tmp_path):
+    first = run_of(counting, tmp_path, total=4.0)
+    items = iter(first)
+    reports = [next(items), next(items)]
+    saved = first.save()
+    assert saved == reports[1].checkpoint
+    assert (saved / "done").read_text() == "2"
+    first.close()
+    second = run_of(counting, tmp_path, total=4.0, resume_from=saved)
+    rest = reports_of(second)
+    assert [r.resource for r in rest] == [3.0, 4.0]
+    assert rest[0].elapsed > json.loads((saved / ".elapsed.json").read_text()) > 0
+    second.close()
+
+
+def test_a_damaged_checkpoint_gives_the_one_before(tmp_path):
+    reports = reports_of(run_of(counting, tmp_path))
+    (reports[-1].checkpoint / "done").write_text("7")
+    again = run_of(counting, tmp_path, resume_from=tmp_path / "trial" / "last")
+    assert [r.resource for r in reports_of(again)] == [3.0]
+
+
+def test_nothing_is_saved_for_a_report_without_a_checkpoint(tmp_path):
+    run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
+    report = next(iter(run))
+    assert report.checkpoint is None
+    assert run.save() is None
+    run.close()
+
+
+def test_a_save_that_fails_leaves_the_one_before(tmp_path):
+    def train(params, trial):
+        with trial.save() as folder:
+            (folder / "state").write_text("good")
+        with trial.save() as folder:
+            (folder / "state").write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        list(run_of(train, tmp_path))
+    assert (Checkpoints(tmp_path / "trial").last / "state").read_text() == "good"
+
+
+# ---------------------------------------------------------------------------------------- health,
+# and the best
+
+
+def reporting(*reports, save=True):
+    """A function that reports these metrics, one after the other."""
+
+    def train(params, trial):
+        done = int((trial.checkpoint / "done").read_text()) if trial.checkpoint else 0
+        for epoch, metrics in enumerate(reports[done:], start=done + 1):
+            if save:
+                with trial.save() as folder:
+                    (folder / "done").write_text(str(epoch))
+            trial.report(epoch, metrics)
+
+    return train
+
+
+def found(tmp_path, *reports):
+    run = run_of(reporting(*reports, save=False), tmp_path, total=float(len(reports)))
+    reports_of(run)
+    assert isinstance(run, Diagnosed)
+    return {
+        finding.name: finding.evidence
+        for finding in run.findings()
+        if finding.name != "throughput_drop"
+    }
+
+
+def test_a_function_is_told_what_its_reports_show(tmp_path):
+    rising = [{"train_loss": 1 / n, "val_loss": abs(n - 4) + 1.0} for n in range(1, 10)]
+    assert (
+        "since report 4 the validation loss rose from 1 to 6"
+        in found(tmp_path, *rising)["overfitting"]
+    )
+    flat = [{"accuracy": 0.5, "loss": 0.7}] * 8
+    assert (
+        found(tmp_path, *flat)["plateau"]
+        == "the validation loss was 0.7 by report 1, and 0.7 at best after"
+    )
+    broken = [{"train_loss": 1.0}, {"train_loss": float("nan")}]
+    assert found(tmp_path, *broken)["divergence"] == "the training loss became nan at report 2"
+
+
+def test_what_a_function_does_not_always_report_is_not_judged(tmp_path):
+    assert found(tmp_path, *[{"accuracy": 0.1}] * 30) == {}
+    assert found(tmp_path, *[{"loss": 0.7}] * 7, {"accuracy": 0.1}) == {}
+
+
+def test_a_function_that_becomes_slow_is_told(tmp_path):
+    course = Course(setup_in(tmp_path), Checkpoints(tmp_path / "trial"), None)
+    for report in range(1, 10):
+        course.note(report, {}, elapsed=report if report < 6 else 10.0 * report, saved=None)
+    (finding,) = course.findings()
+    assert finding.name == "throughput_drop"
+    assert finding.evidence == "0.1 epochs a second at the end, 1 before"
+
+
+def test_the_course_goes_on_in_the_next_attempt(tmp_path):
+    reports = [{"train_loss": 1 / n, "loss": abs(n - 3) + 1.0} for n in range(1, 12)]
+    first = run_of(reporting(*reports), tmp_path, total=11.0)
+    items = iter(first)
+    saved = [next(items) for _ in range(6)][-1].checkpoint
+    first.close()
+    second = run_of(reporting(*reports), tmp_path, total=11.0, resume_from=saved)
+    reports_of(second)
+    told = [finding.evidence for finding in second.findings()]  # on a busy machine also of its pace
+    assert any(
+        "since report 3 the validation loss rose from 1 to 9" in evidence for evidence in told
+    )
+    second.close()
+
+
+ACCURACIES = [{"accuracy": value} for value in (0.1, 0.9, 0.3, 0.4, 0.5, 0.6)]
+
+
+@pytest.mark.parametrize(("maximize", "best"), [(True, 2), (False, 1)])
+def test_the_best_checkpoint_by_the_objective_stays(tmp_path, maximize, best):
+    run = run_of(reporting(*ACCURACIES), tmp_path, total=6.0, goal=Goal("accuracy", maximize))
+    for report in reports_of(run):
+        run.recorded(report.resource)
+    run.close()
+    checkpoints = Checkpoints(tmp_path / "trial")
+    assert (checkpoints.best / "done").read_text() == str(best)
+    verify(checkpoints.best)
+    assert sorted(path.name for path in (tmp_path / "trial").glob("step-*")) == [
+        f"step-0000000{number}" for number in (best, 5, 6)
+    ]
+
+
+def test_a_best_that_is_surpassed_stays_until_the_better_one_is_on_record(tmp_path):
+    reports = [{"accuracy": value} for value in (0.9, 0.1, 0.2, 0.3, 0.95)]
+    run = run_of(reporting(*reports), tmp_path, total=5.0, goal=Goal("accuracy", maximize=True))
+    told = reports_of(run)
+    run.recorded(4.0)
+    assert told[0].checkpoint.is_dir()
+    run.recorded(5.0)
+    assert not told[0].checkpoint.is_dir()
+    assert Checkpoints(tmp_path / "trial").best == told[4].checkpoint
+
+
+@pytest.mark.parametrize("place", ["path", "url"])
+def test_the_best_of_an_earlier_attempt_counts_in_the_next(tmp_path, place):
+    folder = tmp_path / "trial" if place == "path" else f"memory://{tmp_path.name}/trial"
+    more = {"total": 6.0, "goal": Goal("accuracy", maximize=True), "folder": folder}
+    first = run_of(reporting(*ACCURACIES), tmp_path, **more)
+    items = iter(first)
+    reports = [next(items) for _ in range(3)]
+    first.close()
+    second = run_of(reporting(*ACCURACIES), tmp_path, resume_from=reports[-1].checkpoint, **more)
+    reports_of(second)
+    second.close()
+    assert Checkpoints(folder).best == reports[1].checkpoint
+
+
+def test_a_best_that_the_attempt_it_continues_knew_nothing_of_does_not_count(tmp_path):
+    more = {"total": 2.0, "goal": Goal("accuracy", maximize=True)}
+    first = reports_of(run_of(reporting(*ACCURACIES[:2]), tmp_path, **more))
+    worse = [ACCURACIES[0], {"accuracy": 0.2}]
+    again = reports_of(run_of(reporting(*worse), tmp_path, resume_from=first[0].checkpoint, **more))
+    assert Checkpoints(tmp_path / "trial").best == again[0].checkpoint
+
+
+def test_a_best_that_is_damaged_does_not_count_in_the_next_attempt(tmp_path):
+    more = {"total": 4.0, "goal": Goal("accuracy", maximize=True)}
+    rising = [{"accuracy": value} for value in (0.1, 0.2, 0.9)]
+    first = reports_of(run_of(reporting(*rising), tmp_path, **more))
+    (first[2].checkpoint / "done").write_text("damaged")
+    worse = [*rising[:2], {"accuracy": 0.4}, {"accuracy": 0.3}]
+    run = run_of(reporting(*worse), tmp_path, resume_from=first[2].checkpoint, **more)
+    again = reports_of(run)
+    assert [report.resource for report in again] == [3.0, 4.0]
+    assert [report.best for report in again] == [again[0].checkpoint] * 2
+    verify(Checkpoints(tmp_path / "trial").best)
+
+
+def test_where_no_better_one_follows_a_damaged_best_the_one_before_it_is_the_best(tmp_path):
+    more = {"total": 4.0, "goal": Goal("accuracy", maximize=True)}
+    rising = [{"accuracy": value} for value in (0.1, 0.2, 0.9)]
+    first = reports_of(run_of(reporting(*rising), tmp_path, **more))
+    (first[2].checkpoint / "done").write_text("damaged")
+    worse = [*rising[:2], {"accuracy": 0.15}, {"accuracy": 0.1}]
+    reports_of(run_of(reporting(*worse), tmp_path, resume_from=first[2].checkpoint, **more))
+    assert Checkpoints(tmp_path / "trial").best == first[1].checkpoint
+
+
+# --------------------------------------------------------------------------------------------------
+# finding
+
+
+def test_a_function_is_found_in_the_study_files_folder_and_given_its_args(tmp_path, module):
+    base = module("def train(params, trial):\n    trial.report(1, params)\n")
+    task = tasks.load({"kind": "their_training:train", "args": {"a": 1, "b": 2}}, base)
+    run = task.start(setup_in(tmp_path, params={"b": 3}), task.prepare({}))
+    assert reports_of(run)[0].metrics == {"a": 1.0, "b": 3.0}
+    assert pickle.loads(pickle.dumps(task)).start(setup_in(tmp_path), None).finished is None
+
+
+def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
+    assert problem_of("nowhere.at_all:train", tmp_path) == (
+        f"no module named 'nowhere'; it must stand in {tmp_path} or be installed"
+    )
+    base = module("def train(params, trial): ...\nclass Train: ...\ndef bare(): ...\n")
+    assert (
+        problem_of("their_training:trian", base)
+        == "their_training has no function 'trian'; did you mean train?"
+    )
+    assert "is not a function; write def Train(params, trial)" in problem_of(
+        "their_training:Train", base
+    )
+    assert "bare() cannot be called with (params, trial)" in problem_of("their_training:bare", base)
+
+
+def test_a_module_that_fails_on_import_is_told(tmp_path, module):
+    base = module("import not_installed_anywhere\n")
+    assert "failed: No module named 'not_installed_anywhere'" in problem_of(
+        "their_training:train", base
+    )
+    base = module("1 / 0\n")
+    assert "importing their_training failed: ZeroDivisionError" in problem_of(
+        "their_training:train", base
+    )
+
+
+def test_an_unknown_key_of_a_function_task_is_told(tmp_path):
+    (problem,) = tasks.inspect({"kind": "their_training:train", "arg": {}}, tmp_path)
+    assert problem.where == "task.arg"
+    assert "did you mean args?" in problem.what
+
+
+# --------------------------------------------------------------------------------------------------
+# examples
+
+
+def test_the_digits_example_learns_and_continues(tmp_path):
+    examples = Path(__file__).parents[4] / "examples"
+    task = tasks.load({"kind": "digits:train"}, examples)
+    params = {"width": 64, "dropout": 0.1, "learning_rate": 1e-2, "batch_size": 64}
+    first = Runner(task, None, setup_in(tmp_path, total=4.0, params=params))
+    reports = list(first.advance(until=2.0))
+    saved = first.save()
+    first.close()
+    assert [r.resource for r in reports] == [1.0, 2.0]
+    second = Runner(task, None, setup_in(tmp_path, total=4.0, params=params, resume_from=saved))
+    reports = list(second.advance(until=4.0))
+    assert [r.resource for r in reports] == [3.0, 4.0]
+    assert reports[-1].metrics["accuracy"] > 0.9
+    second.close()

@@ -1,0 +1,182 @@
+"""Language modelling: documents in blocks, every token a target once, losses per token, checkpoints
+others can load."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+
+from runs import Lab, reports_of
+from trials.descriptions.text import LANGUAGE_MODELING
+
+SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
+PART = {
+    "kind": "language_modeling",
+    "train": "train.txt",
+    "validation": 0.25,
+    "model": {"scratch": SCRATCH},
+}
+PARAMS = {"learning_rate": 5e-3, "batch_size": 4, "weight_decay": 0.0, "max_length": 16}
+
+
+def documents(count=60):
+    rng = random.Random(0)
+    return [
+        " ".join(["one two three four five six seven"] * rng.randint(1, 4)) for _ in range(count)
+    ]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    (tmp_path / "train.txt").write_text("\n\n".join(documents()))
+    return Lab(tmp_path, PART, PARAMS)
+
+
+def test_every_token_but_the_first_is_a_target_once(lab):
+    data = lab.task(validation="train.txt").prepare(PARAMS)
+    inputs, targets = data.train.inputs, data.train.targets
+    assert np.array_equal(inputs.tokens[1:], targets.tokens[:-1])
+    assert set(inputs.lengths[:-1].tolist()) == {16}
+    assert inputs.lengths.sum() == len(targets.tokens) == data.train.weights.sum()
+    files = lab.folder / "tokenizer"
+    files.mkdir()
+    for name, content in data.tokenizer_files.items():
+        (files / name).write_bytes(content)
+    text = transformers.AutoTokenizer.from_pretrained(files).decode(
+        [inputs.tokens[0], *targets.tokens]
+    )
+    assert text == "".join(f"{document}<|endoftext|>" for document in documents())
+
+
+def test_no_document_stands_in_training_and_validation(lab):
+    rows = [f"document number {n}" for n in range(40)]
+    pd.DataFrame({"text": rows}).to_csv(lab.folder / "rows.csv", index=False)
+    data = lab.task(train="rows.csv").prepare(PARAMS)
+    assert (data.validation.targets.tokens == data.padding).sum() == 10
+    assert (data.train.targets.tokens == data.padding).sum() == 30
+
+
+def test_documents_can_be_samples_by_themselves(lab):
+    data = lab.task(samples="documents", validation="train.txt").prepare(PARAMS)
+    inputs, targets = data.train.inputs, data.train.targets
+    assert inputs.lengths.tolist() == targets.lengths.tolist()
+    assert 1 <= inputs.lengths.min() < inputs.lengths.max() == 16
+    assert (targets.tokens == data.padding).sum() == len(documents())
+    assert (inputs.tokens == data.padding).sum() == 0
+    texts = [targets.tokens[a:b].tolist() for a, b in itertools.pairwise(targets.offsets.tolist())]
+    assert len(texts) > len(documents()), "long documents are cut"
+    assert (
+        "must be blocks or documents, not 'lines'" in lab.problems(samples="lines")["task.samples"]
+    )
+
+
+def test_every_format_gives_the_same_data(lab):
+    frame = pd.DataFrame({"body": documents()})
+    frame.to_csv(lab.folder / "a.csv", index=False)
+    frame.to_parquet(lab.folder / "a.parquet")
+    frame.to_json(lab.folder / "a.jsonl", orient="records", lines=True)
+    (lab.folder / "lines.txt").write_text("\n".join(documents()))
+    expected = lab.task().prepare(PARAMS).fingerprint
+    for name in ("a.csv", "a.parquet", "a.jsonl", "lines.txt"):
+        assert lab.task(train=name, text="body").prepare(PARAMS).fingerprint == expected, name
+
+
+def test_data_that_cannot_be_used_is_told(lab):
+    (lab.folder / "empty.txt").write_text("\n \n")
+    (lab.folder / "one.txt").write_text("one line alone")
+    (lab.folder / "rows.csv").write_text("body\nhello\n")
+    assert "has no text; name a file with data" in lab.problems(train="empty.txt")["task.train"]
+    assert "leaves no validation rows out of 1" in lab.problems(train="one.txt")["task.validation"]
+    assert "has no column 'text', it has body" in lab.problems(train="rows.csv")["task.text"]
+    assert "did you mean train.txt?" in lab.problems(train="trian.txt")["task.train"]
+    assert "no such file" in lab.problems(test="no.txt")["task.test"]
+    assert lab.problems(test="train.txt") == {}
+
+
+@pytest.mark.thorough
+def test_a_tokenizer_from_scratch_is_the_same_in_every_process(lab):
+    program = (
+        "import sys, hashlib, json; from pathlib import Path; from trials.tasks import load\n"
+        "data = load(json.loads(sys.argv[1]), Path(sys.argv[2])).prepare({})\n"
+        "print(hashlib.sha256(data.tokenizer_files['tokenizer.json']).hexdigest())"
+    )
+    here = lab.task().prepare({}).tokenizer_files["tokenizer.json"]
+    command = [sys.executable, "-c", program, json.dumps(lab.part()), str(lab.folder)]
+    there = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert hashlib.sha256(here).hexdigest() == there
+
+
+def test_a_small_model_learns_the_order_of_words(lab):
+    built = lab.task()
+    last = reports_of(built.start(lab.setup(epochs=15), built.prepare(PARAMS)))[-1]
+    assert last.metrics["perplexity"] == pytest.approx(math.exp(last.metrics["loss"]))
+    assert last.metrics["perplexity"] < 4
+    assert last.metrics.keys() == LANGUAGE_MODELING.metrics
+
+
+def test_a_checkpoint_is_a_model_that_transformers_loads(lab):
+    built = lab.task()
+    run = built.start(lab.setup(dropout=0.0), built.prepare(PARAMS))
+    path = reports_of(run)[-1].checkpoint
+    transformers.logging.disable_progress_bar()
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(path)
+    tokens = torch.arange(8)[None]
+    with torch.inference_mode():
+        assert torch.allclose(
+            loaded.eval()(tokens).logits, run._workload.model.eval()(tokens).logits, atol=1e-6
+        )
+    again = lab.task(model=str(path))
+    assert len(reports_of(again.start(lab.setup("again"), again.prepare(PARAMS)))) == 1
+
+
+def test_the_loss_is_the_one_transformers_computes(lab):
+    built = lab.task()
+    data = built.prepare(PARAMS)
+    workload = built.start(lab.setup(), data)._workload
+    workload.model.eval()
+    batch = workload.batch(np.array([0]))
+    whole = torch.cat([batch.inputs["input_ids"], batch.labels[:, -1:]], dim=1)
+    expected = workload.model(input_ids=whole, labels=whole).loss
+    assert (workload.loss_sum(batch) / workload.weight(np.array([0]))).item() == pytest.approx(
+        expected.item(), rel=1e-5
+    )
+
+
+def test_a_resumed_run_goes_on_bit_for_bit(lab, without_timings):
+    built = lab.task()
+    whole, again = lab.whole_and_resumed(built, after=20)
+    assert without_timings(again) == without_timings(whole)[-len(again) :]
+
+
+def test_micro_batches_add_up_though_the_last_block_is_shorter(lab):
+    built = lab.task()
+    data = built.prepare(PARAMS)
+    assert len(set(data.train.weights.tolist())) == 2
+    params = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "batch_size": 500}
+    losses = lab.train_losses(built, (None, 7), **params)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_a_rehearsal_measures_a_step(lab):
+    built = lab.task()
+    assert built.rehearse(lab.setup(), built.prepare(PARAMS))["parameters"] > 1000
+
+
+@pytest.mark.parametrize("samples", ["blocks", "documents"])
+def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab, samples):
+    scored = []
+    for length in (4, 16, 100):
+        data = lab.task(samples=samples).prepare({**PARAMS, "max_length": length})
+        scored.append(data.validation.targets.tokens.tolist())
+    assert scored[0] == scored[1] == scored[2]

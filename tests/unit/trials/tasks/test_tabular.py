@@ -1,0 +1,335 @@
+"""The tabular task: what columns are taken for, how rows are encoded, and that a perceptron learns
+from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from trials import tasks
+from trials.contract import Report, Setup, TaskError
+from trials.descriptions.builtin import describe
+from trials.descriptions.tabular import CLASSIFICATION, METRICS, REGRESSION
+from trials.report_grid import budget_from
+from trials.tasks.tabular.columns import MOST_CLASSES
+
+FAST = {"learning_rate": 0.02, "batch_size": 32, "width": 16, "depth": 1, "embedding": 4}
+
+
+def table(count: int = 121, seed: int = 0) -> pd.DataFrame:
+    """A price and a class that follow from an area, a colour, and an age that is often missing."""
+    rng = np.random.default_rng(seed)
+    area, colour = rng.uniform(10, 100, count).round(2), rng.choice(["red", "green", "blue"], count)
+    age = pd.Series(rng.integers(0, 40, count).astype(float)).mask(rng.random(count) < 0.2)
+    price = (3 * area + 50 * (colour == "red") + rng.normal(0, 1, count)).round(3)
+    kind = np.where(price > 200, "dear", "cheap")
+    return pd.DataFrame(
+        {"area": area, "colour": colour, "age": age, "price": price, "kind": kind, "one": "same"}
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table().to_csv(tmp_path / "train.csv", index=False)
+    return tmp_path
+
+
+def task(folder, **changes):
+    part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
+    return tasks.load({**part, **changes}, folder)
+
+
+def problems(folder, **changes):
+    part = {
+        "kind": "tabular",
+        "train": "train.csv",
+        "validation": 0.25,
+        "target": "kind",
+        **changes,
+    }
+    return {p.where: p.what for p in tasks.inspect(part, folder)}
+
+
+def setup(folder, out="run", epochs=1, resume_from=None, seed=5, **params):
+    return Setup(params, seed, budget_from({"epochs": epochs}), folder / out, resume_from)
+
+
+def reports_of(run) -> list[Report]:
+    return [item for item in run if item is not None]
+
+
+@pytest.mark.parametrize("target", ["kind", "price"])
+@pytest.mark.parametrize("text", ["12,5", "abc"])
+def test_what_is_not_a_number_in_another_file_is_refused(folder, target, text):
+    other = table(20).astype({"area": str})
+    other.loc[3, "area"] = text
+    other.to_csv(folder / "other.csv", index=False)
+    found = problems(folder, target=target, validation="other.csv", test="other.csv")
+    for where in ("task.validation", "task.test"):
+        assert f"row 4: {text!r}" in found[where]
+
+
+def test_columns_are_told_from_the_training_data(folder):
+    data = task(folder, target="price").prepare({})
+    assert data.encoding.numeric == ("area", "age")
+    assert data.encoding.categorical == {
+        "colour": ("blue", "green", "red"),
+        "kind": ("cheap", "dear"),
+    }
+    assert data.encoding.flagged == ("age",)
+    assert data.objective == REGRESSION
+    assert task(folder).prepare({}).objective == CLASSIFICATION
+
+
+def test_a_target_of_few_whole_numbers_is_a_class_unless_it_is_said_to_be_a_quantity(folder):
+    frame = table().assign(stars=np.arange(121) % 5)
+    frame.to_csv(folder / "stars.csv", index=False)
+    assert task(folder, train="stars.csv", target="stars").prepare({}).encoding.classes == (
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+    )
+    assert (
+        task(folder, train="stars.csv", target="stars", objective_kind="regression")
+        .prepare({})
+        .objective
+        == "regression"
+    )
+
+
+def test_only_the_columns_named_are_used_where_both_lists_are_given(folder):
+    encoding = task(folder, numeric=["area"], categorical=[]).prepare({}).encoding
+    assert (encoding.numeric, encoding.categorical) == (("area",), {})
+    assert (
+        "age"
+        in task(folder, numeric=["area"], categorical=["age"]).prepare({}).encoding.categorical
+    )
+
+
+def test_numbers_are_standardised_by_the_training_rows_alone(folder):
+    other = table(40, seed=1).assign(area=1000.0)
+    other.to_csv(folder / "other.csv", index=False)
+    data = task(folder, validation="other.csv").prepare({})
+    area = table()["area"]
+    assert data.train.numeric[:, 0].mean() == pytest.approx(0, abs=1e-6)
+    assert data.train.numeric[:, 0].std() == pytest.approx(1, rel=1e-5)
+    assert data.validation.numeric[0, 0] == pytest.approx(
+        (1000 - area.mean()) / area.std(ddof=0), rel=1e-5
+    )
+
+
+def test_a_missing_number_is_the_mean_and_is_flagged(folder):
+    data = task(folder, validation="train.csv", categorical=["colour"]).prepare({})
+    missing = table()["age"].isna().to_numpy()
+    age = data.encoding.numeric.index("age")
+    flag = data.train.numeric[:, -1]
+    assert missing.any()
+    assert np.array_equal(flag, missing.astype(np.float32))
+    assert (data.train.numeric[missing, age] == 0).all()
+
+
+def test_a_class_that_was_never_trained_counts_as_missing(folder):
+    other = table(10, seed=1)
+    other.loc[0, "colour"], other.loc[1, "colour"], other.loc[2, "colour"] = "pink", None, "red"
+    other.to_csv(folder / "other.csv", index=False)
+    data = task(folder, validation="other.csv").prepare({})
+    column = list(data.encoding.categorical).index("colour")
+    assert data.validation.categorical[:3, column].tolist() == [0, 0, 3]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_every_format_gives_the_same_data(folder, suffix):
+    frame, file = table(), folder / f"data.{suffix}"
+    match suffix:
+        case "csv":
+            frame.to_csv(file, index=False)
+        case "parquet":
+            frame.to_parquet(file)
+        case "jsonl":
+            frame.to_json(file, orient="records", lines=True)
+    assert (
+        task(folder, train=file.name).prepare({}).fingerprint
+        == task(folder).prepare({}).fingerprint
+    )
+
+
+def test_good_data_has_no_problems(folder):
+    table(20, seed=2).to_csv(folder / "test.csv", index=False)
+    assert problems(folder, test="test.csv") == {}
+    assert problems(folder, test="test.csv", target="price") == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "said"),
+    [
+        ({"train": "trian.csv"}, "task.train", "did you mean train.csv?"),
+        ({"target": "knd"}, "task.target", "has no column 'knd'"),
+        (
+            {"target": "one"},
+            "task.target",
+            "all training rows have one class, 'same'; two are needed",
+        ),
+        ({"numeric": ["aera"]}, "task.numeric", "did you mean area?"),
+        (
+            {"numeric": ["colour"]},
+            "task.numeric",
+            "is not a number in 121 rows, the first of them row 1",
+        ),
+        ({"numeric": ["kind"]}, "task.numeric", "names 'kind', which stands under target too"),
+        ({"numeric": [3]}, "task.numeric", "must be a list of column names, not 3"),
+        ({"numeric": "area"}, "task.numeric", "must be a list, not 'area'"),
+        (
+            {"target": "colour", "objective_kind": "regression"},
+            "task.target",
+            "is not a number in 121 rows",
+        ),
+        ({"target": "age", "objective_kind": "regression"}, "task.target", "without 'age'"),
+        (
+            {"objective_kind": "ranking"},
+            "task.objective_kind",
+            "must be classification or regression",
+        ),
+        ({"validation": 1.5}, "task.validation", "must be a fraction between 0 and 1"),
+        ({"validation": 0.001}, "task.validation", "leaves no validation rows out of 121"),
+        ({"numeric": [], "categorical": []}, "task.train", "has no column to predict from"),
+    ],
+)
+def test_a_mistake_says_where_and_what(folder, changes, where, said):
+    assert said in problems(folder, **changes)[where]
+
+
+def test_a_validation_file_that_does_not_fit_the_training_file_is_told(folder):
+    other = table(10).drop(columns="area").assign(kind="odd")
+    other.to_csv(folder / "other.csv", index=False)
+    found = [p.what for p in tasks.inspect({**part_of(folder), "validation": "other.csv"}, folder)]
+    assert any("has no column 'area'" in what for what in found)
+    assert any("has 1 class that no training row has: 'odd'" in what for what in found)
+
+
+def part_of(folder):
+    return {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
+
+
+def test_a_perceptron_learns_classes(folder):
+    run = task(folder).start(setup(folder, epochs=30, **FAST), task(folder).prepare({}))
+    last = reports_of(run)[-1]
+    assert last.metrics["accuracy"] > 0.9
+    assert last.metrics.keys() == METRICS[CLASSIFICATION]
+
+
+def test_a_perceptron_learns_quantities_in_their_own_unit(folder):
+    built = task(folder, target="price", categorical=["colour"])
+    data = built.prepare({})
+    last = reports_of(built.start(setup(folder, epochs=60, monitor="rmse", **FAST), data))[-1]
+    assert last.metrics["r2"] > 0.95
+    assert last.metrics.keys() == METRICS[REGRESSION]
+    assert last.metrics["rmse"] == pytest.approx(
+        math.sqrt(last.metrics["loss"]) * data.encoding.target_deviation
+    )
+
+
+@pytest.mark.parametrize("target", ["kind", "price"])
+def test_a_resumed_run_goes_on_bit_for_bit(folder, target, without_timings):
+    built = task(folder, target=target)
+    data, params = built.prepare({}), {**FAST, "dropout": 0.2}
+    whole = reports_of(built.start(setup(folder, "whole", 4, **params), data))
+    first = built.start(setup(folder, "parts", 4, **params), data)
+    items = iter(first)
+    for _ in range(5):
+        next(items)
+    again = reports_of(built.start(setup(folder, "parts", 4, first.save(), **params), data))
+    assert len(again) == 3
+    assert without_timings(again) == without_timings(whole)[1:]
+
+
+def test_micro_batches_change_no_result(folder):
+    built = task(folder)
+    data = built.prepare({})
+    losses = [
+        reports_of(built.start(setup(folder, f"m{m}", 2, micro_batch=m, **FAST), data))[-1].metrics[
+            "loss"
+        ]
+        for m in (None, 5)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_weights_derive_from_the_seed(folder):
+    built = task(folder)
+    data = built.prepare({})
+    one, same, other = (
+        built.start(setup(folder, seed=seed, **FAST), data)._workload.model.layers[0].weight
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_a_checkpoint_tells_how_a_row_becomes_inputs(folder):
+    built = task(folder)
+    data = built.prepare({})
+    path = reports_of(built.start(setup(folder, **FAST), data))[-1].checkpoint
+    told = json.loads((path / "table.json").read_text())
+    assert told["encoding"] == json.loads(json.dumps(dataclasses.asdict(data.encoding)))
+    assert (path / "model.safetensors").is_file()
+
+
+def test_a_rehearsal_measures_a_step(folder):
+    built = task(folder)
+    assert built.rehearse(setup(folder, **FAST), built.prepare({}))["parameters"] > 100
+
+
+def test_settings_of_texts_are_none_of_this_task(folder):
+    with pytest.raises(TaskError, match=r"settings\.max_length: is not a setting of this task"):
+        task(folder).prepare({"max_length": 64})
+    with pytest.raises(
+        TaskError, match=r"settings\.monitor: 'rmse' is not a metric of classification"
+    ):
+        task(folder).start(setup(folder, monitor="rmse"), task(folder).prepare({}))
+    assert {"depth", "width", "embedding", "learning_rate"} <= describe("tabular").settings.keys()
+    assert "depth" not in describe("text_classification").settings
+
+
+def test_data_is_keyed_by_the_task_alone(folder):
+    assert task(folder).data_key({"width": 8}) == task(folder).data_key({})
+    assert task(folder).data_key({}) != task(folder, split_seed=1).data_key({})
+
+
+@pytest.mark.parametrize("split_seed", range(8))
+def test_what_a_column_is_does_not_depend_on_which_rows_are_split_off(tmp_path, split_seed):
+    rows = [f"{row * 1.5},{row % 3},{'ab'[row % 2]}" for row in range(20)]
+    rows[7] = "abc,1,b"
+    (tmp_path / "rows.csv").write_text("\n".join(["words,numbers,kind", *rows]))
+    part = {
+        "kind": "tabular",
+        "train": "rows.csv",
+        "target": "kind",
+        "validation": 0.2,
+        "split_seed": split_seed,
+    }
+    encoding = tasks.load(part, tmp_path).prepare({}).encoding
+    assert encoding.numeric == ("numbers",)
+    assert list(encoding.categorical) == ["words"]
+
+
+@pytest.mark.parametrize("split_seed", range(4))
+def test_what_the_target_asks_for_does_not_depend_on_which_rows_are_split_off(tmp_path, split_seed):
+    rows = [f"{row % 5},{row}" for row in range(MOST_CLASSES + 1)]
+    (tmp_path / "rows.csv").write_text("\n".join(["number,count", *rows]))
+    part = {
+        "kind": "tabular",
+        "train": "rows.csv",
+        "target": "count",
+        "validation": 0.2,
+        "split_seed": split_seed,
+    }
+    assert tasks.load(part, tmp_path).prepare({}).objective == REGRESSION

@@ -1,0 +1,165 @@
+"""Each check finds what was built to show it, and nothing in a healthy run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from trials.contract import Severity
+from trials.telemetry import findings as diagnose
+from trials.telemetry.course import Reading, RunCourse
+
+MIB = float(1 << 20)
+
+
+def falling(count, start=2.0, end=0.4):
+    """A loss that falls, with the noise of batches."""
+    return tuple(
+        start * (end / start) ** (i / (count - 1)) * (1.1 if i % 3 else 0.9) for i in range(count)
+    )
+
+
+def reports(losses, train=None, speeds=None):
+    train = train or [loss * 0.9 for loss in losses]
+    speeds = speeds or [100.0] * len(losses)
+    return tuple(
+        Reading(10 * (i + 1), *values)
+        for i, values in enumerate(zip(train, losses, speeds, strict=True))
+    )
+
+
+HEALTHY = RunCourse(
+    losses=falling(100),
+    norms=tuple(1.0 + 0.5 * (i % 4) for i in range(100)),
+    memory_bytes=tuple((400 + i % 2) * MIB for i in range(20)),
+    reports=reports([1.5, 1.1, 0.8, 0.6, 0.5, 0.45]),
+    steps=100,
+    skipped=3,
+    waited_s=1.0,
+    trained_s=20.0,
+    tokens=9000,
+    cells=10000,
+)
+
+
+def names(records):
+    return [finding.name for finding in diagnose.diagnose(records)]
+
+
+def test_a_healthy_run_has_no_findings():
+    assert diagnose.diagnose(HEALTHY) == ()
+
+
+def test_a_run_without_records_has_no_findings():
+    assert diagnose.diagnose(RunCourse()) == ()
+
+
+SICK = {
+    "divergence": (
+        {"losses": (*falling(80), *[1.5] * 20)},
+        r"rose from 0\.4\d+ around step \d+ to 1\.5 at the end",
+    ),
+    "overfitting": (
+        {"reports": reports([1.0, 0.8, 0.9, 1.1, 1.3], train=[1.0, 0.7, 0.5, 0.3, 0.1])},
+        r"since step 20 the validation loss rose from 0\.8 to 1\.3 "
+        r"while the training loss fell from 0\.7 to 0\.1",
+    ),
+    "plateau": (
+        {"reports": reports([1.0, 0.8, 0.8, 0.799, 0.8, 0.8])},
+        r"was 0\.8 by step 20, and 0\.799 at best after",
+    ),
+    "gradient_spikes": (
+        {"norms": (*[1.0] * 40, 55.0, *[1.0] * 40)},
+        r"55 around step 41, usually 1; 1 spike above 20",
+    ),
+    "collapsed_gradients": (
+        {"losses": (2.0,) * 100, "norms": (*[1.0] * 50, *[1e-6] * 50)},
+        r"from 1 to 1e-06 while the training loss is still 2",
+    ),
+    "memory_growth": (
+        {"memory_bytes": tuple((400 + 10 * i) * MIB for i in range(20))},
+        r"from 450 to 590 MiB",
+    ),
+    "throughput_drop": (
+        {
+            "reports": reports(
+                [2.0, 1.5, 1.1, 0.8, 0.6, 0.5, 0.4], speeds=[10, 100, 100, 100, 100, 50, 50]
+            )
+        },
+        r"50 samples a second at the end, 100 before",
+    ),
+    "data_starvation": ({"waited_s": 8.0}, r"40% of the training time \(8 s\)"),
+    "padding_waste": ({"tokens": 5000}, r"50% of what the model computed was padding"),
+    "skipped_steps": ({"skipped": 30}, r"30 of 100 steps"),
+}
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_each_illness_is_found_with_its_evidence_and_nothing_else(name):
+    changes, evidence = SICK[name]
+    (finding,) = diagnose.diagnose(replace(HEALTHY, **changes))
+    assert finding.name == name
+    assert re.search(evidence, finding.evidence), finding.evidence
+
+
+def test_every_check_is_tested_and_gives_its_finding_its_own_name():
+    assert {check.__name__ for check in diagnose.CHECKS} == set(SICK)
+
+
+WELL = {
+    "one hard batch at the end": {"losses": (*falling(99), 1.5)},
+    "a loss near zero with one hard batch": {"losses": (*falling(80, end=0.001), *[0.002] * 20)},
+    "memory that fills its caches first": {
+        "memory_bytes": tuple(min(400.0, 100 + 100 * i) * MIB for i in range(20))
+    },
+    "memory that goes up and down": {
+        "memory_bytes": tuple((400 + 100 * (i % 2)) * MIB for i in range(20))
+    },
+    "a cold start": {
+        "reports": reports([2.0, 1.5, 1.1, 0.8, 0.6, 0.5], speeds=[900, 100, 100, 90, 85, 85])
+    },
+    "validation that falls more slowly than training": {
+        "reports": reports([1.0, 0.9, 0.85, 0.83, 0.8], train=[1.0, 0.5, 0.3, 0.2, 0.1])
+    },
+    "gradients that vanish because all is learnt": {
+        "losses": falling(100, end=1e-4),
+        "norms": (*[1.0] * 50, *[1e-5] * 50),
+    },
+    "a hard batch among what is learnt already": {
+        "norms": (*[2.0] * 30, *[0.05] * 30, 3.0, *[0.05] * 30)
+    },
+    "too few steps to say": {
+        "losses": (1.0, 9.0),
+        "norms": (1.0, 99.0),
+        "steps": 2,
+        "waited_s": 19.0,
+    },
+    "the search for the first scale of fp16": {"skipped": 10},
+}
+
+
+@pytest.mark.parametrize("case", WELL)
+def test_what_only_looks_ill_is_not_found(case):
+    assert names(replace(HEALTHY, **WELL[case])) == []
+
+
+def test_losses_that_are_no_numbers_are_divergence_wherever_they_are_seen():
+    (trained,) = diagnose.diagnose(replace(HEALTHY, losses=(1.0, 0.9, float("nan"))))
+    assert (trained.name, trained.severity) == ("divergence", Severity.CRITICAL)
+    assert trained.evidence == "the training loss became nan at step 3"
+    blind = RunCourse(reports=reports([1.0, float("inf")]))
+    assert "validation loss became inf at step 20" in diagnose.diagnose(blind)[0].evidence
+
+
+def test_the_most_severe_finding_comes_first():
+    sick = replace(HEALTHY, tokens=1000, waited_s=19.0, losses=(*falling(80), *[1.5] * 20))
+    assert names(sick) == ["divergence", "data_starvation", "padding_waste"]
+
+
+def test_steps_are_counted_in_merged_points_too():
+    (finding,) = diagnose.diagnose(
+        replace(HEALTHY, every=8, norms=(*[1.0] * 40, 55.0, *[1.0] * 40))
+    )
+    assert "around step 321" in finding.evidence

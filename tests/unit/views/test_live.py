@@ -1,0 +1,59 @@
+"""What the live view says of a study as it runs."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from hpsearch.domain.records import Changes
+from hpsearch.views.live import LiveView
+from studies import Bowl, Simulation, spec_with
+
+
+def watched(simulation: Simulation) -> str:
+    """Everything a plain view prints of a study, from its first tick to its end."""
+    view = LiveView()
+    view._console = Console(file=io.StringIO(), width=80)
+    while not simulation.study.finished:
+        simulation.tick()
+        view.watch(simulation.study, simulation.written[-1], simulation.executor.now)
+    output = view._console.file
+    assert isinstance(output, io.StringIO)
+    return output.getvalue()
+
+
+def test_every_trial_that_comes_to_rest_has_a_line_of_its_own() -> None:
+    lines = watched(Simulation(spec_with(), curves=Bowl(diverges=0.5))).splitlines()
+    told = [line for line in lines if line.startswith("trial ")]
+    assert any("paused at 1 epochs: loss " in line for line in told)
+    assert any("complete at 9 epochs: loss " in line for line in told)
+    assert any("failed" in line and "(diverged: the loss is not finite" in line for line in told)
+    assert {line.split()[1] for line in told} == {str(n) for n in range(9)}
+
+
+def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
+    standing = [
+        line
+        for line in watched(Simulation(spec_with(), start=1000.0)).splitlines()
+        if line.startswith("study plain")
+    ]
+    assert "too early to tell" in standing[0]
+    assert "trials/hour, about" in standing[-1]
+    assert "of 9 trials started" in standing[-1]
+    assert "best loss 0." in standing[-1]
+
+
+def test_the_time_to_go_is_of_the_right_size() -> None:
+    simulation = Simulation(spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}), workers=2)
+    view, guesses = LiveView(quiet=True), []
+    view.watch(simulation.study, Changes(), 0.0)
+    while not simulation.study.finished:
+        simulation.tick()
+        text = view._pace(simulation.study, simulation.executor.now)
+        if len(simulation.history.trials) == 30 and "about" in text:
+            guesses.append((simulation.executor.now, text))
+    now, text = guesses[0]
+    minutes = float(text.split("about ")[1].split(" min")[0])
+    really = (simulation.executor.now - now) / 60
+    assert 0.4 * really < minutes < 2.5 * really

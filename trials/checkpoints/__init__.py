@@ -1,0 +1,10 @@
+"""When a run saves, whole or not at all, in a folder or an object store.
+
+- `saver`: when a run saves, in the foreground or in the background.
+- `checkpoints`: the checkpoints of one trial, its newest and its best.
+- `continuing`: the checkpoint that a run continues from.
+- `manifests`: what a checkpoint says of itself; comparing its files with that; names of runs.
+- `trimming`: what a waiting trial, an ended one and one that has moved keep, and its size.
+- `places`: folders by a path or a URL; `protocol` says what a place can do.
+- `weights`: tensors copied to host memory, and written.
+"""

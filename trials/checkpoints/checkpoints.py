@@ -1,0 +1,332 @@
+"""The checkpoints of one trial: written whole or not at all, and removed once nothing needs them.
+
+A checkpoint is a folder. It is written as a draft, flushed to the disk and renamed (or uploaded,
+its manifest last: see `trials.checkpoints.url_place`). A process that is killed at any moment
+therefore leaves the checkpoints before it untouched. A manifest with the SHA-256 of every file
+shows when one is damaged.
+
+    trial/
+      step-00000120/          the one before
+      step-00000240/          manifest.json, model.safetensors, config.json, state.pt, ...
+      last -> step-00000240   replaced in one step
+      best -> step-00000120   the best value of the monitored metric so far
+
+A run is divided into stretches by its reports. All checkpoints of one stretch have its name in
+their manifests. A run that continues from one of them uses the newest whole one, because the same
+reports come before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trials.checkpoints.listing import (
+    checkpoints_in,
+    drafts_in,
+    free_name,
+    named,
+    older_than,
+    order_of,
+)
+from trials.checkpoints.manifests import (
+    CheckpointError,
+    Label,
+    check,
+    manifest_of,
+    of_stretch,
+    seal,
+)
+from trials.checkpoints.places import place, split
+from trials.checkpoints.trimming import take_state
+from trials.disk.whole_folders import removed_on_error
+
+KEEP = 2
+VALUE = ".value.json"
+"""In a checkpoint that was found to be the best after it was written: the value it is best by."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """A report that may not be on record yet, with the names of its checkpoints."""
+
+    resource: float
+    newest: str
+    best: str | None
+
+
+class Checkpoints:
+    """The checkpoints of a trial.
+
+    Args:
+        folder: The trial's folder, a path or a URL; made on the first save.
+        keep: How many of those on record are kept whole: the newest, and the ones before it in case
+            it is damaged.
+
+    Raises:
+        PlaceError: A URL that nothing here can read or write.
+    """
+
+    def __init__(self, folder: Path | str, keep: int = KEEP) -> None:
+        self._folder = str(folder)
+        self._place = place(folder)
+        self._keep = keep
+        self._reported: list[_Reported] = []
+        self._best_on_record: str | None = None
+        self._best_is_lost = False
+        self._without_state: set[str] = set()
+        self._left_behind = drafts_in(self._place)
+
+    # ------------------------------------------------------------------------------- writing
+
+    def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path | str:
+        """Write a checkpoint, and let `last` (and `best`, if asked) name it.
+
+        Args:
+            number: The step that it belongs to.
+            fill: Writes the files into the folder it is given.
+            best: Whether it is the best so far.
+
+        Returns: The checkpoint's folder.
+        """
+        return self.commit(self.draft(fill), Label(number, best))
+
+    @contextmanager
+    def writing(self, number: int) -> Iterator[Path]:
+        """Like `save`: yields the folder to write into. After an exception nothing has changed."""
+        draft = self._place.draft()
+        with removed_on_error(draft):
+            yield draft
+        self.commit(draft, Label(number))
+
+    def draft(self, fill: Callable[[Path], None]) -> Path:
+        """The first half of a save: the files, in a folder of this machine, not yet flushed."""
+        draft = self._place.draft()
+        with removed_on_error(draft):
+            fill(draft)
+        return draft
+
+    def commit(self, draft: Path, label: Label) -> Path | str:
+        """The second half of a save: hash, flush, put in place and point. Works in any thread.
+
+        Args:
+            draft: What `draft` returned; gone afterwards.
+            label: What its manifest says.
+
+        Returns: The checkpoint's folder.
+        """
+        with removed_on_error(draft):
+            seal(draft, label, best_before=self._place.target("best"))
+            name = self._publish(draft, label)
+        return self._place.path(name)
+
+    def _publish(self, draft: Path, label: Label) -> str:
+        """Put a draft in place under a free name, which is returned."""
+        pointers = ["last", "best"] if label.is_best else ["last"]
+        while True:
+            name = free_name(self._place, label.number)
+            try:
+                self._place.publish(draft, name, pointers)
+            except FileExistsError:
+                continue  # an attempt that was given up and still runs took the name meanwhile
+            return name
+
+    def next_number(self) -> int:
+        """A number above all that are there, for those who do not count steps."""
+        steps = [order_of(name)[0] for name in checkpoints_in(self._place)]
+        return max(steps, default=0) + 1
+
+    # ------------------------------------------------------------------------------- reading
+
+    @property
+    def last(self) -> Path | str | None:
+        """The newest checkpoint, or None."""
+        return self._target("last")
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best value so far, or None."""
+        return self._target("best")
+
+    def _target(self, pointer: str) -> Path | str | None:
+        name = self._place.target(pointer)
+        if name is None:
+            return None
+        return self._place.path(name)
+
+    def best_until(self, path: Path | str) -> Path | str | None:
+        """The checkpoint of the best value up to a checkpoint.
+
+        Returns: None where there is none, or where an earlier attempt found it later than `path`:
+            no report on record names that one.
+        """
+        name = self._place.target("best")
+        if name is None:
+            return None
+        _, until = split(path)
+        if order_of(name) > order_of(until):
+            return None
+        return self._place.path(name)
+
+    def newest_of(self, stretch: str) -> Path | str | None:
+        """The newest checkpoint of a stretch, or None."""
+        here = self._place
+        names = of_stretch(here, checkpoints_in(here), stretch)
+        if not names:
+            return None
+        return here.path(names[-1])
+
+    # ------------------------------------------------------------------------------ the best
+
+    def mark_best(self, path: Path | str, value: float) -> None:
+        """Let `best` name a checkpoint that is there.
+
+        The one before stays until a report that names this one is on record.
+
+        Args:
+            path: The checkpoint.
+            value: The value that it is the best by.
+        """
+        _, name = split(path)
+        content = json.dumps(value).encode()
+        self._place.add(name, VALUE, content)
+        self._place.point("best", name)
+
+    def best_value(self) -> float | None:
+        """The value that `mark_best` gave to the best checkpoint; None where there is none."""
+        best = self._place.target("best")
+        if best is None:
+            return None
+        return self._value_of(best)
+
+    def _value_of(self, name: str) -> float | None:
+        try:
+            content = self._place.read(name, VALUE)
+            return float(json.loads(content))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def continue_from(self, source: Path | str, opened: Path | str) -> bool:
+        """Let `best` name the best checkpoint that a continued run knows of.
+
+        An earlier attempt may have found a better one whose report was lost with it; and where the
+        newest checkpoint is damaged, the best one may be, too. A run that trains the same part
+        again need not come to the same values, and so may never replace it.
+
+        Args:
+            source: The checkpoint that the run was to continue from, which is on record.
+            opened: The one that it continues from, an older one where `source` is damaged.
+
+        Returns: Whether the best one so far is there. If it is lost, the next report is the best.
+        """
+        here = self._place
+        best = here.target("best")
+        folder, continued = split(opened)
+        if best is None or str(folder) != self._folder:
+            return True
+        _, asked = split(source)
+        recorded = order_of(named(here, asked))
+        reached = order_of(continued)
+        if order_of(best) <= max(recorded, reached):
+            fell_back = reached < recorded
+            if not fell_back or self._is_whole(best):
+                return True
+        known = self._best_known_to(continued)
+        if known is not None and (known == continued or self._is_whole(known)):
+            here.point("best", known)
+            return True
+        here.dissolve("best")
+        self._best_is_lost = True
+        return False
+
+    def _best_known_to(self, name: str) -> str | None:
+        """The best checkpoint when a checkpoint was written; None where it does not say."""
+        manifest = manifest_of(self._place, name)
+        if manifest.get("is_best"):
+            return name
+        if self._value_of(name) is not None:
+            return name
+        before = manifest.get("best_before")
+        if isinstance(before, str):
+            return before
+        return None
+
+    def _is_whole(self, name: str) -> bool:
+        try:
+            check(self._place.path(name))
+        except CheckpointError:
+            return False
+        return True
+
+    # ------------------------------------------------------------------------------- removing
+
+    def reported(self, resource: float, path: Path | str) -> Path | str | None:
+        """Take note that a report names a checkpoint.
+
+        Args:
+            resource: The level of the report.
+            path: The checkpoint.
+
+        Returns: The best checkpoint until then, which the report names too.
+        """
+        best = self.best_until(path)
+        best_name = None
+        if best is not None:
+            _, best_name = split(best)
+        _, name = split(path)
+        self._reported.append(_Reported(resource, name, best_name))
+        return best
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: remove what only older ones named.
+
+        The newest checkpoint on record and all after it are kept whole, and the ones before it in
+        case it is damaged. Of the best before those, the weights are kept. Newer ones are never
+        touched, because they may be those of another process, whose driver has died or has not
+        heard of them yet. Where `best` names such a checkpoint, and no report of this process has
+        named another, nothing is removed, because this process does not know which one the record
+        names.
+        """
+        newest = self._put_on_record(resource)
+        if newest is None:
+            return
+        best = self._place.target("best")
+        if self._best_on_record is None and (best is not None or self._best_is_lost):
+            return
+        self._remove_before(newest, {self._best_on_record, best})
+        for draft in self._left_behind:
+            self._place.remove(draft)
+        self._left_behind = []
+
+    def _put_on_record(self, resource: float) -> str | None:
+        """Take note of the reports up to `resource`.
+
+        Returns: The newest checkpoint that they name; None where there is no such report.
+        """
+        newest: str | None = None
+        later = []
+        for report in self._reported:
+            if report.resource > resource:
+                later.append(report)
+                continue
+            newest = report.newest
+            # A report may name no best checkpoint, and then the record keeps the one before.
+            if report.best is not None:
+                self._best_on_record = report.best
+        self._reported = later
+        return newest
+
+    def _remove_before(self, newest: str, best: set[str | None]) -> None:
+        here = self._place
+        needed = best | {report.best for report in self._reported}
+        older = older_than(here, newest)
+        excess = max(len(older) - self._keep + 1, 0)
+        for name in older[:excess]:
+            if name not in needed:
+                here.remove(name)
+            elif name not in self._without_state:
+                take_state(here, name)
+                self._without_state.add(name)

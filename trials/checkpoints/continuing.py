@@ -1,0 +1,147 @@
+"""The checkpoint that a run continues from: found, verified, and brought along to a new folder."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trials.checkpoints.listing import checkpoints_in, named, older_than, order_of
+from trials.checkpoints.manifests import (
+    CheckpointError,
+    manifest_of,
+    of_stretch,
+    run_in,
+    verify,
+)
+from trials.checkpoints.places import place, split
+from trials.checkpoints.protocol import Place
+from trials.disk.whole_folders import removed_on_error
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedCheckpoint:
+    """A checkpoint that a run continues from.
+
+    Args:
+        path: Its folder or URL.
+        files: A folder of this machine with its files.
+    """
+
+    path: Path | str
+    files: Path
+
+
+@contextmanager
+def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
+    """The checkpoint to continue from.
+
+    It is the newest whole one of the stretch that `source` belongs to, or where all of these are
+    damaged, the newest whole one before it. A run cannot continue from weights alone.
+
+    Args:
+        source: A checkpoint's folder or URL, or a pointer to one.
+
+    Raises:
+        CheckpointError: Neither it nor one before it can be used.
+        PlaceError: A URL that nothing here can read.
+    """
+    folder, name = split(source)
+    where = place(folder)
+    complaints = []
+    wanted = named(where, name)
+    for candidate in _candidates(where, wanted):
+        path = where.path(candidate)
+        with where.local(candidate) as files:
+            try:
+                verify(files, str(path), whole=True)
+            except CheckpointError as damage:
+                complaints.append(str(damage))
+                continue
+            if complaints:
+                log.warning("%s; continuing from %s", "; ".join(complaints), candidate)
+            yield OpenedCheckpoint(path, files)
+            return
+    found = "; ".join(complaints)
+    raise CheckpointError(f"{found}; there is none before it, so start the trial afresh")
+
+
+def _candidates(where: Place, name: str) -> Iterator[str]:
+    """What a run may continue from in place of `name`, the best choice first."""
+    stretch = manifest_of(where, name).get("stretch")
+    if stretch:
+        here = order_of(name)
+        after = [other for other in checkpoints_in(where) if order_of(other) > here]
+        newer = of_stretch(where, after, stretch)
+        yield from reversed(newer)
+    yield name
+    run = run_in(where, name)
+    for other in reversed(older_than(where, name)):
+        if run is None or run_in(where, other) in (None, run):
+            yield other
+
+
+def refuse_anothers(source: Path | str, runs: Collection[str]) -> None:
+    """Make sure that a checkpoint in a folder which several studies may have used is of a run.
+
+    Args:
+        source: A checkpoint's folder or URL.
+        runs: All names of the run, as `run_of` gives them.
+
+    Raises:
+        CheckpointError: Its manifest names another run; or it is missing, so that others in the
+            folder may be another run's.
+        PlaceError: A URL that nothing here can read.
+    """
+    folder, name = split(source)
+    where = place(folder)
+    if not manifest_of(where, name):
+        what = "is not there, and others in its folder may be another study's"
+        raise CheckpointError(f"{source} {what}")
+    if run_in(where, name) not in (None, *runs):
+        what = "is of another run: another study has kept checkpoints in the same folder"
+        raise CheckpointError(f"{source} {what}")
+
+
+def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | None) -> None:
+    """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
+
+    The new folder may have checkpoints of an earlier time, or of an attempt whose reports never
+    arrived. One of the same name is replaced, and `best` no longer names another. Does nothing
+    where the old folder has no best checkpoint of this run.
+
+    Args:
+        source: The checkpoint that the run is continued from.
+        folder: Where it goes on; another folder.
+        runs: All names of the run, as `run_of` gives them; None where the old folder is known to be
+            the trial's own.
+
+    Raises:
+        CheckpointError: The best one is damaged.
+        PlaceError: A URL that nothing here can read or write.
+        OSError: It cannot be copied.
+    """
+    before, name = split(source)
+    old, new = place(before), place(folder)
+    best = old.target("best")
+    if best is None or order_of(best) > order_of(name):
+        return
+    if runs is not None and run_in(old, best) not in runs:
+        return
+    manifest = manifest_of(old, best)
+    if manifest and manifest == manifest_of(new, best):
+        # It is the copy of a process that may have been killed before it set the pointer.
+        new.point("best", best)
+        return
+    with old.local(best) as files:
+        verify(files, str(old.path(best)))
+        new.remove(best)
+        draft = new.draft()
+        with removed_on_error(draft):
+            shutil.copytree(files, draft, dirs_exist_ok=True)
+            new.publish(draft, best, ["best"])

@@ -1,0 +1,167 @@
+"""Checkpoints in a folder of this machine.
+
+A checkpoint is renamed into its place, so that it is there as a whole or not at all. A pointer is a
+symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from trials.disk import drafts, whole_folders
+from trials.disk.whole_folders import flush, flush_one, make_folder
+
+TEMPORARY = ".writing-"
+"""Begins the names of drafts, which stand beside the checkpoints."""
+
+
+class FolderPlace:
+    """A folder of this machine, or one that is mounted here (a `Place`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, name: str) -> Path:
+        """The checkpoint's folder."""
+        return self._folder / name
+
+    def names(self) -> list[str]:
+        """The names in the folder."""
+        if not self._folder.is_dir():
+            return []
+        return [path.name for path in self._folder.iterdir()]
+
+    def taken(self, name: str) -> bool:
+        """Whether there is anything of this name already."""
+        return (self._folder / name).exists()
+
+    # ---------------------------------------------------------------------------- checkpoints
+
+    def drafts(self) -> list[str]:
+        """The temporary names in the folder."""
+        return [path.name for path in self._folder.glob(f"{TEMPORARY}*")]
+
+    def draft(self) -> Path:
+        """A folder on the same file system, so that it can be renamed."""
+        make_folder(self._folder)
+        return drafts.new(self._folder, TEMPORARY)
+
+    def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
+        """Rename it. The checkpoint is on the disk before a pointer names it."""
+        whole_folders.put(draft, self._folder / name)
+        for pointer in pointers:
+            self._link(pointer, name)
+        flush_one(self._folder)
+
+    def add(self, name: str, file: str, content: bytes) -> None:
+        """Write it beside the checkpoint's other files."""
+        checkpoint = self._folder / name
+        path = checkpoint / file
+        path.write_bytes(content)
+        flush(checkpoint)
+
+    def read(self, name: str, file: str) -> bytes:
+        """The content of a file."""
+        return (self._folder / name / file).read_bytes()
+
+    @contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        """The folder itself."""
+        yield self._folder / name
+
+    def remove(self, name: str) -> Exception | None:
+        """Remove a folder, or as much of it as can be removed."""
+        folder = self._folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return None
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:  # another process removes it too
+            return None
+        except OSError as error:
+            return error
+        return None
+
+    def strip(self, name: str, files: Iterable[str]) -> None:
+        """Remove files."""
+        checkpoint = self._folder / name
+        for file in files:
+            path = checkpoint / file
+            with suppress(OSError):
+                path.unlink()
+
+    # ------------------------------------------------------------------------------- pointers
+
+    def target(self, pointer: str) -> str | None:
+        """The target of a link, or the text of a file that was written through the folder's URL."""
+        path = self._folder / pointer
+        if not path.is_symlink():
+            return self.text(pointer)
+        target = path.readlink()
+        return target.name
+
+    def point(self, pointer: str, name: str) -> None:
+        """Replace the link in one step."""
+        self._link(pointer, name)
+        flush_one(self._folder)
+
+    def _link(self, pointer: str, name: str) -> None:
+        temporary = self._folder / f".{pointer}-{os.getpid()}"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(name)
+        temporary.replace(self._folder / pointer)
+
+    # --------------------------------------------------------------------------- what is there
+
+    def entries(self) -> list[str]:
+        """The names in the folder."""
+        try:
+            return [path.name for path in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+
+    def sizes(self) -> dict[str, int]:
+        """Each file once: links count as nothing, and so does a file that is removed meanwhile."""
+        found = {}
+        for path in self._folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    file = path.relative_to(self._folder).as_posix()
+                    found[file] = status.st_size
+        return found
+
+    # ---------------------------------------------------------------------------- small files
+
+    def text(self, file: str) -> str | None:
+        """The content of a file; bytes that are not UTF-8 are replaced."""
+        try:
+            return (self._folder / file).read_text("utf-8", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, file: str, text: str) -> None:
+        """Write it under a temporary name and rename it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = self._folder / f"{TEMPORARY}{uuid.uuid4().hex}"
+        try:
+            temporary.write_text(text, "utf-8")
+            flush_one(temporary)
+            temporary.replace(self._folder / file)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def dissolve(self, file: str) -> None:
+        """Remove the file, and the folder if it is empty."""
+        (self._folder / file).unlink(missing_ok=True)
+        if not self.entries():
+            with suppress(FileNotFoundError):
+                self._folder.rmdir()

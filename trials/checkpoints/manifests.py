@@ -1,0 +1,183 @@
+"""What a checkpoint says of itself: its manifest, written with it and compared with its files.
+
+A manifest names the files of the model (`files`) and those that only a run needs in order to
+continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint
+belongs to, and the best checkpoint at that time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.checkpoints import places
+from trials.checkpoints.protocol import Place
+from trials.contract import Setup
+from trials.disk import whole_folders
+from trials.disk.whole_folders import MANIFEST
+
+FORMAT = 1
+_AFTER = " after "
+"""Between the name of a run and the level of its last report, in the name of a stretch."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint that is missing or damaged, with no older one to use instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What the manifest of a new checkpoint says besides its files.
+
+    Args:
+        number: The step that it belongs to.
+        is_best: Whether it is the best so far.
+        stretch: Names the run and the report before it; None where no other checkpoint continues
+            the same stretch.
+        state: The files that only a run needs, and not a reader of the weights.
+    """
+
+    number: int
+    is_best: bool = False
+    stretch: str | None = None
+    state: Collection[str] = ()
+
+
+# --------------------------------------------------------------------------------------- runs
+
+
+def run_of(setup: Setup) -> str:
+    """The name of a run, which is equal for two attempts only if one can continue the other.
+
+    It is the same in every version, because checkpoints are recognised by it.
+
+    Args:
+        setup: Its parameters, seed and budget count.
+    """
+    deciding = [dict(setup.params), setup.seed, repr(setup.budget)]
+    text = json.dumps(deciding, sort_keys=True, default=repr)
+    digest = hashlib.sha256(text.encode())
+    return digest.hexdigest()[:16]
+
+
+def stretch_of(setup: Setup, reported: float) -> str:
+    """The name of the part of a run after the report at a level.
+
+    It is equal for two attempts only if one can continue the other.
+
+    Args:
+        setup: The run's.
+        reported: The level of the last report; 0 before the first.
+    """
+    return f"{run_of(setup)}{_AFTER}{reported:.17g}"
+
+
+# -------------------------------------------------------------------------------------- writing
+
+
+def seal(draft: Path, label: Label, best_before: str | None) -> None:
+    """Write the manifest of a new checkpoint.
+
+    Args:
+        draft: With all other files.
+        label: What to say of it.
+        best_before: The name of the best checkpoint before this one.
+    """
+    permissions = draft.stat().st_mode & 0o666
+    for path in draft.rglob("*"):
+        if path.is_file():  # safetensors makes files private, but another user may have to continue
+            path.chmod(permissions)
+    files: dict[str, str] = {}
+    state: dict[str, str] = {}
+    for name, digest in whole_folders.digests(draft).items():
+        group = state if name in label.state else files
+        group[name] = digest
+    manifest = {
+        "format": FORMAT,
+        "number": label.number,
+        "stretch": label.stretch,
+        "is_best": label.is_best,
+        "best_before": best_before,
+        "files": files,
+        "state": state,
+    }
+    whole_folders.seal(draft, manifest)
+
+
+# -------------------------------------------------------------------------------------- reading
+
+
+def manifest_of(where: Place, name: str) -> dict[str, Any]:
+    """The manifest of a checkpoint; empty where it cannot be read."""
+    try:
+        content = where.read(name, MANIFEST)
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def run_in(where: Place, name: str) -> str | None:
+    """The run that a checkpoint belongs to, as `run_of` names it; None where it does not say."""
+    stretch = manifest_of(where, name).get("stretch")
+    if not stretch:
+        return None
+    run, _, _ = str(stretch).partition(_AFTER)
+    return run
+
+
+def of_stretch(where: Place, names: Collection[str], stretch: str) -> list[str]:
+    """Those of `names` that belong to a stretch."""
+    return [name for name in names if manifest_of(where, name).get("stretch") == stretch]
+
+
+# ------------------------------------------------------------------------------------ verifying
+
+
+def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
+    """Compare every file of a checkpoint with its manifest.
+
+    Args:
+        folder: Where its files are.
+        name: What to call it in messages; None for the folder's own name.
+        whole: Whether a run is to continue from it, and so needs the files of its state too.
+
+    Raises:
+        CheckpointError: A file is missing or was changed.
+    """
+    name = name or str(folder)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        files: dict[str, str] = dict(manifest["files"])
+        state: dict[str, str] = dict(manifest.get("state", {}))
+    except FileNotFoundError:
+        raise CheckpointError(f"{name} is not a checkpoint: it has no {MANIFEST}") from None
+    except (ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{name} is damaged: its {MANIFEST} cannot be read") from None
+    written = manifest.get("format")
+    if written != FORMAT:
+        raise CheckpointError(f"{name} has format {written}; this program reads {FORMAT}")
+    expected = files | state if whole else files
+    damage = whole_folders.damage(folder, expected)
+    if damage is not None:
+        raise CheckpointError(f"{name} is damaged: {damage}")
+
+
+def check(source: Path | str, whole: bool = False) -> None:
+    """Verify exactly this checkpoint, wherever it is; `opened` would use another one instead.
+
+    Args:
+        source: A checkpoint's folder or URL.
+        whole: Whether a run is to continue from it.
+
+    Raises:
+        CheckpointError: It is missing or damaged.
+        PlaceError: A URL that nothing here can read.
+    """
+    folder, name = places.split(source)
+    with places.place(folder).local(name) as files:
+        verify(files, str(source), whole)

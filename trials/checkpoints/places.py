@@ -1,0 +1,71 @@
+"""Where the checkpoints of trials are: names of folders, by a path or by a URL."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trials.checkpoints.folder_place import FolderPlace
+from trials.checkpoints.protocol import Place
+from trials.checkpoints.url_place import UrlPlace
+
+_TRIAL = re.compile(r"trial-([0-9]{5,})")
+
+
+def place(folder: Path | str) -> Place:
+    """The place that a path or a URL names. Nothing is made before the first checkpoint is written.
+
+    Raises:
+        PlaceError: Nothing here can read or write such URLs.
+    """
+    return UrlPlace(str(folder)) if is_url(folder) else FolderPlace(Path(folder))
+
+
+def is_url(folder: Path | str) -> bool:
+    """Whether it names a store, such as ``s3://bucket/studies``, and is not a path."""
+    return isinstance(folder, str) and "://" in folder
+
+
+def absolute(folder: Path | str) -> str:
+    """A folder by a name that is good in every process: an absolute path, or the URL as it is."""
+    if is_url(folder):
+        return str(folder).rstrip("/")
+    return str(Path(folder).absolute())
+
+
+def inside(folder: Path | str, name: str) -> Path | str:
+    """The folder `name` inside another one."""
+    return f"{folder}/{name}" if is_url(folder) else Path(folder) / name
+
+
+def split(source: Path | str) -> tuple[Path | str, str]:
+    """The folder that a checkpoint is in, and its name."""
+    if not is_url(source):
+        path = Path(source)
+        return path.parent, path.name
+    folder, _, name = str(source).rstrip("/").rpartition("/")
+    return folder, name
+
+
+def trial_folder(number: int) -> str:
+    """The name of a trial's folder in the folder of its study."""
+    return f"trial-{number:05d}"
+
+
+def trial_of(name: str) -> int | None:
+    """The number of the trial whose folder has this name; None where it is not a trial's."""
+    match = _TRIAL.fullmatch(name)
+    if match is None:
+        return None
+    number = int(match[1])
+    return number if trial_folder(number) == name else None
+
+
+def used_bytes(folder: Path | str) -> int:
+    """The size of all files in a folder, in bytes; 0 where it does not exist.
+
+    Raises:
+        PlaceError: Nothing here can read such URLs.
+        OSError: It cannot be read.
+    """
+    return sum(place(folder).sizes().values())

@@ -1,0 +1,11 @@
+"""Data on its way to the model.
+
+- `files`: what a data file must be before it is read.
+- `cache`: prepared data on the disk.
+- `batching`: which samples make a batch, and how a batch is padded.
+- `order`: which samples the next step of a run trains.
+- `row_layout`, `packed_rows`: several short samples in one row.
+- `residence`: whether samples are on the device.
+- `samples`: samples as flat tensors, and batches of them.
+- `feed`: batches gathered ahead of the steps that train them.
+"""

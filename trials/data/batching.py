@@ -1,0 +1,268 @@
+"""Which samples make a batch, in which order, and how a batch is padded.
+
+The order of an epoch is a pure function of (seed, epoch). A resumed run computes it again, and
+continues at its batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from trials.arrays import Ints as Ints
+from trials.randomness import Use, derive
+
+CHUNK_BATCHES = 50
+"""Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
+with a full sort, and the samples that share a batch still change from epoch to epoch."""
+ATTENTION_LENGTH = 435
+"""The length of a row whose attention takes as much memory as everything else in a layer. A layer
+has 34 numbers for each feature, and 5 in each head for each pair of tokens (Korthikanti et al.
+2022, arXiv 2205.05198), with heads of 64 features."""
+TRIED_LENGTHS = 512
+"""How many lengths of each part `costliest_batch` tries as the longest; there are rarely more."""
+
+
+def parts_of(lengths: Ints) -> Ints:
+    """Tokens of each part of each sample, shape (n, parts), from lengths of shape (n,) too.
+
+    Each part of a sample, such as a source or a target, is padded to the longest in the batch.
+    """
+    if lengths.ndim == 1:
+        return lengths[:, None]
+    return lengths
+
+
+def totals(lengths: Ints) -> Ints:
+    """Tokens of each sample, shape (n,)."""
+    found: Ints = parts_of(lengths).sum(axis=1)
+    return found
+
+
+def epoch_batches(
+    lengths: Ints, batch_size: int, seed: int, epoch: int, bucketing: bool
+) -> list[Ints]:
+    """The batches of one epoch: every sample once, and at the end what does not fill a batch.
+
+    Args:
+        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
+        batch_size: Samples in a batch.
+        seed: The trial's seed.
+        epoch: The epoch's number, from 0.
+        bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
+            sorted by length inside chunks and cut into batches, and the batches are shuffled.
+
+    Returns: ceil(n / batch_size) arrays of row numbers.
+    """
+    generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
+    order = generator.permutation(len(lengths))
+    if not bucketing:
+        return _cut(order, batch_size)
+    chunks = _sorted_chunks(order, totals(lengths), batch_size * CHUNK_BATCHES)
+    batches: list[Ints] = []
+    for chunk in chunks:
+        batches += _cut(chunk, batch_size)
+    return _shuffled(batches, generator)
+
+
+def token_batches(
+    lengths: Ints, batch_tokens: int, seed: int, epoch: int, bucketing: bool
+) -> list[Ints]:
+    """The batches of one epoch by a budget of tokens: every sample exactly once.
+
+    Args:
+        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
+        batch_tokens: The most tokens and padding in a batch, of all parts together. A longer sample
+            has a batch of its own.
+        seed, epoch, bucketing: As in `epoch_batches`.
+    """
+    generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
+    order = generator.permutation(len(lengths))
+    parts = parts_of(lengths)
+    if not bucketing:
+        return _fill(order, parts, batch_tokens)
+    tokens = max(int(lengths.sum()), 1)
+    usual = int(batch_tokens * len(lengths) / tokens)
+    usual_samples = max(usual, 1)
+    chunks = _sorted_chunks(order, totals(lengths), usual_samples * CHUNK_BATCHES)
+    batches: list[Ints] = []
+    for chunk in chunks:
+        batches += _fill(chunk, parts, batch_tokens)
+    return _shuffled(batches, generator)
+
+
+def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
+    """`order` cut into chunks, each sorted by length."""
+    chunks = []
+    for chunk in _cut(order, size):
+        shortest_first = np.argsort(lengths[chunk], kind="stable")
+        chunks.append(chunk[shortest_first])
+    return chunks
+
+
+def _shuffled(batches: list[Ints], generator: np.random.Generator) -> list[Ints]:
+    order = generator.permutation(len(batches))
+    return [batches[number] for number in order]
+
+
+def _fill(rows: Ints, parts: Ints, batch_tokens: int) -> list[Ints]:
+    """Cut `rows`, in their order, where one more would make a padded batch exceed the budget."""
+    cuts = []
+    begin = 0
+    longest = [0] * parts.shape[1]
+    samples = parts[rows].tolist()
+    for place, sample in enumerate(samples):
+        longest = [max(pair) for pair in zip(longest, sample, strict=True)]
+        count = place - begin + 1
+        cells = count * sum(longest)
+        if place > begin and cells > batch_tokens:
+            cuts.append(place)
+            begin = place
+            longest = sample
+    return list(np.split(rows, cuts))
+
+
+def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
+    """What batches cost, in tokens of rows so short that their attention costs nothing.
+
+    Args:
+        rows: Rows of each batch, shape (...).
+        longest: The longest of each part in them, shape (..., parts).
+    """
+    of_parts = longest * (1 + longest / ATTENTION_LENGTH)
+    found: npt.NDArray[np.float64] = rows * of_parts.sum(axis=-1)
+    return found
+
+
+def longest_batch(lengths: Ints, batch_size: int) -> Ints:
+    """The samples that cost most together: one with the longest of each part, then the longest.
+
+    Args:
+        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
+        batch_size: Samples in a batch.
+    """
+    parts = parts_of(lengths)
+    longest_first = np.argsort(-cost(1, parts), kind="stable")[:batch_size]
+    if batch_size == 1:
+        return longest_first
+    extremes = parts.argmax(axis=0)
+    different = dict.fromkeys([*extremes, *longest_first])
+    return np.array(list(different), dtype=np.int64)[:batch_size]
+
+
+def costliest_batch(lengths: Ints, batch_tokens: int) -> Ints:
+    """The samples that cost most together, of all that a budget of tokens allows in one batch.
+
+    Args:
+        lengths: Tokens of each sample, shape (n,), or of its two parts, shape (n, 2).
+        batch_tokens: The most tokens and padding in a batch.
+    """
+    parts = parts_of(lengths)
+    if parts.shape[1] == 1:
+        parts = np.hstack([parts, np.zeros_like(parts)])
+    single = int(cost(1, parts).argmax())
+    firsts = _tried(parts[:, 0])
+    seconds = _tried(parts[:, 1])
+    # longest[i, j]: the two lengths that a batch is padded to
+    pairs = np.broadcast_arrays(firsts[:, None], seconds[None])
+    longest = np.stack(pairs, axis=-1)
+    counts = _counts(parts, firsts, seconds)
+    fitting = counts.cumsum(axis=0).cumsum(axis=1)
+    cells_of_row = np.maximum(longest.sum(axis=-1), 1)
+    allowed = batch_tokens // cells_of_row
+    rows = np.minimum(allowed, fitting)
+    has_first = counts.cumsum(axis=1) > 0
+    has_second = counts.cumsum(axis=0) > 0
+    is_batch = has_first & has_second & (rows > 1)
+    costs = np.where(is_batch, cost(rows, longest), 0.0)
+    best = np.unravel_index(int(costs.argmax()), costs.shape)
+    if costs[best] <= cost(1, parts[single]):
+        return np.array([single])
+    is_within = (parts <= longest[best]).all(axis=1)
+    within = np.flatnonzero(is_within)
+    most = int(rows[best])
+    chosen = longest_batch(parts[within], most)
+    return within[chosen]
+
+
+def _counts(parts: Ints, firsts: Ints, seconds: Ints) -> Ints:
+    """How many samples have parts as long as `firsts[i]` and `seconds[j]`, shape (i, j)."""
+    counts = np.zeros((len(firsts), len(seconds)), dtype=np.int64)
+    row = np.searchsorted(firsts, parts[:, 0])
+    column = np.searchsorted(seconds, parts[:, 1])
+    np.add.at(counts, (row, column), 1)
+    return counts
+
+
+def _tried(lengths: Ints) -> Ints:
+    """The lengths that are tried as a batch's longest, in order: all, or as many as is quick."""
+    known = np.unique(lengths)
+    places = np.linspace(0, len(known) - 1, TRIED_LENGTHS).round()
+    return known[np.unique(places.astype(np.int64))]
+
+
+def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:
+    """Cut a batch into what goes through one forward pass; the last part may be smaller."""
+    if micro_batch is None:
+        return [rows]
+    return _cut(rows, micro_batch)
+
+
+def _cut(rows: Ints, size: int) -> list[Ints]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Token sequences of different lengths, flat.
+
+    They pickle without copies, and can be shared between processes.
+
+    Args:
+        tokens: All sequences one after the other, int32, shape (total,).
+        offsets: Where each begins, and the end of the last, int64, shape (n + 1,).
+    """
+
+    tokens: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(rows: list[list[int]]) -> Sequences:
+        """Flatten lists of token numbers."""
+        lengths = [len(row) for row in rows]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        total = int(offsets[-1])
+        every_token = chain.from_iterable(rows)
+        tokens = np.fromiter(every_token, dtype=np.int32, count=total)
+        return Sequences(tokens, offsets)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each sequence, shape (n,)."""
+        return np.diff(self.offsets)
+
+    def row(self, number: int) -> npt.NDArray[np.int32]:
+        """One sequence."""
+        begin, end = self.offsets[number], self.offsets[number + 1]
+        return self.tokens[begin:end]
+
+    def padded(
+        self, rows: Ints, padding: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The sequences of `rows`, padded on the right to the longest of them.
+
+        Returns: Tokens and attention mask (1 for tokens, 0 for padding), both new arrays of shape
+            (rows, longest).
+        """
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
+        longest = int(lengths.max())
+        columns = np.arange(longest)
+        mask = columns < lengths[:, None]
+        places = np.where(mask, starts[:, None] + columns, 0)
+        tokens = np.where(mask, self.tokens[places], padding)
+        return tokens.astype(np.int64), mask.astype(np.int64)

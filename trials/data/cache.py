@@ -1,0 +1,281 @@
+"""Prepared data on the disk: flat arrays, named by a fingerprint of all that they were made from.
+
+    ~/.cache/hpsearch/          or the folder that HPSEARCH_CACHE names
+      text-3f9c.../             an entry, whole or not there
+        manifest.json           facts, and the SHA-256 of every file; written last
+        train.tokens.npy        mapped into memory, not read
+        tokenizer.json          files as they were
+
+An entry is written as a draft and renamed (`trials.disk`). Two processes may therefore prepare the
+same data at once: the second one finds the entry of the first and uses it. A damaged entry is made
+anew. Everything here can be made again, and may be deleted at any time.
+
+All entries together take at most `MOST_BYTES`, or as much as those in use. A process that adds an
+entry removes those that were not read for the longest time. The time of the last reading is the
+modification time of the manifest. A process that has read an entry locks it until the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trials.disk import drafts, whole_folders
+from trials.disk.whole_folders import MANIFEST, removed_on_error
+
+log = logging.getLogger(__name__)
+
+VARIABLE = "HPSEARCH_CACHE"
+MOST_BYTES = 20_000_000_000
+"""The most that all entries together may take on the disk."""
+FORMAT = 1
+_ARRAY = ".npy"
+_TEMPORARY = ".writing-"
+_in_use: dict[Path, int] = {}
+"""Handles of the entries that this process has read, which lock them."""
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What the cache holds under one name.
+
+    Args:
+        arrays: Arrays by name; those that were read from the disk are read-only and memory-mapped.
+        files: Small files by name.
+        facts: Anything else, as JSON.
+    """
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    files: Mapping[str, bytes]
+    facts: Mapping[str, Any]
+
+
+class DamagedError(Exception):
+    """An entry is not what was written."""
+
+
+def folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of all entries."""
+    configured = environment.get(VARIABLE)
+    if configured:
+        return Path(configured).expanduser()
+    return Path.home() / ".cache" / "hpsearch"
+
+
+def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None) -> CacheEntry:
+    """The entry of a name: read if it is there and whole, else built and written.
+
+    If the folder cannot be written to, the entry is built every time, with a warning.
+
+    Args:
+        name: Different for everything that was made from different things.
+        build: Makes the entry. Its errors are passed on.
+        root: The folder of all entries; None for the one of this machine.
+    """
+    place = (folder() if root is None else root) / name
+    try:
+        return _used(place)
+    except FileNotFoundError:
+        pass
+    except (DamagedError, OSError) as error:
+        log.warning("prepared data is made anew: %s", error)
+    entry = build()
+    try:
+        _write(entry, place)
+        found = _used(place)
+        shrink(place.parent)
+    except (DamagedError, OSError) as error:
+        what = "prepared data cannot be kept in %s: %s; name another folder in %s"
+        log.warning(what, place.parent, error, VARIABLE)
+        return entry
+    return found
+
+
+# ------------------------------------------------------------------------------------- reading
+
+
+def _used(place: Path) -> CacheEntry:
+    """The entry at `place`, which no process removes as long as this one runs.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        DamagedError: It is not what was written.
+    """
+    _lock_for_reading(place)
+    entry = read(place)
+    with contextlib.suppress(OSError):  # another user's entry may be read-only
+        os.utime(place / MANIFEST)
+    return entry
+
+
+def _lock_for_reading(place: Path) -> None:
+    """Lock an entry until this process ends, in place of an older one of the same name."""
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):  # without locks, nobody removes entries
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    if not _is_at(handle, place):
+        os.close(handle)
+        raise FileNotFoundError(place)
+    with _guard:
+        older = _in_use.get(place)
+        _in_use[place] = handle
+    if older is not None:
+        os.close(older)
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    """Whether an open folder is still the one at `place`, and has not been removed meanwhile."""
+    if not place.is_dir():
+        return False
+    opened = os.fstat(handle)
+    return os.path.samestat(opened, place.stat())
+
+
+def read(place: Path) -> CacheEntry:
+    """The entry at `place`, once every byte of it is verified.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        DamagedError: It is not what was written.
+    """
+    text = (place / MANIFEST).read_bytes()
+    try:
+        manifest = json.loads(text)
+        digests, facts = dict(manifest["files"]), manifest["facts"]
+    except (ValueError, KeyError, TypeError):
+        raise DamagedError(f"{place / MANIFEST} cannot be read") from None
+    damage = whole_folders.damage(place, digests)
+    if damage is not None:
+        raise DamagedError(f"{place} is damaged: {damage}")
+    arrays, files = {}, {}
+    for name in digests:
+        file = place / name
+        if name.endswith(_ARRAY):
+            array = name.removesuffix(_ARRAY)
+            arrays[array] = _mapped(file)
+        else:
+            files[name] = file.read_bytes()
+    return CacheEntry(arrays, files, facts)
+
+
+def _mapped(path: Path) -> npt.NDArray[Any]:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(array)  # as a plain array it pickles as one
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+def _write(entry: CacheEntry, place: Path) -> None:
+    """Write an entry; a whole one that another process has put there meanwhile stays."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = drafts.new(place.parent, _TEMPORARY)
+    with removed_on_error(draft):
+        for name, array in entry.arrays.items():
+            file = draft / f"{name}{_ARRAY}"
+            np.save(file, array, allow_pickle=False)
+        for name, content in entry.files.items():
+            file = draft / name
+            file.write_bytes(content)
+        digests = whole_folders.digests(draft)
+        whole_folders.seal(draft, {"files": digests, "facts": dict(entry.facts)})
+        _put(draft, place)
+    drafts.discard(draft)
+
+
+def _put(draft: Path, place: Path) -> None:
+    """Put an entry in its place, unless there is a whole one already."""
+    if place.exists():
+        if _is_whole(place):
+            return
+        _remove(place, draft.with_name(f"{draft.name}-damaged"))
+    # A process that was faster has written the same. What is lost with the power is made again.
+    with contextlib.suppress(FileExistsError):
+        whole_folders.put(draft, place, durable=False)
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        read(place)
+    except (DamagedError, OSError):
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------ removing
+
+
+def shrink(root: Path, most_bytes: int | None = None) -> None:
+    """Remove what killed processes left behind, and entries until the rest fits.
+
+    Those that were not read for the longest time go first; those in use stay.
+
+    Args:
+        root: The folder of all entries.
+        most_bytes: How much they may take; None for `MOST_BYTES`.
+    """
+    drafts.remove_abandoned(root, _TEMPORARY)
+    allowed_bytes = MOST_BYTES if most_bytes is None else most_bytes
+    entries = sorted(_sizes(root))
+    used_bytes = sum(size for _, _, size in entries)
+    excess = used_bytes - allowed_bytes
+    for _, place, size in entries:
+        if excess <= 0:
+            return
+        if _removed(place):
+            excess -= size
+
+
+def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
+    """When each entry was last read, the entry, and its size in bytes."""
+    for manifest in root.glob(f"*/{MANIFEST}"):
+        place = manifest.parent
+        if place.name.startswith(_TEMPORARY):
+            continue
+        with contextlib.suppress(OSError):  # another process removes it too
+            size = sum(file.stat().st_size for file in place.iterdir())
+            last_read = manifest.stat().st_mtime
+            yield last_read, place, size
+
+
+def _removed(place: Path) -> bool:
+    """Remove an entry unless a process has read it; whether it was removed."""
+    try:
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(place, place.with_name(f"{_TEMPORARY}{place.name}"))
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _remove(place: Path, aside: Path) -> None:
+    """Remove an entry in one step, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        place.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def digest_of(*parts: object) -> str:
+    """A short name for values, from their `repr`: 32 hex digits of a SHA-256."""
+    text = "\0".join(map(repr, (FORMAT, *parts)))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,129 @@
+"""Where the samples of a run are: on its device if they fit, else in the machine's memory.
+
+Resident samples are gathered on the device, and only the numbers of their rows are sent at each
+step. The others are gathered in the machine's memory, by the same code, and sent from pinned memory
+without waiting for the steps before. On the CPU both are one place, and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from trials.data.batching import Ints
+from trials.devices import memory
+
+log = logging.getLogger(__name__)
+
+SHARE = 0.1
+"""The share of a device's free memory that samples may take. At that time the model is on the
+device, but not the optimizer's state and the activations."""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Residence:
+    """Where samples are, and the device that needs them.
+
+    Args:
+        device: Where batches are needed.
+        resident: Whether samples are on it.
+    """
+
+    device: torch.device
+    resident: bool
+
+    @staticmethod
+    def of(data: Any, device: torch.device) -> Residence:
+        """On the device, if the arrays in `data` fit.
+
+        Args:
+            data: Prepared data: a dataclass, or several in a tuple.
+            device: Where batches are needed; its free memory is read now.
+        """
+        size = size_bytes(data)
+        free = free_bytes(device)
+        resident = fits(size, free)
+        if not resident and free is not None:
+            what = (
+                "%.0f MiB of samples are more than %.0f%% of the device's free %.0f MiB: they are "
+                "sent batch by batch"
+            )
+            log.info(what, size / MIB, SHARE * 100, free / MIB)
+        return Residence(device, resident or device.type == "cpu")
+
+    @property
+    def _place(self) -> torch.device:
+        return self.device if self.resident else torch.device("cpu")
+
+    def hold(self, array: npt.NDArray[np.generic]) -> torch.Tensor:
+        """An array where samples are; on the CPU the array itself, which is not written to."""
+        with warnings.catch_warnings():
+            # Prepared data may be mapped into memory read-only; torch warns, but nothing writes.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+            tensor = torch.from_numpy(array)
+            return tensor.to(self._place)
+
+    def index(self, rows: Ints) -> torch.Tensor:
+        """Row numbers where samples are, int64."""
+        numbers = np.ascontiguousarray(rows, dtype=np.int64)
+        tensor = torch.from_numpy(numbers)
+        return to_device(tensor, self._place)
+
+    def staged(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that was gathered, in memory that it can be sent from without waiting."""
+        if self.resident or self.device.type != "cuda":
+            return tensor
+        return tensor.pin_memory()
+
+    def sent(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that was gathered and staged, on the device."""
+        return tensor.to(self.device, non_blocking=True)
+
+
+def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Send a tensor of the machine's memory to a device, without waiting for the steps before."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fits(size: int, free: int | None) -> bool:
+    """Whether samples may be on a device.
+
+    Args:
+        size: Of the samples, in bytes.
+        free: The free memory of the device, in bytes; None where it is not known, and then they may
+            not.
+    """
+    return free is not None and size <= SHARE * free
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """The GPU memory that this process may still take, in bytes; None where it is not known."""
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device)
+    most = memory.entitled_bytes(device)
+    return memory.left_bytes(int(free), int(held), most)
+
+
+def size_bytes(data: Any) -> int:
+    """The size of all arrays in a dataclass, and in the dataclasses and tuples in it, in bytes."""
+    if isinstance(data, np.ndarray):
+        return int(data.nbytes)
+    parts: list[Any] = []
+    if isinstance(data, tuple):
+        parts += data
+    elif dataclasses.is_dataclass(data):
+        names = [field.name for field in dataclasses.fields(data)]
+        parts += [getattr(data, name) for name in names]
+    return sum(size_bytes(part) for part in parts)

@@ -1,0 +1,162 @@
+"""The samples of a run as flat tensors, and how rows of them become a batch, wherever they are.
+
+A `Samples` has parts: columns with a row for each sample, and sequences that are padded to the
+longest of a batch. `gather` makes a batch where the samples are; it draws nothing random and may be
+called in any thread. `deliver` brings it to the device, in the thread that trains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from trials.data.batching import Ints, Sequences
+from trials.data.residence import Residence
+from trials.workload import Batch
+
+LABELS = "labels"
+"""The name of the part that is to be predicted. All others are inputs of the model."""
+
+
+class Part(Protocol):
+    """One or two tensors of a batch."""
+
+    def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
+        """The tensors of some samples by name, where the samples are.
+
+        Args:
+            rows: The numbers of the samples.
+            index: The same numbers, where the samples are.
+        """
+
+
+class Column:
+    """A row for each sample.
+
+    Args:
+        residence: Where they are.
+        name: Of the tensor.
+        values: Shape (n, ...).
+        kind: The type of the numbers in a batch; None for that of the values.
+    """
+
+    def __init__(
+        self,
+        residence: Residence,
+        name: str,
+        values: npt.NDArray[np.generic],
+        kind: torch.dtype | None = None,
+    ) -> None:
+        self._name = name
+        self._values = residence.hold(values)
+        self._kind = self._values.dtype if kind is None else kind
+
+    def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
+        """Shape (rows, ...)."""
+        values = self._values.index_select(0, index)
+        return {self._name: values.to(self._kind)}
+
+
+class Padded:
+    """Sequences, padded on the right to the longest of a batch: what `Sequences.padded` makes.
+
+    Args:
+        residence: Where they are.
+        name: Of the tensor with the tokens.
+        sequences: The tokens.
+        padding: What follows the last of them.
+        mask: The name of the tensor that is 1 for tokens and 0 for padding; None for none.
+        always: Whether there is a mask even if it is 1 everywhere.
+    """
+
+    def __init__(
+        self,
+        residence: Residence,
+        name: str,
+        sequences: Sequences,
+        padding: int,
+        mask: str | None = None,
+        always: bool = True,
+    ) -> None:
+        self._name = name
+        self._padding = padding
+        self._mask = mask
+        self._always = always
+        self._lengths: Ints = sequences.lengths
+        self._tokens = residence.hold(sequences.tokens)
+        self._starts = residence.hold(sequences.offsets[:-1])
+        self._ends = residence.hold(sequences.offsets[1:])
+
+    def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
+        """Shape (rows, longest), int64; the longest is known here, without asking the device."""
+        lengths = self._lengths[rows]
+        longest = int(lengths.max())
+        is_padded = int(lengths.min()) < longest
+        starts = self._starts.index_select(0, index)[:, None]
+        ends = self._ends.index_select(0, index)[:, None]
+        places = starts + torch.arange(longest, device=index.device)
+        inside = places < ends
+        flat = places.where(inside, 0).flatten()
+        tokens = self._tokens.index_select(0, flat).view_as(places)
+        padded = tokens.where(inside, self._padding)
+        found = {self._name: padded.long()}
+        if self._mask is not None and (self._always or is_padded):
+            found[self._mask] = inside.long()
+        return found
+
+
+class Samples:
+    """Samples of training or of validation.
+
+    Args:
+        residence: Where they are.
+        parts: What a batch has; one of them names its tensor `LABELS`.
+        counted: The lengths of what counts as tokens and padding, each of shape (n,).
+        finish: Changes a batch on the device, in the thread that trains; it may draw random
+            numbers.
+    """
+
+    def __init__(
+        self,
+        residence: Residence,
+        parts: Sequence[Part],
+        counted: Sequence[Ints],
+        finish: Callable[[Batch], Batch] | None = None,
+    ) -> None:
+        self.residence = residence
+        self._parts = parts
+        self._counted = counted
+        self._finish = finish
+
+    def batch(self, rows: Ints) -> Batch:
+        """The samples `rows`, on the device."""
+        return self.deliver(self.gather(rows))
+
+    def gather(self, rows: Ints) -> Batch:
+        """The samples `rows`, where they are, ready to be sent."""
+        index = self.residence.index(rows)
+        found: dict[str, torch.Tensor] = {}
+        for part in self._parts:
+            found |= part.gather(rows, index)
+        found = {name: self.residence.staged(tensor) for name, tensor in found.items()}
+        tokens, cells = 0, 0
+        for counted in self._counted:
+            lengths = counted[rows]
+            tokens += int(lengths.sum())
+            cells += len(rows) * int(lengths.max())
+        labels = found.pop(LABELS)
+        return Batch(inputs=found, labels=labels, tokens=tokens, cells=cells)
+
+    def deliver(self, batch: Batch) -> Batch:
+        """What was gathered, on the device and finished."""
+        sent = self.residence.sent
+        inputs = {name: sent(tensor) for name, tensor in batch.inputs.items()}
+        arrived = dataclasses.replace(batch, inputs=inputs, labels=sent(batch.labels))
+        if self._finish is None:
+            return arrived
+        return self._finish(arrived)

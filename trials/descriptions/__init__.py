@@ -1,0 +1,7 @@
+"""What can be known of a kind of task without building it: plain data, which imports nothing heavy.
+
+- `builtin`: the built-in kinds by name, and the description of any kind
+- `description`: what a description is: fields, settings, metrics
+- `models`: the model that a `task` part names, read from its name and its folder alone
+- `images`, `tabular`, `text`: the built-in kinds, with their settings
+"""

@@ -1,0 +1,61 @@
+"""The built-in kinds of task by name, and the description of any kind, training functions
+included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.description import Field, TaskDescription
+from trials.descriptions.images import IMAGE_CLASSIFICATION
+from trials.descriptions.tabular import TABULAR
+from trials.descriptions.text import (
+    LANGUAGE_MODELING,
+    SEQUENCE_TO_SEQUENCE,
+    TEXT_CLASSIFICATION,
+    TOKEN_CLASSIFICATION,
+)
+from trials.settings import nearest
+
+_DESCRIPTIONS = (
+    TEXT_CLASSIFICATION,
+    TOKEN_CLASSIFICATION,
+    LANGUAGE_MODELING,
+    SEQUENCE_TO_SEQUENCE,
+    IMAGE_CLASSIFICATION,
+    TABULAR,
+)
+BUILT_IN: dict[str, TaskDescription] = {
+    description.kind: description for description in _DESCRIPTIONS
+}
+"""The built-in kinds by name."""
+
+
+def describe(kind: Any) -> TaskDescription:
+    """The fields, settings and metrics of a kind of task.
+
+    Args:
+        kind: The name of a built-in kind, or ``package.module:function``.
+
+    Raises:
+        TaskError: There is no such kind.
+    """
+    if isinstance(kind, str):
+        if kind in BUILT_IN:
+            return BUILT_IN[kind]
+        if ":" in kind:
+            return of_function(kind)
+    if kind is None:
+        what = "is missing"
+        hint = f"known are {', '.join(BUILT_IN)}"
+    else:
+        what = f"{kind!r} is not a kind of task"
+        hint = nearest(kind, BUILT_IN)
+    function = "or name your own function as package.module:function"
+    raise TaskError([Problem("task.kind", f"{what}; {hint}, {function}")])
+
+
+def of_function(kind: str) -> TaskDescription:
+    """The description of a training function, from its name alone."""
+    args = Field("args", (dict,), "parameters given to every trial")
+    return TaskDescription(kind=kind, fields={"args": args}, settings=None, metrics=None)

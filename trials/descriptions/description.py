@@ -1,0 +1,145 @@
+"""What a description is: the fields, settings and metrics of a kind of task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trials.contract import Problem, Setting, Unit
+from trials.settings import nearest
+
+_IN_WORDS: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a mapping",
+    list: "a list",
+    bool: "true or false",
+}
+
+LOOP_METRICS = frozenset(
+    {
+        "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm",
+        "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
+    }
+)  # fmt: skip
+"""What every built-in task reports beside its own metrics, as `instruments.METRICS`, which is
+heavier to import."""
+
+TABLE_FILES = "a CSV, Parquet or JSONL file"
+
+WITHOUT_TOKENS = frozenset(
+    {
+        "max_length", "bucketing", "batch_tokens", "model", "freeze_layers",
+        "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets", "lora_4bit",
+    }
+)  # fmt: skip
+"""The loop's settings that tasks whose samples are not made of tokens do not have."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of the `task` part of a study file.
+
+    Args:
+        name: The key.
+        types: What its value may be.
+        about: What it is, for people.
+        required: Whether it must be there.
+        limits: What a value must keep to beside its type, in keywords of JSON Schema. They describe
+            what the task refuses when it is built.
+    """
+
+    name: str
+    types: tuple[type, ...]
+    about: str
+    required: bool = False
+    limits: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def problem_with(self, value: Any) -> str | None:
+        """What is wrong with `value` for this field, as half a sentence; None if nothing is."""
+        if self._allows(value):
+            return None
+        wanted = " or ".join(_IN_WORDS[kind] for kind in self.types)
+        return f"must be {wanted}, not {value!r}"
+
+    def _allows(self, value: Any) -> bool:
+        types = self.types
+        if isinstance(value, bool):  # to Python also an int
+            return bool in types
+        if float in types and isinstance(value, int):
+            return True
+        return isinstance(value, types)
+
+
+def files(train: str, validation: str = "a file", test: str = "a file that") -> tuple[Field, ...]:
+    """The fields that say where the data is.
+
+    Args:
+        train: What the training data may be, in words.
+        validation: The same of the validation data, where it is not a fraction.
+        test: The same of the test data, with the word that joins it to what follows.
+    """
+    about = f"a fraction of the training data such as 0.15, or {validation}"
+    fraction = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    return (
+        Field("train", (str,), f"the training data: {train}", required=True),
+        Field("validation", (float, str), about, required=True, limits=fraction),
+        Field("test", (str,), f"{test} the search never sees"),
+    )
+
+
+def split_seed(samples: str) -> Field:
+    """The field that decides which samples are split off for validation."""
+    about = f"which {samples} a validation fraction picks; the same for every trial"
+    return Field("split_seed", (int,), about, limits={"minimum": 0})
+
+
+@dataclass(frozen=True)
+class TaskDescription:
+    """A kind of task.
+
+    Args:
+        kind: Its name, as `task.kind` states it.
+        fields: The keys it allows beside `kind`, by name.
+        settings: The settings it understands, by name; None where it takes any.
+        metrics: The metrics it reports; None where only a run can tell.
+        tokens: Whether its samples are made of tokens, which a budget can count.
+    """
+
+    kind: str
+    fields: Mapping[str, Field]
+    settings: Mapping[str, Setting] | None
+    metrics: frozenset[str] | None
+    tokens: bool = True
+
+    def problems_with_budget(self, unit: Unit) -> list[Problem]:
+        """That a trial's budget counts what the task's samples do not have."""
+        if unit is not Unit.TOKENS or self.tokens:
+            return []
+        what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"
+        return [Problem("budget.per_trial.tokens", what)]
+
+    def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
+        """Every unknown, missing or unfit key of a `task` part."""
+        problems = []
+        for key, value in task.items():
+            if what := self._problem_with_key(key, value):
+                problems.append(Problem(f"task.{key}", what))
+        required = [field for field in self.fields.values() if field.required]
+        for field in required:
+            if field.name not in task:
+                problems.append(Problem(f"task.{field.name}", f"is missing; {field.about}"))
+        return problems
+
+    def _problem_with_key(self, key: str, value: Any) -> str | None:
+        if key == "kind":
+            return None
+        field = self.fields.get(key)
+        if field is not None:
+            return field.problem_with(value)
+        known = [*self.fields, "kind"]
+        hint = nearest(key, known)
+        return f"is not a key of a {self.kind} task; {hint}"

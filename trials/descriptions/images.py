@@ -1,0 +1,80 @@
+"""Image classification: its fields and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trials.descriptions.description import (
+    LOOP_METRICS,
+    WITHOUT_TOKENS,
+    Field,
+    TaskDescription,
+    files,
+    split_seed,
+)
+from trials.descriptions.models import TRUST
+from trials.settings import Settings, setting
+
+METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
+"""All metrics of a report."""
+
+_FIELDS = (
+    *files(
+        "a folder with a folder of images a class, or a .npz file",
+        validation="such data",
+        test="data that",
+    ),
+    Field(
+        "model",
+        (str,),
+        "a model of transformers: a hub id or a local folder; a small network where missing",
+    ),
+    TRUST,
+    Field(
+        "size",
+        (int,),
+        "the side in pixels of the squares that the images of a folder are scaled to",
+        limits={"minimum": 1},
+    ),
+    split_seed("images"),
+)
+
+
+@dataclass(frozen=True)
+class ImageSettings(Settings):
+    """The loop's settings, the shape of the network, and how training images are changed at
+    random."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
+
+    learning_rate: float = setting(
+        float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+    )
+    dropout: float | None = setting(
+        float,
+        None,
+        "Dropout probability before the last layer; null for no dropout.",
+        low=0,
+        high=0.95,
+        nullable=True,
+    )
+    depth: int = setting(
+        int, 3, "Residual stages; each but the first halves the image.", low=1, high=8
+    )
+    width: int = setting(
+        int, 32, "Channels of the first stage; each stage has twice those before.", low=1, high=1024
+    )
+    flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
+    shift: int = setting(
+        int, 0, "Move each training image by up to so many pixels.", low=0, high=1024
+    )
+
+
+IMAGE_CLASSIFICATION = TaskDescription(
+    kind="image_classification",
+    fields={field.name: field for field in _FIELDS},
+    settings=ImageSettings.table(),
+    metrics=METRICS,
+    tokens=False,
+)

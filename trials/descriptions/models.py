@@ -1,0 +1,216 @@
+"""The model that a `task` part names: a shape to build from scratch, or a pretrained one.
+
+Everything here is read from the model's name and, where it is a local folder, from its small JSON
+files: nothing is loaded, and nothing that the model brings is run.
+
+Most models are weights for a network that transformers has. Some bring Python files of their own,
+which run with the user's rights as soon as the model is loaded (`auto_map` in their config.json or
+tokenizer_config.json). They are refused, unless the study file says `trust_remote_code: true`. That
+permission is kept with the model's name, so that code which loads a part of the model can neither
+forget nor replace it; what a checkpoint or a cache says is not asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.description import Field
+from trials.settings import nearest
+
+KEY = "trust_remote_code"
+TRUST = Field(
+    KEY,
+    (bool,),
+    "true lets code that a model brings run, with your rights; false where it is missing",
+)
+"""The field of every kind of task that can name a pretrained model."""
+CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
+ADAPTER_CONFIG = "adapter_config.json"
+"""The file that says of a folder that it holds adapters, by the name that peft gives it."""
+LONGEST_SHOWN = 60
+"""Characters of a name that an error repeats."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """The shape of a small transformer with random weights."""
+
+    layers: int = 2
+    width: int = 128
+    heads: int = 2
+    feed_forward: int = 512
+    vocabulary: int = 8192
+
+    @staticmethod
+    def parse(shape: Any) -> Scratch:
+        """Check a mapping of sizes; `heads` and `feed_forward` follow the width where they are not
+        given.
+
+        Raises:
+            TaskError: It is not a mapping, or has unknown or unfit sizes.
+        """
+        if not isinstance(shape, Mapping):
+            what = f"must be a mapping of sizes such as {{layers: 2, width: 128}}, not {shape!r}"
+            raise TaskError([Problem("task.model.scratch", what)])
+        if problems := list(_wrong_sizes(shape)):
+            raise TaskError(problems)
+        width = shape.get("width", Scratch.width)
+        sizes = {"heads": max(width // 64, 1), "feed_forward": 4 * width, **shape}
+        heads = sizes["heads"]
+        if width % heads:
+            what = f"{heads} heads do not divide the width {width}; choose a divisor of it"
+            raise TaskError([Problem("task.model.scratch.heads", what)])
+        return Scratch(**sizes)
+
+
+_SIZES = {size.name: {"type": "integer", "minimum": 1} for size in fields(Scratch)}
+_SHAPE = {"type": ["object", "null"], "properties": _SIZES, "additionalProperties": False}
+MODEL: Mapping[str, Any] = {
+    "minLength": 1,
+    "properties": {"scratch": _SHAPE},
+    "required": ["scratch"],
+    "additionalProperties": False,
+}
+"""The limits of a field that names a model or states its shape, in keywords of JSON Schema."""
+
+
+def _wrong_sizes(shape: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, value in shape.items():
+        where = f"task.model.scratch.{name}"
+        if name not in _SIZES:
+            hint = nearest(name, _SIZES)
+            yield Problem(where, f"is not a size of a model; {hint}")
+        elif not _is_size(value):
+            yield Problem(where, f"must be a whole number above 0, not {value!r}")
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, bool):  # to Python also an int
+        return False
+    return isinstance(value, int) and value > 0
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A model with weights.
+
+    Args:
+        name: A hub id, or the absolute path of a local folder.
+        trusted: Whether the study file lets code that it brings run.
+    """
+
+    name: str
+    trusted: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it lies on this machine; None for a model of the hub."""
+        path = Path(self.name)
+        return path if path.is_dir() else None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
+    """The model that a study file names. The path of a local folder becomes absolute; a hub id
+    stays as it is.
+
+    Args:
+        model: What the study file names.
+        base: The folder that a relative path starts from.
+        trusted: Whether the study file lets code that the model brings run.
+
+    Raises:
+        TaskError: It is neither a shape nor a name, or there is no such folder.
+    """
+    if model == "scratch":
+        return Scratch()
+    if isinstance(model, Mapping):
+        return _from_scratch(model)
+    return _named(model, base, trusted)
+
+
+def _named(model: str, base: Path, trusted: bool) -> Pretrained:
+    hint = "write a folder's path or a hub id"
+    if not model or not model.isprintable():
+        shown = model[:LONGEST_SHOWN]
+        raise _refused(f"{shown!r} is not the name of a model; {hint}")
+    folder = base / model
+    if folder.is_dir():
+        return _local(folder, trusted)
+    is_path = model.startswith((".", "/", "~")) or model.count("/") > 1
+    if is_path:
+        raise _refused(f"no such folder: {folder}; {hint}")
+    return Pretrained(str(model), trusted)
+
+
+def _from_scratch(model: Mapping[str, Any]) -> Scratch:
+    if list(model) != ["scratch"]:
+        keys = ", ".join(map(str, model)) or "none"
+        raise _refused(f"as a mapping has the one key scratch, not {keys}")
+    shape = model["scratch"]
+    if shape is None:
+        return Scratch()
+    return Scratch.parse(shape)
+
+
+def _local(folder: Path, trusted: bool) -> Pretrained:
+    if not (folder / CONFIG).is_file():
+        raise _refused(f"{folder} has no config.json; name a folder that save_pretrained wrote")
+    if (folder / ADAPTER_CONFIG).is_file():
+        raise TaskError([only_adapters(str(folder))])
+    return Pretrained(str(folder), trusted)
+
+
+def _refused(what: str) -> TaskError:
+    return TaskError([Problem("task.model", what)])
+
+
+def only_adapters(name: str) -> Problem:
+    """That what a study file names as its model is adapters, such as a checkpoint of a trial with
+    `lora`."""
+    what = f"{name!r} holds adapters (LoRA), not a model; merge them into their base first"
+    return Problem("task.model", f"{what}, as docs/final-training.md shows")
+
+
+def brings_code(model: Pretrained) -> bool:
+    """Whether it may bring code; of a model of the hub nothing is known."""
+    folder = model.folder
+    return folder is None or bool(references(folder))
+
+
+def references(folder: Path) -> list[str]:
+    """The classes that a local model brings, each as ``file.Class``, or ``owner/model--file.Class``
+    of another one."""
+    found: list[str] = []
+    for file in (CONFIG, TOKENIZER_CONFIG):
+        named = _json_in(folder / file).get("auto_map")
+        found += _texts_in(named)
+    return found
+
+
+def _texts_in(named: Any) -> Iterator[str]:
+    """The texts in a value, in the values of a mapping, or in lists of such."""
+    if isinstance(named, str):
+        yield named
+    elif isinstance(named, Mapping):
+        yield from _texts_in(list(named.values()))
+    elif isinstance(named, Iterable):
+        for part in named:
+            yield from _texts_in(part)
+
+
+def _json_in(path: Path) -> Mapping[str, Any]:
+    """The object in a JSON file. The file may be missing or broken: loading the model reports
+    that."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,85 @@
+"""Tables, for classification and regression: their fields and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from trials.descriptions.description import (
+    LOOP_METRICS,
+    TABLE_FILES,
+    WITHOUT_TOKENS,
+    Field,
+    TaskDescription,
+    files,
+    split_seed,
+)
+from trials.settings import Settings, setting
+
+CLASSIFICATION, REGRESSION = OBJECTIVES = ("classification", "regression")
+METRICS = {
+    CLASSIFICATION: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
+    REGRESSION: LOOP_METRICS | {"loss", "rmse", "mae", "r2"},
+}
+"""The metrics of a report, by what the task predicts."""
+
+_COLUMNS = {"items": {"type": "string"}, "uniqueItems": True}
+
+_FIELDS = (
+    *files(TABLE_FILES),
+    Field("target", (str,), "the column to predict", required=True),
+    Field(
+        "objective_kind",
+        (str,),
+        "classification or regression; told from the target where it is missing",
+        limits={"enum": OBJECTIVES},
+    ),
+    Field(
+        "numeric",
+        (list,),
+        "the columns that are numbers; told from the training data where it is missing",
+        limits=_COLUMNS,
+    ),
+    Field(
+        "categorical",
+        (list,),
+        "the columns that are classes; told from the training data where it is missing",
+        limits=_COLUMNS,
+    ),
+    split_seed("rows"),
+)
+
+
+@dataclass(frozen=True)
+class TabularSettings(Settings):
+    """The loop's settings, and the shape of the perceptron."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
+
+    learning_rate: float = setting(
+        float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+    )
+    dropout: float | None = setting(
+        float,
+        None,
+        "Dropout probability after each hidden layer; null for no dropout.",
+        low=0,
+        high=0.95,
+        nullable=True,
+    )
+    depth: int = setting(
+        int, 2, "Hidden layers of the perceptron; 0 is a linear model.", low=0, high=64
+    )
+    width: int = setting(int, 128, "Units of each hidden layer.", low=1, high=65536)
+    embedding: int = setting(
+        int, 16, "Numbers that stand for a class of a categorical column.", low=1, high=4096
+    )
+
+
+TABULAR = TaskDescription(
+    kind="tabular",
+    fields={field.name: field for field in _FIELDS},
+    settings=TabularSettings.table(),
+    metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
+    tokens=False,
+)

@@ -1,0 +1,6 @@
+"""The devices and processes that a trial runs on.
+
+- `memory`: a device's memory: a process's share of it, what is in use, and errors that say it has
+run out.
+- `processes`: one trial on several processes, each with a device of its own.
+"""

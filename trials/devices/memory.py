@@ -1,0 +1,182 @@
+"""A device's memory: what is in use, the share that this process may take, and errors that say it
+has run out.
+
+torch is looked up only where it is imported already or a torch device is given: a worker whose
+trial does without torch does not import it for this.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import re
+import resource
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+CONTEXT_BYTES = 512 << 20
+"""What a process takes of a GPU before its first tensor. torch does not count it against the
+process's share."""
+SHORT = 0.9
+"""A process that can get less than this share of the memory it is entitled to lacks what other
+processes hold. It is not 1, because libraries beside torch hold a few percent."""
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|outofmemory|error_out_of_memory|memoryallocation"  # torch, CUDA, HIP, drivers
+    r"|_alloc_failed"  # cuBLAS, cuDNN, cuSOLVER, cuSPARSE, hipBLAS, MIOpen: their workspaces
+    r"|internal_error.*\balloc"  # cuDNN, where it names the cause
+    r"|can't allocate memory|cannot allocate memory|not enough memory",  # torch on the CPU
+    re.IGNORECASE | re.DOTALL,
+)
+
+_shares: dict[str, float] = {}
+"""The share of a GPU that this process keeps to, by the device's name. A device that is missing is
+used whole."""
+
+
+# ------------------------------------------------------------------------------------------ errors
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a device or in the process."""
+    if isinstance(error, MemoryError):
+        return True
+    # By its name, so that a trial without torch does not import it only to fail.
+    name = type(error).__name__
+    if name == "OutOfMemoryError":
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, RuntimeError):
+        return _OUT_OF_MEMORY.search(str(error)) is not None
+    return False
+
+
+def release_memory() -> None:
+    """Give back what nothing uses: reference cycles, and the GPU memory that torch keeps for
+    later."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+# -------------------------------------------------------------------------------- what is in use
+
+
+def allocated_bytes(device: str) -> int | None:
+    """The memory of a GPU that tensors of this process hold now; None on other devices."""
+    torch = sys.modules.get("torch")
+    if torch is None or not device.startswith("cuda"):
+        return None
+    return int(torch.cuda.memory_allocated(device))
+
+
+def in_use_bytes(device: torch.device) -> int | None:
+    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None where Linux
+    does not say."""
+    if device.type == "cuda":
+        return allocated_bytes(str(device))
+    try:
+        fields = Path("/proc/self/statm").read_text().split()
+    except OSError:
+        return None
+    pages = int(fields[1])
+    return pages * resource.getpagesize()
+
+
+def start_peak(device: torch.device) -> None:
+    """Begin to measure a new peak of a GPU's memory; does nothing on other devices."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most memory that was in use: by tensors on a GPU since `start_peak`; on the CPU by the
+    whole process."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_maxrss * unit
+
+
+# -------------------------------------------------------------------------------- shares of a GPU
+
+
+def keep_to_share(device: str, share: float) -> None:
+    """Keep this process to its share of a GPU's memory, so that it cannot take what other processes
+    are entitled to.
+
+    Does nothing before torch is imported, on other devices, and for a whole GPU.
+
+    Args:
+        device: A torch device name.
+        share: Of the GPU, above 0.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not device.startswith("cuda") or share >= 1:
+        return
+    if _shares.get(device) == share:
+        return
+    total = _total_bytes(torch.device(device))
+    fraction = entitled(total, share) / total
+    torch.cuda.set_per_process_memory_fraction(fraction, device)
+    _shares[device] = share
+
+
+def entitled(total: int, share: float) -> int:
+    """The bytes that tensors of a process may take of a GPU with `total` bytes, of which it has a
+    `share`."""
+    own = int(total * min(share, 1.0))
+    return max(own - CONTEXT_BYTES, own // 2)
+
+
+def entitled_bytes(device: torch.device) -> int:
+    """The bytes that tensors of this process may take of a GPU."""
+    share = _shares.get(str(device), 1.0)
+    return entitled(_total_bytes(device), share)
+
+
+def left_bytes(free: int, held: int, most: int) -> int:
+    """What a process may still take of a GPU.
+
+    Args:
+        free: Bytes that no process holds.
+        held: Bytes that this process holds.
+        most: Bytes that this process is entitled to.
+    """
+    return max(min(free, most - held), 0)
+
+
+def is_short(device: torch.device) -> bool:
+    """Whether other processes hold memory of a GPU now that this one is entitled to; False on other
+    devices."""
+    import torch
+
+    if device.type != "cuda":
+        return False
+    free, _ = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device)
+    return shortage(int(free), int(held), entitled_bytes(device))
+
+
+def shortage(free: int, held: int, most: int) -> bool:
+    """Whether a process cannot get the memory of a GPU that it is entitled to; the arguments are
+    those of `left_bytes`."""
+    return free + held < SHORT * most
+
+
+def _total_bytes(device: torch.device) -> int:
+    import torch
+
+    properties = torch.cuda.get_device_properties(device)
+    return int(properties.total_memory)

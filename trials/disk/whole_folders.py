@@ -1,0 +1,154 @@
+"""A folder that is written whole or not at all.
+
+It is written as a draft (`trials.disk.drafts`), hashed, flushed to the disk and renamed. A process
+that is killed at any moment leaves the folders before it untouched, and at most a draft behind,
+which the next draft of its kind removes.
+
+    draft = drafts.new(parent, ".writing-")
+    with removed_on_error(draft):
+        (draft / "weights").write_bytes(weights)
+        seal(draft, {"files": digests(draft)})
+        put(draft, parent / "step-1")
+
+The manifest that `seal` writes has the SHA-256 of every file. `damage` compares the files with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trials.disk import drafts
+
+MANIFEST = "manifest.json"
+"""The file of a sealed folder that names all others, written last."""
+FULL_BYTES = 1 << 20
+"""A disk with less space than this counts as full."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+@contextmanager
+def removed_on_error(draft: Path) -> Iterator[None]:
+    """Remove a draft that could not be written.
+
+    Raises:
+        OSError: With ENOSPC where the disk is full: not every library that writes says so.
+    """
+    try:
+        yield
+    except BaseException as error:
+        was_full = _has_no_space_left(draft)
+        drafts.discard(draft)
+        if was_full and isinstance(error, Exception) and not is_disk_full(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(draft)) from error
+        raise
+
+
+def _has_no_space_left(draft: Path) -> bool:
+    return draft.is_dir() and shutil.disk_usage(draft).free < FULL_BYTES
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that a disk is full, or that a user's share of it is used up."""
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return True
+    return os.strerror(errno.ENOSPC).lower() in str(error).lower()
+
+
+def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest, after all other files."""
+    (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
+
+
+def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
+    """Rename a draft to its final name, and unlock it.
+
+    Args:
+        draft: With all of its files, in the file system of the target.
+        target: Its new name. An empty folder of that name is replaced.
+        durable: Whether it must outlive a loss of power. What can be made again need not.
+
+    Returns: The target.
+
+    Raises:
+        FileExistsError: There is a folder of that name with files in it. The draft stays.
+        OSError: It cannot be flushed or renamed. The draft stays.
+    """
+    if durable:
+        flush(draft)
+    try:
+        draft.rename(target)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
+    drafts.release(draft)
+    if durable:
+        flush_one(target.parent)
+    return target
+
+
+# ------------------------------------------------------------------------------------- hashing
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest_of_file(path) for path in files}
+
+
+def digest_of_file(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
+    """Compare the files of a folder with the digests in its manifest.
+
+    Returns: What is wrong with the first file that differs; None where all are as expected.
+    """
+    for file, digest in expected.items():
+        path = folder / file
+        if not path.is_file():
+            return f"{file} is missing"
+        if digest_of_file(path) != digest:
+            return f"{file} was changed or cut short"
+    return None
+
+
+# ------------------------------------------------------------------------------------ flushing
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents so that they are still there after a loss of power."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        flush_one(path.parent)
+
+
+def flush(folder: Path) -> None:
+    """Make sure that a folder with everything in it is on the disk."""
+    for path in [*folder.rglob("*"), folder]:
+        flush_one(path)
+
+
+def flush_one(path: Path) -> None:
+    """Make sure that the content of a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

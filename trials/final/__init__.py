@@ -1,0 +1,6 @@
+"""The final training of one configuration: a model to use, as a version of its own.
+
+- `training`: trains, measures and writes the next version.
+- `versions`: the folders of versions, and of the one in the making.
+- `export`: a model in formats for programs without transformers or Python.
+"""

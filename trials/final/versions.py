@@ -1,0 +1,93 @@
+"""The folders of a final training: one in the making, and the versions that are whole.
+
+models/NAME/
+  v1/                    config.json, model.safetensors, tokenizer files, training.json
+  v2/                    the next one; a version is never overwritten
+  .training-3f2a9c…/     one in the making, with its checkpoints: the same request continues it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.saver import STATE
+from trials.contract import Problem, TaskError
+from trials.disk import drafts, whole_folders
+from trials.disk.whole_folders import MANIFEST, make_folder, removed_on_error
+
+_CHECKPOINTS = "checkpoints"
+_MODEL = "model-"
+_OF_THE_RUN = (MANIFEST, STATE)
+"""Files of a checkpoint that only a run needs."""
+
+
+@contextmanager
+def workplace(home: Path, identity: str) -> Iterator[Path]:
+    """The folder of a model in the making, for this process alone.
+
+    Args:
+        home: The folder of the versions; made where it is missing.
+        identity: Names what decides on the weights.
+
+    Raises:
+        TaskError: Another process works in it.
+    """
+    place = home / f".training-{identity}"
+    make_folder(place)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"another process is training this in {place}; wait for it, or stop it"
+            raise TaskError([Problem("--out", what)]) from None
+        yield place
+
+
+def checkpoints_in(place: Path) -> Path:
+    """The folder of the checkpoints in a workplace."""
+    return place / _CHECKPOINTS
+
+
+@contextmanager
+def model_in(place: Path, *, newest: bool) -> Iterator[Path]:
+    """A copy of a finished run's model, without what only a run needs, to be completed and put.
+
+    Args:
+        place: The workplace.
+        newest: Whether it is the model of the newest checkpoint, and not of the best one.
+    """
+    checkpoints = Checkpoints(checkpoints_in(place))
+    source = None if newest else checkpoints.best
+    if source is None:
+        source = checkpoints.last
+    assert source is not None, "a finished run has saved itself"
+    draft = drafts.new(place, _MODEL)
+    with removed_on_error(draft):
+        ignored = shutil.ignore_patterns(*_OF_THE_RUN)
+        shutil.copytree(source, draft, ignore=ignored, dirs_exist_ok=True)
+        yield draft
+
+
+def put_next(model: Path, home: Path) -> Path:
+    """Put a whole model in place as the next version, which is returned."""
+    while True:
+        version = home / f"v{_greatest(home) + 1}"
+        try:
+            return whole_folders.put(model, version)
+        except FileExistsError:
+            continue  # another process has taken the number
+
+
+def _greatest(home: Path) -> int:
+    """The number of the newest version; 0 where there is none."""
+    greatest = 0
+    for path in home.glob("v*"):
+        number = path.name[1:]
+        if number.isdecimal():
+            greatest = max(greatest, int(number))
+    return greatest

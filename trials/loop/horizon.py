@@ -1,0 +1,94 @@
+"""How far along its full budget a run is, what it reports there, and the learning rate it has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trials.arrays import Ints
+from trials.contract import Budget, Unit
+from trials.data.order import BatchOrder, usual_samples
+from trials.loop.position import Position
+from trials.optim.schedules import multiplier
+from trials.optim.updates import Skipped
+from trials.settings import Settings
+
+SLACK = 1e-9
+"""3 steps of 10 reach 0.1 * 3 of a run, which comes out a little more than 0.3."""
+
+
+class Horizon:
+    """The full budget of a run, which is the horizon of its schedule whatever rung it reaches.
+
+    Args:
+        budget: The trial's.
+        settings: The peak of the learning rate, and the schedule.
+        order: The run's batches.
+        lengths: Tokens of each training sample, shape (n,) or (n, parts).
+    """
+
+    def __init__(
+        self, budget: Budget, settings: Settings, order: BatchOrder, lengths: Ints
+    ) -> None:
+        self._budget = budget
+        self._settings = settings
+        self._order = order
+        self._lengths = lengths
+        self._peak = settings.peak_learning_rate(usual_samples(lengths, settings))
+
+    def resource(self, position: Position) -> float:
+        """How far a run has trained, in the budget's unit."""
+        match self._budget.unit:
+            case Unit.STEPS:
+                return float(position.step)
+            case Unit.EPOCHS:
+                return self._order.epochs(position.step, position.samples)
+            case Unit.SAMPLES:
+                return float(position.samples)
+            case Unit.TOKENS:
+                return float(position.tokens)
+            case Unit.SECONDS:
+                return position.seconds
+
+    def used(self, position: Position) -> float:
+        """The share of the full budget that is used."""
+        return self.resource(position) / self._budget.total
+
+    def is_reached(self, position: Position) -> bool:
+        """Whether the full budget was reported."""
+        return position.reported >= self._budget.total
+
+    def level_due(self, position: Position) -> float | None:
+        """The lowest level that is reached and not yet reported; None where there is none."""
+        reached = self.resource(position) * (1 + SLACK)
+        for level in self._budget.report_at:
+            if position.reported < level <= reached:
+                return level
+        return None
+
+    def learning_rate(self, position: Position, rows: Ints, skipped: Skipped) -> float:
+        """The learning rate of the next step, on the samples `rows`.
+
+        It is the schedule's at the share of the full budget that is used halfway through the step,
+        so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
+
+        A step that fp16's loss scaling skipped has changed nothing, and the schedule does not move
+        on with it, though the data does: a schedule ends as many steps before its horizon as were
+        skipped. Budgets in tokens and in seconds move on.
+        """
+        before = replace(
+            position,
+            step=position.step - skipped.steps,
+            samples=position.samples - skipped.samples,
+        )
+        tokens = int(self._lengths[rows].sum())
+        after = replace(
+            before,
+            step=before.step + 1,
+            samples=before.samples + len(rows),
+            tokens=before.tokens + tokens,
+        )
+        halfway = (self.resource(before) + self.resource(after)) / 2
+        progress = halfway / self._budget.total
+        settings = self._settings
+        share = multiplier(settings.schedule, progress, settings.warmup, settings.decay_fraction)
+        return self._peak * share

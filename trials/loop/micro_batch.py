@@ -1,0 +1,195 @@
+"""How many samples go through the model at once: found out, and lowered where the device has too
+little memory.
+
+An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes
+memory, not results, so it can follow the device: `auto` rehearses the longest batch, whole, then in
+halves, until it fits; and whenever a step runs out of memory, however the size was chosen, the same
+step is done again in halves. The same holds for batches of an evaluation.
+
+What was learnt holds for all runs of the process with the same model, lengths, arithmetic and
+device; `trials.loop.memory_facts` carries it further. Nothing is learnt while other processes hold
+memory that this one is entitled to, because such a shortage passes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from trials.arrays import Ints
+from trials.data import order
+from trials.devices.memory import entitled_bytes, is_out_of_memory, is_short, release_memory
+from trials.loop.memory_facts import known_of
+from trials.optim.precision import Precision
+from trials.settings import Settings
+from trials.workload import Workload
+
+log = logging.getLogger(__name__)
+
+AUTO = "auto"
+"""The value of the setting `micro_batch` that asks for the largest size that fits."""
+T = TypeVar("T")
+
+
+class MicroBatch:
+    """The micro-batch of one run.
+
+    Attributes:
+        size: Samples in a micro-batch.
+
+    Args:
+        asked: Samples, None for the whole batch, or `AUTO`.
+        batch: Samples in one optimizer step.
+        kind: What the memory of a sample depends on: runs of one kind learn from each other.
+        retries: Whether to try again in halves. False where several processes train together: the
+            other ones would wait for gradients that do not come.
+        short: Whether other processes hold memory now that this one is entitled to.
+    """
+
+    def __init__(
+        self,
+        asked: int | str | None,
+        batch: int,
+        kind: str,
+        retries: bool = True,
+        short: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._known = known_of(kind)
+        self._retries = retries
+        self._short = short
+        self._sought = asked == AUTO
+        self.size = batch
+        if isinstance(asked, int):
+            self.size = min(asked, batch)
+        while self.size > 1 and not self._known.may_fit(self.size):
+            self.size = _half(self.size)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the largest size that fits is asked for and not known yet."""
+        return self._sought and self.size > self._known.fits
+
+    def rehearse(self, attempt: Callable[[int], object]) -> None:
+        """Find the largest size that fits.
+
+        Args:
+            attempt: Forward and backward of the longest batch, in micro-batches of the size it is
+                given.
+        """
+        self.fitting(self.size, attempt)
+        self._known.fitted(self.size)
+
+    def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
+        """Call `attempt` with the size, and again with halves of it while there is too little
+        memory.
+
+        Args:
+            rows: Samples in this batch; the last batch of an epoch may have fewer than a
+                micro-batch.
+            attempt: Starts afresh each time: clears the gradients and seeds what is random.
+
+        Raises:
+            MemoryError, RuntimeError: Not even a single sample fits; or what `attempt` raises.
+        """
+        while True:
+            tried = min(self.size, rows)
+            try:
+                return attempt(self.size)
+            except (MemoryError, RuntimeError) as error:
+                may_retry = self._retries and tried > 1
+                if not may_retry or not is_out_of_memory(error):
+                    raise
+            # Only here, after the except block, are the error and the tensors of its frames gone.
+            self._shrink(tried)
+
+    def _shrink(self, tried: int) -> None:
+        """Halve the size until it is below `tried`, which found too little memory."""
+        if self._short():
+            what = "%d samples at once do not fit in memory now, because other processes hold it"
+            log.info(what, tried)
+        else:
+            self._known.failed(tried)
+        while self.size >= tried:
+            self.size = _half(self.size)
+        release_memory()
+
+    def take(self, size: int) -> None:
+        """Go on with the size that a checkpoint was trained with: the same sums in the same
+        order."""
+        self.size = size
+        self._sought = False
+
+
+def micro_batch_of(
+    workload: Workload,
+    settings: Settings,
+    precision: Precision,
+    processes: int,
+) -> MicroBatch:
+    """The micro-batch of a run that `processes` processes train together."""
+    device = precision.device
+    memory = _kind(workload.model, workload.lengths, precision, device)
+    kind = f"{memory}/{settings.optimizer}/{settings.gradient_checkpointing}"
+    batch = order.most_samples(workload.lengths, settings)
+    return MicroBatch(
+        settings.micro_batch,
+        batch,
+        kind,
+        retries=processes == 1,
+        short=lambda: is_short(device),
+    )
+
+
+def evaluation_batch_of(
+    model: nn.Module,
+    lengths: Ints,
+    settings: Settings,
+    precision: Precision,
+    device: torch.device,
+) -> MicroBatch:
+    """The evaluation batch of a run, of samples with these lengths.
+
+    Each process has its own: they wait for each other only when everything is measured.
+    """
+    kind = "evaluation/" + _kind(model, lengths, precision, device)
+    size = settings.eval_batch_size
+    return MicroBatch(size, size, kind, short=lambda: is_short(device))
+
+
+@contextmanager
+def unchanged_buffers(model: nn.Module) -> Iterator[None]:
+    """Put back what a rehearsal changes in a model's buffers, such as the running means of a batch
+    norm."""
+    before = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, value in before:
+            buffer.copy_(value)
+
+
+def _kind(model: nn.Module, lengths: Ints, precision: Precision, device: torch.device) -> str:
+    """What the memory of a sample depends on, and how much memory there is."""
+    numbers = trained = 0
+    for parameter in model.parameters():
+        numbers += parameter.numel()
+        if parameter.requires_grad:
+            trained += parameter.numel()
+    name, memory = device.type, "all"
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+        mib = entitled_bytes(device) >> 20
+        memory = f"{mib} MiB"
+    longest = lengths.max(axis=0)
+    model_name = type(model).__name__
+    parts = (model_name, numbers, trained, longest, precision.name, name, memory)
+    return "/".join(map(str, parts))
+
+
+def _half(size: int) -> int:
+    return (size + 1) // 2

@@ -1,0 +1,60 @@
+"""Where a run stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run stands. Everything random derives from it and the seed, so a run continues from
+    it bit for bit.
+
+    Args:
+        step: Optimizer steps taken.
+        samples: Samples trained on.
+        tokens: Tokens trained on.
+        seconds: Seconds trained, over all attempts.
+        reported: The level of the last report; 0 before the first.
+        metrics: What was measured at this very step; None where nothing was. A step may reach
+            several levels.
+    """
+
+    step: int = 0
+    samples: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    reported: float = 0.0
+    metrics: Mapping[str, float] | None = None
+
+    def after_step(self, samples: int) -> Position:
+        """After one more optimizer step, on so many samples; its tokens and seconds are still to be
+        counted."""
+        return replace(self, step=self.step + 1, samples=self.samples + samples, metrics=None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As plain values, for checkpoints."""
+        return {
+            "step": self.step,
+            "samples": self.samples,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "reported": self.reported,
+            "measured": None if self.metrics is None else (self.step, dict(self.metrics)),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Position:
+        """What `state_dict` gave; the state may have other keys."""
+        # Checkpoints of earlier versions may hold what was measured at a step before this one.
+        measured_at, metrics = state["measured"] or (None, None)
+        return cls(
+            step=state["step"],
+            samples=state["samples"],
+            tokens=state["tokens"],
+            seconds=state["seconds"],
+            reported=state["reported"],
+            metrics=metrics if measured_at == state["step"] else None,
+        )

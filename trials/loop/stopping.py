@@ -1,0 +1,79 @@
+"""Following one metric over the reports of a run: the best so far, and when it has stopped
+improving."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class Progress:
+    """The monitored metric's course.
+
+    Two questions with different answers: `note` tells whether a value is the best so far (strictly
+    better, for the best checkpoint), and `exhausted` whether the last `patience` reports improved
+    by no more than `min_delta` (for stopping early).
+
+    Args:
+        mode: `min` if smaller is better, `max` if larger is.
+        patience: Reports without improvement after which it is exhausted; None for never.
+        min_delta: An improvement must be larger than this.
+    """
+
+    def __init__(self, mode: str, patience: int | None, min_delta: float) -> None:
+        self._sign = -1.0 if mode == "min" else 1.0
+        self._patience = patience
+        self._min_delta = min_delta
+        self._best: float | None = None
+        self._reference: float | None = None
+        self._stale = 0
+
+    @property
+    def best(self) -> float | None:
+        """The best value so far; None before the first."""
+        return None if self._best is None else self._sign * self._best
+
+    def note(self, value: float) -> bool:
+        """Take in the value of a report; whether it is the best so far. One that is not a number
+        never is."""
+        score = self._sign * value
+        if math.isnan(score):
+            self._stale += 1
+            return False
+        if self._has_improved(score):
+            self._reference = score
+            self._stale = 0
+        else:
+            self._stale += 1
+        if self._best is not None and score <= self._best:
+            return False
+        self._best = score
+        return True
+
+    def _has_improved(self, score: float) -> bool:
+        """Whether a score is better than the reference by more than `min_delta`."""
+        if self._reference is None:
+            return True
+        return score > self._reference + self._min_delta
+
+    def forget_best(self) -> None:
+        """Let the next value be the best so far: the checkpoint of the best one is lost."""
+        self._best = None
+
+    @property
+    def exhausted(self) -> str | None:
+        """Why to stop now, or None to go on."""
+        if self._patience is None or self._stale < self._patience:
+            return None
+        reports = "report" if self._stale == 1 else "reports"
+        return f"no improvement for {self._stale} {reports}"
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `load_state_dict` needs to go on."""
+        return {"best": self._best, "reference": self._reference, "stale": self._stale}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._best = state["best"]
+        self._reference = state["reference"]
+        self._stale = state["stale"]

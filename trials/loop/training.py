@@ -1,0 +1,449 @@
+"""The training loop, from top to bottom.
+
+`TrainingRun` is a `contract.Run`: iterated, it trains. Everything it knows about where it stands is
+its `position`, and everything random derives from the seed and the step; that is why a run that
+continues from a checkpoint goes on bit for bit as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trials.arrays import Ints
+from trials.checkpoints.continuing import opened
+from trials.checkpoints.saver import STATE, Content
+from trials.checkpoints.weights import tensor_bytes
+from trials.contract import Diverged, Finding, Report, Setup
+from trials.data.feed import Feed
+from trials.data.order import BatchOrder
+from trials.devices import processes
+from trials.devices.processes import StepCounts
+from trials.loop.compiling import CompilableLoss
+from trials.loop.horizon import Horizon
+from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
+from trials.loop.position import Position
+from trials.loop.saves import RunSaves
+from trials.loop.stopping import Progress
+from trials.optim.precision import Precision
+from trials.optim.updates import Updates
+from trials.randomness import Use, derive, seed_everything
+from trials.settings import Settings
+from trials.telemetry.gpu import together, training_flops
+from trials.telemetry.instruments import Telemetry
+from trials.telemetry.steps import TakenStep
+from trials.workload import Workload
+
+log = logging.getLogger(__name__)
+
+CHECK_EVERY = 20
+"""Steps between two looks at losses and gradients: each look waits for the device."""
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """What computing the gradients of a batch has shown.
+
+    Args:
+        loss: This rank's share of the mean loss of a target: a scalar, left on the device.
+        tokens: Tokens in this rank's share of the batch.
+        cells: The same with padding.
+    """
+
+    loss: torch.Tensor
+    tokens: int
+    cells: int
+
+
+class TrainingRun:
+    """One attempt to train one configuration.
+
+    Attributes:
+        position: Where it stands.
+
+    Args:
+        workload: The model and its data.
+        settings: How to train it.
+        setup: Seed, budget, folder, device, and the checkpoint to continue from.
+        clock: Seconds; only differences count.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        settings: Settings,
+        setup: Setup,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        device = torch.device(setup.device)
+        group = processes.current()
+        precision = Precision(settings.precision, device)
+        self._workload = workload
+        self._settings = settings
+        self._setup = setup
+        self._clock = clock
+        self._group = group
+        self._precision = precision
+        self._updates = Updates(workload.model, settings, precision, device)
+        self._replica = group.replicate(workload)
+        loss_sum = self._replica.loss_sum
+        self._loss = CompilableLoss(settings.compile, loss_sum, device, group.size)
+        self._micro_batch = micro_batch_of(workload, settings, precision, group.size)
+        order = BatchOrder(workload.lengths, settings, setup.seed)
+        self._feed = Feed(workload, order, group, settings.data_workers)
+        self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
+        mode = settings.monitor_mode(setup.goal)
+        self._progress = Progress(mode, settings.patience, settings.min_delta)
+        self._saves = RunSaves(setup, settings, workload.write, group)
+        self._telemetry = Telemetry(precision, group.total)
+        self.position = Position()
+        workload.model.train()
+        source = self._saves.source()
+        if source is not None:
+            self._restore(source)
+
+    # ----------------------------------------------------------------------------------- the loop
+
+    def __iter__(self) -> Iterator[Report | None]:
+        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        self._fit_micro_batch()
+        self._count_flops()
+        while True:
+            while (level := self._level_due()) is not None:
+                yield self._report(level)
+            if self.finished is not None:
+                return
+            self._train_step()
+            yield None
+
+    def _train_step(self) -> None:
+        """One optimizer step on the next batch, and a checkpoint after it where one is due."""
+        began = self._clock()
+        here, updates = self.position, self._updates
+        rows = self._feed.order.rows(here.step, here.samples)
+        samples = len(rows)
+        weight = self._workload.weight(rows)
+        gradients = self._forward_and_backward(rows, weight)
+        updates.unscale()
+        norm = updates.clip()
+        rate = self._horizon.learning_rate(here, rows, updates.skipped)
+        updates.step(rate, samples)
+        number = here.step + 1
+        step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
+        self._count_step(step, gradients, began)
+
+    def _forward_and_backward(self, rows: Ints, weight: float) -> _Gradients:
+        """`_accumulate`, done again in smaller micro-batches where memory runs out."""
+        return self._micro_batch.fitting(len(rows), lambda size: self._attempt(rows, weight, size))
+
+    def _attempt(self, rows: Ints, weight: float, size: int) -> _Gradients:
+        """`_accumulate`, done again without the compiler where that fails."""
+        return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
+
+    def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
+        """The gradients of the mean loss of a batch, added up over micro-batches.
+
+        May be done again for the same step: it starts without gradients and with the step's own
+        random state.
+
+        Args:
+            rows: The samples of the whole batch.
+            weight: Its targets.
+            size: Samples in a micro-batch.
+        """
+        here, group, precision = self.position, self._group, self._precision
+        rank_step = here.step * group.size + group.rank
+        seed = derive(self._setup.seed, Use.STEP, rank_step)
+        seed_everything(seed)
+        self._updates.zero_grad()
+        # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
+        loss = torch.zeros((), device=precision.device)
+        tokens = cells = 0
+        parts, weight = self._feed.parts(rows, weight, size, here.step, here.samples)
+        for part in parts:
+            with self._telemetry.waiting():
+                batch = self._feed.batch(part)
+            # Ranks exchange their gradients only with the last micro-batch.
+            is_last = part is parts[-1]
+            with self._replica.synchronised(is_last), precision.autocast():
+                total = self._loss.sum(batch)
+                # Divided by the whole batch, so that its parts add up to the gradient of its mean.
+                share = total / weight
+            self._updates.backward(share)
+            loss += share.detach()
+            tokens += batch.tokens
+            cells += batch.cells
+        return _Gradients(loss, tokens, cells)
+
+    def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
+        """Move on by a step that all ranks have taken, and save where it is time to.
+
+        Args:
+            step: The step.
+            gradients: Of this rank's share of its batch.
+            began: When the step began, by the clock.
+        """
+        here, telemetry = self.position, self._telemetry
+        after = here.after_step(step.samples)
+        self.position = after
+        telemetry.step(step)
+        look = step.number % CHECK_EVERY == 0
+        if look:
+            telemetry.look()
+        seconds = here.seconds + self._clock() - began
+        is_due = self._saves.due(step.number)
+        counts = StepCounts(gradients.tokens, gradients.cells, seconds, is_due)
+        agreed = self._group.agree_on(counts)
+        telemetry.count(agreed.tokens, agreed.cells)
+        tokens = here.tokens + agreed.tokens
+        self.position = replace(after, tokens=tokens, seconds=agreed.seconds)
+        if look:
+            used = self._horizon.used(self.position)
+            self._loss.consider(step.number, agreed.seconds, used)
+        if agreed.save:
+            self._save(best=False)
+
+    # ------------------------------------------------------------------------------------ reports
+
+    @property
+    def finished(self) -> str | None:
+        """Why the iteration has ended by itself; None until then."""
+        if self._horizon.is_reached(self.position):
+            return "budget used"
+        return self._progress.exhausted
+
+    def _level_due(self) -> float | None:
+        """The lowest level that is reached and not yet reported; None where the run has ended."""
+        if self.finished:
+            return None
+        return self._horizon.level_due(self.position)
+
+    def _report(self, level: float) -> Report:
+        """Evaluate, note the best, decide whether to go on, save."""
+        measured_before = self.position.metrics is not None
+        metrics = self._measure()
+        # A step may reach several levels: what was measured once counts once.
+        best = not measured_before and self._progress.note(metrics[self._settings.monitor])
+        here = replace(self.position, reported=level)
+        self.position = here
+        self._save(best)
+        is_last = self.finished is not None
+        whole, best_whole = self._saves.named_by_report(level, is_last)
+        return Report(level, metrics, here.step, here.seconds, whole, best_whole)
+
+    def _measure(self) -> Mapping[str, float]:
+        """The metrics at this step.
+
+        They are measured once where a step reaches two levels, also when resumed in between.
+        """
+        if self.position.metrics is not None:
+            return self.position.metrics
+        self._wait_for_device()
+        self._level_buffers()
+        metrics = self._evaluate()
+        telemetry = self._telemetry
+        telemetry.report(self.position.step, metrics)
+        self._refuse_divergence(metrics)
+        skipped = self._updates.skipped
+        metrics["skipped_steps"] = float(skipped.steps)
+        metrics["micro_batch"] = float(self._micro_batch.size)
+        metrics |= self._loss.read()
+        metrics["peak_memory_bytes"] = telemetry.peak_memory_bytes()
+        self.position = replace(self.position, metrics=metrics)
+        return metrics
+
+    def _wait_for_device(self) -> None:
+        """Settle, and count the time that this takes: the device was still training."""
+        began = self._clock()
+        self._telemetry.settle()
+        own = self.position.seconds + self._clock() - began
+        seconds = self._group.agree(own)
+        self.position = replace(self.position, seconds=seconds)
+
+    def _evaluate(self) -> dict[str, float]:
+        """The metrics of the evaluation, of the steps since the last report, and of the GPUs: equal
+        on all ranks."""
+        group, telemetry = self._group, self._telemetry
+        with self._updates.averaged():
+            evaluated = self._workload.evaluate(self._precision)
+            metrics = evaluated | telemetry.read(self.position.seconds)
+        tokens_per_second = metrics["tokens_per_second"] / group.size
+        own = telemetry.gpu.read(tokens_per_second)
+        readings = group.gather(own)
+        return group.agree(metrics | together(readings))
+
+    def _refuse_divergence(self, metrics: Mapping[str, float]) -> None:
+        """Raise `Diverged` where the validation loss is not finite."""
+        loss = metrics["loss"]
+        if math.isfinite(loss):
+            return
+        rate, norm = metrics["learning_rate"], metrics["grad_norm"]
+        raise Diverged(
+            f"validation loss became {loss} at step {self.position.step} (learning rate "
+            f"{rate:.3g}, last gradient norm {norm:.3g}); try a lower learning rate"
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its course so far shows of its health."""
+        return self._telemetry.findings(self.position.seconds)
+
+    # -------------------------------------------------------------------------------- checkpoints
+
+    def save(self) -> Path | str | None:
+        """Write a checkpoint of this moment and wait until it is whole.
+
+        One that is there is not written again.
+        """
+        if not self._saves.is_saved(self.position):
+            self._save(best=False)
+        return self._saves.join(self.position)
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report that is whole by now."""
+        return self._saves.best
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: what only older ones named may go."""
+        self._saves.recorded(resource)
+
+    def _save(self, best: bool) -> None:
+        self._telemetry.settle()
+        self._level_buffers()
+        self._saves.save(self.position, self._content, best)
+
+    def _level_buffers(self) -> None:
+        """Let all ranks measure and save the same model."""
+        of_model = self._workload.model.buffers()
+        of_mean = self._updates.buffers()
+        self._group.level([*of_model, *of_mean])
+
+    def _content(self) -> Content:
+        with self._updates.averaged():
+            weights = self._workload.weights()
+        return Content(weights, self._state())
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            **self.position.state_dict(),
+            **self._telemetry.state_dict(),
+            "micro_batch": self._micro_batch.size,
+            "precision": self._precision.name,
+            "loss": self._loss.state_dict(),
+            "updates": self._updates.state_dict(),
+            "progress": self._progress.state_dict(),
+        }
+
+    def _restore(self, source: Path | str) -> None:
+        with opened(source) as checkpoint:
+            path = checkpoint.files / STATE
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            self._workload.read(checkpoint.files)
+        self.position = Position.from_state(state)
+        self._telemetry.load_state_dict(state)
+        self._micro_batch.take(state["micro_batch"])
+        self._loss.load_state_dict(state["loss"])
+        self._updates.load_state_dict(state["updates"])
+        self._progress.load_state_dict(state["progress"])
+        if not self._saves.continue_from(source, checkpoint.path):
+            self._progress.forget_best()
+        self._note_arithmetic(state.get("precision"))
+
+    def _note_arithmetic(self, before: str | None) -> None:
+        """Log where the run goes on in another arithmetic.
+
+        Args:
+            before: The arithmetic so far; None where the checkpoint does not say.
+        """
+        now = self._precision.name
+        if before is None or before == now or not self._group.first:
+            return
+        what = (
+            "trained in %s until step %d and goes on in %s: the results are not exactly those of "
+            "either"
+        )
+        log.warning(what, before, self.position.step, now)
+
+    # -------------------------------------------------------------------------- before and after
+
+    def _fit_micro_batch(self) -> None:
+        """Rehearse the longest batch where its micro-batch is to be found; the model stays the
+        same."""
+        if not self._micro_batch.wanted:
+            return
+        rows = self._feed.order.longest()
+        weight = self._workload.weight(rows)
+        with unchanged_buffers(self._workload.model):
+            self._micro_batch.rehearse(lambda size: self._attempt(rows, weight, size))
+
+    def _count_flops(self) -> None:
+        """Count what a token takes, on samples of middle length; the model stays the same."""
+        if not self._telemetry.gpu.wants_flops:
+            return
+        workload, model = self._workload, self._workload.model
+        try:
+            with unchanged_buffers(model), self._precision.autocast():
+                rows = self._feed.order.middle()
+                batch = workload.batch(rows)
+                flops = training_flops(model, lambda: workload.loss_sum(batch))
+            self._telemetry.gpu.take_flops(flops / batch.cells)
+        except Exception as error:  # noqa: BLE001 - the first step raises it too, or can do without
+            what = "mfu is not reported, because the model's arithmetic could not be counted: %s"
+            log.warning(what, error)
+        self._updates.zero_grad()
+
+    def rehearse(self) -> dict[str, float]:
+        """Train one step and evaluate one batch, each of the longest samples: what a trial costs at
+        worst.
+
+        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
+            `weights_bytes` and `checkpoint_bytes`.
+        """
+        self._loss.do_without()  # a first step that compiles says nothing about the others
+        rows = self._feed.order.longest()
+        self._fit_micro_batch()
+        began = self._clock()
+        self._rehearse_step(rows)
+        trained = self._clock()
+        workload = self._workload
+        workload.evaluate_longest(self._precision)
+        content = self._content()
+        evaluated = self._clock()
+        weights_bytes = tensor_bytes(content.weights)
+        state_bytes = tensor_bytes(content.state)
+        parameters = sum(parameter.numel() for parameter in workload.model.parameters())
+        return {
+            "step_seconds": trained - began,
+            "evaluation_seconds": evaluated - trained,
+            "parameters": float(parameters),
+            "peak_memory_bytes": self._telemetry.peak_memory_bytes(),
+            "weights_bytes": float(weights_bytes),
+            "checkpoint_bytes": float(weights_bytes + state_bytes),
+        }
+
+    def _rehearse_step(self, rows: Ints) -> None:
+        """A whole step on the samples `rows`, with a learning rate of 0."""
+        updates, telemetry = self._updates, self._telemetry
+        samples = len(rows)
+        weight = self._workload.weight(rows)
+        gradients = self._forward_and_backward(rows, weight)
+        updates.unscale()
+        norm = updates.clip()
+        updates.step(0.0, samples)
+        step = TakenStep(1, 0.0, samples, weight, gradients.loss, norm)
+        telemetry.step(step)
+        telemetry.settle()
+
+    def close(self) -> bool:
+        """End the threads of data and saves; release the model, gradients and optimizer's state."""
+        self._saves.close()
+        self._updates.close()
+        self._loss.close()
+        return self._feed.close()

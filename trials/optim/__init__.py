@@ -1,0 +1,8 @@
+"""How gradients become weights.
+
+- `updates`: an optimizer step: unscale, clip, apply, average.
+- `optimizers`: optimizers by name, with their parameter groups.
+- `schedules`: the learning rate as a function of progress.
+- `precision`: mixed precision and loss scaling.
+- `depths`: how deep in a model a parameter is.
+"""

@@ -1,0 +1,75 @@
+"""A running mean of the weights (EMA): evaluated and saved in place of the weights that train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Average:
+    """An exponential moving average over a model's trainable parameters and floating-point buffers.
+
+    Early on the decay is smaller, (1 + n) / (10 + n) after n updates, so that a short trial's mean
+    is not one of its first, random weights (as TensorFlow's ExponentialMovingAverage does).
+
+    Args:
+        model: The model; the average starts from its weights.
+        decay: The share of the mean that each update keeps, in (0, 1).
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self._decay = decay
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+        live: list[torch.Tensor] = [*trained, *buffers]
+        self._live = live
+        self._mean = [tensor.detach().clone() for tensor in live]
+        self._trained = len(trained)
+        self._updates = 0
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights of this moment."""
+        self._updates += 1
+        early = (1 + self._updates) / (10 + self._updates)
+        decay = min(self._decay, early)
+        live = [tensor.detach() for tensor in self._live]
+        torch._foreach_lerp_(self._mean, live, 1.0 - decay)
+
+    def buffers(self) -> list[torch.Tensor]:
+        """The running means of the model's buffers."""
+        return self._mean[self._trained :]
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within it the model has the averaged weights. Nothing is copied: the storages change
+        places."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    def _swap(self) -> None:
+        pairs = zip(self._live, self._mean, strict=True)
+        for number, (live, mean) in enumerate(pairs):
+            self._mean[number] = live.data
+            live.data = mean
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights that train, and the count of updates. The mean itself is what the model's own
+        file holds."""
+        raw = [tensor.detach() for tensor in self._live]
+        return {"updates": self._updates, "raw": raw}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state, in a model into which the averaged weights were read."""
+        self._updates = state["updates"]
+        for mean, live, raw in zip(self._mean, self._live, state["raw"], strict=True):
+            mean.copy_(live)
+            live.copy_(raw)

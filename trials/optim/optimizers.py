@@ -1,0 +1,107 @@
+"""Optimizers by name, with weight decay where it belongs and a learning rate for each depth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from trials.optim.depths import depths, hidden_matrices
+from trials.optim.lamb import Lamb
+from trials.optim.lion import Lion
+from trials.optim.muon import MuonWithAdamW
+from trials.settings import Settings
+
+FACTOR = "factor"
+"""The key of a parameter group's factor, by which the learning rate of a step is multiplied."""
+
+ParameterGroup = dict[str, Any]
+"""What torch's optimizers take: parameters, and the options they have in common."""
+
+
+def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
+    """The optimizer that the settings name, over the model's trainable parameters."""
+    rate = settings.learning_rate  # until the first step, which sets its own
+    momentum = settings.momentum
+    betas = (settings.beta1, settings.beta2)
+    epsilon = settings.epsilon
+    fused = device.type in ("cuda", "cpu")  # one kernel a step instead of several a parameter
+    if settings.optimizer == "muon":
+        return _muon(model, settings, fused)
+    groups = parameter_groups(model, settings)
+    match settings.optimizer:
+        case "sgd":
+            return torch.optim.SGD(groups, lr=rate, momentum=momentum, fused=fused)
+        case "nesterov":
+            return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=True, fused=fused)
+        case "adam":
+            return torch.optim.Adam(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
+        case "adamw":
+            return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
+        case "adafactor":
+            return torch.optim.Adafactor(groups, lr=rate)
+        case "lamb":
+            return Lamb(groups, lr=rate, betas=betas, eps=epsilon)
+        case "lion":
+            return Lion(groups, lr=rate, betas=betas)
+    raise AssertionError(settings.optimizer)
+
+
+def _muon(model: nn.Module, settings: Settings, fused: bool) -> MuonWithAdamW:
+    """torch's Muon over the hidden matrices and AdamW over the rest; either may have nothing."""
+    hidden = hidden_matrices(model)
+    names = {name for name, _ in model.named_parameters()}
+    rate = settings.learning_rate
+    muon = adamw = None
+    matrices = parameter_groups(model, settings, among=hidden)
+    if matrices:
+        muon = torch.optim.Muon(
+            matrices, lr=rate, momentum=settings.momentum, adjust_lr_fn="match_rms_adamw"
+        )
+    rest = parameter_groups(model, settings, among=names - hidden)
+    if rest:
+        betas = (settings.beta1, settings.beta2)
+        adamw = torch.optim.AdamW(rest, lr=rate, betas=betas, eps=settings.epsilon, fused=fused)
+    return MuonWithAdamW(muon, adamw)
+
+
+def parameter_groups(
+    model: nn.Module, settings: Settings, among: set[str] | None = None
+) -> list[ParameterGroup]:
+    """The trainable parameters, grouped by weight decay and learning-rate factor, in a fixed order.
+
+    Matrices have weight decay. Vectors (biases and the scales of norms) have none: shrinking them
+    does not regularise, it only moves the function (see Loshchilov and Hutter 2019, and the
+    practice of BERT and GPT-2).
+
+    Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and
+    `layer_decay` times that of the layer above for each layer below it, down to the embeddings.
+
+    Args:
+        model: The model.
+        settings: `weight_decay` and `layer_decay` count.
+        among: The names of the parameters to take; None for all.
+    """
+    depth = depths(model.named_parameters())
+    head = max(depth.values(), default=0)
+    by_layers = settings.layer_decay != 1
+    groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if among is not None and name not in among:
+            continue
+        # Without layer-wise decay all depths share their groups: fewer kernels a step.
+        below = head - depth[name] if by_layers else 0
+        is_vector = parameter.ndim < 2
+        groups.setdefault((below, is_vector), []).append(parameter)
+    found: list[ParameterGroup] = []
+    for below, is_vector in sorted(groups):
+        group: ParameterGroup = {
+            "params": groups[below, is_vector],
+            "weight_decay": 0.0 if is_vector else settings.weight_decay,
+            FACTOR: settings.layer_decay**below,
+        }
+        found.append(group)
+    return found

@@ -1,0 +1,142 @@
+"""What an optimizer step does with the gradients: unscale, clip, apply; then the weights are
+averaged."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from trials.optim import optimizers
+from trials.optim.averaging import Average
+from trials.optim.precision import Precision
+from trials.settings import Settings
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Steps without effect, because scaling made a gradient infinite, and their samples."""
+
+    steps: int = 0
+    samples: int = 0
+
+    def after(self, samples: int) -> Skipped:
+        """After one more such step, on so many samples."""
+        return Skipped(self.steps + 1, self.samples + samples)
+
+
+class Updates:
+    """The optimizer with all that surrounds it.
+
+    Attributes:
+        skipped: The steps that loss scaling has skipped so far.
+
+    Args:
+        model: On the device it trains on.
+        settings: The optimizer, its learning rates, clipping and averaging.
+        precision: Its scaler, enabled for fp16 alone, decides which steps are skipped.
+        device: Where the model is.
+    """
+
+    def __init__(
+        self, model: nn.Module, settings: Settings, precision: Precision, device: torch.device
+    ) -> None:
+        self._settings = settings
+        self._scaler = precision.scaler
+        self._optimizer = optimizers.build(model, settings, device)
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._average: Average | None = None
+        if settings.ema is not None:
+            self._average = Average(model, settings.ema)
+        self.skipped = Skipped()
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the step before."""
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradients of a share of the batch's loss."""
+        scaled = self._scaler.scale(loss)
+        scaled.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+    def unscale(self) -> None:
+        """Divide the gradients by the scale of the loss."""
+        self._scaler.unscale_(self._optimizer)
+
+    def clip(self) -> torch.Tensor:
+        """Limit the gradients by their norm or by value.
+
+        Returns: Their norm before, left on the device.
+        """
+        settings, parameters = self._settings, self._parameters
+        if settings.max_grad_norm is not None:
+            return nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        if settings.max_grad_value is not None:
+            nn.utils.clip_grad_value_(parameters, settings.max_grad_value)
+        return norm
+
+    def step(self, rate: float, samples: int) -> None:
+        """Apply the gradients of `samples` samples with the learning rate `rate`, and take the
+        weights into their mean."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate * group[optimizers.FACTOR]
+        # Only the scale shows that a step was skipped: fused optimizers skip it in their kernel.
+        # Reading the scale waits for the device, in fp16 alone: a disabled scaler answers 1.
+        scaler = self._scaler
+        scale = scaler.get_scale()
+        scaler.step(self._optimizer)
+        scaler.update()
+        if scaler.get_scale() < scale:
+            self.skipped = self.skipped.after(samples)
+        elif self._average is not None:
+            self._average.update()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Within it the model has the weights to evaluate and to save: their running mean, where
+        one is kept."""
+        if self._average is None:
+            return nullcontext()
+        return self._average.in_place()
+
+    def buffers(self) -> list[torch.Tensor]:
+        """The running means of the model's buffers; empty where no mean is kept."""
+        if self._average is None:
+            return []
+        return self._average.buffers()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the weights that `averaged` shows."""
+        skipped = self.skipped
+        average = None
+        if self._average is not None:
+            average = self._average.state_dict()
+        return {
+            "optimizer": self._optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+            "average": average,
+            "skipped": [skipped.steps, skipped.samples],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state, once the model's saved weights are read."""
+        self._optimizer.load_state_dict(state["optimizer"])
+        of_scaler = state["scaler"]
+        # The scaler's state is empty after steps in another arithmetic than fp16.
+        if self._scaler.is_enabled() and of_scaler:
+            self._scaler.load_state_dict(of_scaler)
+        if self._average is not None:
+            self._average.load_state_dict(state["average"])
+        steps, samples = state["skipped"]
+        self.skipped = Skipped(steps, samples)
+
+    def close(self) -> None:
+        """Release the gradients and the optimizer's state."""
+        self.zero_grad()
+        self._optimizer.state.clear()
+        self._parameters.clear()
+        self._average = None

@@ -1,0 +1,119 @@
+"""A trial's budget as a study file states it, and the levels on its way at which the trial reports.
+
+A single training and a study take the same levels from here; a study adds its rungs to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trials.contract import Budget, Problem, TaskError, Unit
+from trials.settings import nearest
+
+MOST_REPORTS = 10_000
+"""Reports that a trial may give: each is an evaluation, and in a study a row in the database."""
+
+DIGITS = 6
+"""Decimal places of a fractional level: enough to tell levels apart, few enough to read."""
+
+_WHERE = "budget.per_trial"
+
+
+def budget_from(per_trial: Mapping[str, Any]) -> Budget:
+    """The budget that ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}`` stands for.
+
+    Raises:
+        TaskError: The unit is missing, unknown or given twice, or a number does not fit.
+    """
+    unit = _unit_of(per_trial)
+    total = _positive(unit.value, per_trial[unit.value])
+    stated = per_trial.get("report_every")
+    every = usual_interval(unit, total) if stated is None else _positive("report_every", stated)
+    problem = problem_with_interval(unit, total, every)
+    if problem is not None:
+        raise TaskError([Problem(f"{_WHERE}.report_every", problem)])
+    return Budget(unit, total, grid(unit, total, every))
+
+
+def is_whole(unit: Unit) -> bool:
+    """Whether only whole numbers of a unit exist."""
+    return unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS)
+
+
+def usual_interval(unit: Unit, total: float) -> float:
+    """How far a trial trains between reports where nothing else is stated.
+
+    An epoch, or a tenth of the total, which is rounded up in units of which only whole numbers
+    exist.
+    """
+    if unit is Unit.EPOCHS:
+        return min(1.0, total)
+    tenth = total / 10
+    return float(math.ceil(tenth)) if is_whole(unit) else tenth
+
+
+def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
+    """What is wrong with a report every so often, as half a sentence; None where nothing is."""
+    if every > total:
+        return f"{every} is more than the whole trial ({total:g} {unit.value}); lower it"
+    if is_whole(unit) and every != int(every):
+        return f"must be a whole number of {unit.value}, not {every}"
+    count = total / every
+    if count > MOST_REPORTS:
+        return f"{count:.0f} reports a trial are more than {MOST_REPORTS}; raise report_every"
+    return None
+
+
+def grid(unit: Unit, total: float, every: float) -> tuple[float, ...]:
+    """The multiples of `every` below `total`, and `total`."""
+    # The total may be a multiple whose quotient comes out a hair too small.
+    count = int(total / every * (1 + 1e-9))
+    multiples = [every * number for number in range(1, count + 1)]
+    return ascending(multiples, unit, total)
+
+
+def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float, ...]:
+    """Levels rounded as their unit asks, each once, between 0 and the total, with the total last.
+
+    Fractions are rounded so that levels are the numbers that people write: 3 * 0.1 is 0.3.
+    """
+    if is_whole(unit):
+        rounded = {float(round(level)) for level in levels}
+        limit = total
+    else:
+        rounded = {round(level, DIGITS) for level in levels}
+        limit = total - 10**-DIGITS / 2  # the total itself, rounded, is not one more level
+    below = [level for level in rounded if 0 < level < limit]
+    return (*sorted(below), total)
+
+
+def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
+    """The one unit that a budget is stated in.
+
+    Raises:
+        TaskError: There is none or several of them, or a key is unknown.
+    """
+    units = [unit for unit in Unit if unit.value in per_trial]
+    names = [*(unit.value for unit in Unit), "report_every"]
+    problems = []
+    for key in per_trial:
+        if key not in names:
+            what = f"is not a part of a trial's budget; {nearest(key, names)}"
+            problems.append(Problem(f"{_WHERE}.{key}", what))
+    if len(units) != 1:
+        found = " and ".join(unit.value for unit in units) or "none"
+        what = f"needs exactly one of steps, epochs, samples, tokens or seconds, not {found}"
+        problems.append(Problem(_WHERE, what))
+    if problems:
+        raise TaskError(problems)
+    return units[0]
+
+
+def _positive(key: str, value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value <= 0:
+        what = f"must be a number above 0, not {value!r}"
+        raise TaskError([Problem(f"{_WHERE}.{key}", what)])
+    return float(value)

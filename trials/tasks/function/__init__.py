@@ -1,0 +1,7 @@
+"""Training code of the user: a function that reports.
+
+- `task`: the task, and how its function is found
+- `run`: one call of the function, in a thread of its own (`thread`)
+- `trial`: the trial as the function sees it
+- `course`: what the reports show
+"""

@@ -1,0 +1,127 @@
+"""What the reports of a training function show: how healthy its course is, and which checkpoint is
+the best.
+
+A function reports less of itself than a built-in task: only checks whose numbers it always reported
+are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`; its speed
+follows from the reports themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.contract import Finding, Goal, Setup
+from trials.telemetry.course import Trace
+from trials.telemetry.findings import (
+    diagnose,
+    divergence,
+    overfitting,
+    plateau,
+    throughput_drop,
+)
+
+TRAIN_LOSS = "train_loss"
+VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss")
+"""Names of the loss on validation data; the first that is reported is taken."""
+
+
+class Course:
+    """The reports of a trial, over all its attempts.
+
+    Args:
+        setup: The goal, the unit of the budget, and the checkpoint that is continued from.
+        checkpoints: Of the trial.
+        state: Of the course before, from that checkpoint; None for a trial that starts afresh.
+    """
+
+    def __init__(
+        self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
+    ) -> None:
+        self._goal, self._unit, self._checkpoints = setup.goal, setup.budget.unit.value, checkpoints
+        self._trace = Trace()
+        self._count, self._reached, self._elapsed = 0, 0.0, 0.0
+        self._always: frozenset[str] = frozenset({TRAIN_LOSS, *VALIDATION_LOSSES})
+        if state is not None:
+            self._trace.load_state_dict(state["trace"])
+            self._count, self._reached = state["count"], state["reached"]
+            self._elapsed = state["elapsed"]
+            self._always = frozenset(state["always"])
+        self._best = None if setup.resume_from is None else checkpoints.best_value()
+
+    def note(
+        self,
+        resource: float,
+        metrics: Mapping[str, float],
+        elapsed: float,
+        saved: Path | str | None,
+    ) -> None:
+        """Take in a report.
+
+        Args:
+            resource: How far the trial has trained.
+            metrics: What it reports.
+            elapsed: Seconds it has trained, over all its attempts.
+            saved: The checkpoint that belongs to the report; None where there is none.
+        """
+        self._count += 1
+        self._always &= frozenset(metrics)
+        train_loss = metrics.get(TRAIN_LOSS, 0.0)
+        loss = self._validation_loss(metrics)
+        seconds = max(elapsed - self._elapsed, 1e-9)
+        speed = (resource - self._reached) / seconds
+        measured = {"train_loss": train_loss, "loss": loss, "samples_per_second": speed}
+        self._trace.step(train_loss, 0.0)
+        self._trace.report(self._count, measured)
+        self._reached, self._elapsed = resource, elapsed
+        goal = self._goal
+        if goal is None or saved is None:
+            return
+        value = metrics.get(goal.metric)
+        if value is not None and _better(goal, value, self._best):
+            self._best = value
+            self._checkpoints.mark_best(saved, value)
+
+    def _validation_loss(self, metrics: Mapping[str, float]) -> float:
+        """The loss on validation data; 0 where it was not always reported."""
+        for name in VALIDATION_LOSSES:
+            if name in self._always:
+                return metrics[name]
+        return 0.0
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the course shows, the most severe first."""
+        course = self._trace.course(self._elapsed)
+        records = replace(course, counted="report", unit=self._unit)
+        checks = [throughput_drop]
+        measured = not self._always.isdisjoint(VALIDATION_LOSSES)
+        if TRAIN_LOSS in self._always:
+            checks.append(divergence)
+            if measured:
+                checks.append(overfitting)
+        if measured:
+            checks.append(plateau)
+        return diagnose(records, checks)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values, for a checkpoint. The report that the checkpoint belongs to is yet to come:
+        a trial that continues from it has one report less."""
+        return {
+            "trace": self._trace.state_dict(),
+            "count": self._count,
+            "reached": self._reached,
+            "elapsed": self._elapsed,
+            "always": sorted(self._always),
+        }
+
+
+def _better(goal: Goal, value: float, best: float | None) -> bool:
+    if not math.isfinite(value):
+        return False
+    if best is None:
+        return True
+    return value > best if goal.maximize else value < best

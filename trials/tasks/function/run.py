@@ -1,0 +1,141 @@
+"""One call of a training function, in a thread that takes turns with the code that iterates the
+run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Finding, Report, Setup, TrialStopped
+from trials.tasks.function.thread import idle_thread, taken_lock
+from trials.tasks.function.trial import FunctionCall, FunctionTrial
+
+log = logging.getLogger(__name__)
+
+TURN_S = 0.2
+"""How long the run waits for a report before it hands control back, so that a worker can look
+around."""
+GRACE_S = 5.0
+"""How long a closed run waits for its function to end."""
+
+Function = Callable[[Mapping[str, Any], FunctionTrial], object]
+
+
+class FunctionRun:
+    """One call of a training function (a `contract.Run`).
+
+    The function's thread and the iterating one take turns with two locks: `_go` is released to let
+    the function run, `_news` by the function's thread when there is a report, or the function's
+    end.
+    """
+
+    def __init__(
+        self, function: Function, params: Mapping[str, Any], setup: Setup, grace_s: float = GRACE_S
+    ) -> None:
+        self.finished: str | None = None
+        self._function, self._params = function, params
+        self._total, self._grace_s = setup.budget.total, grace_s
+        self._call = FunctionCall(setup)
+        self._trial = FunctionTrial(setup, self._call, self._hand_over)
+        self._go, self._news = taken_lock(), taken_lock()
+        self._started = self._ended = self._waiting = False
+        self._report: Report | None = None
+        self._error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[Report | None]:
+        """The function's reports; None while it takes its time between two of them."""
+        while self.finished is None and not self._call.stopping:
+            self._let_go()
+            while not self._news.acquire(timeout=TURN_S):
+                yield None
+                if self._call.stopping:
+                    return
+            if self._ended:
+                self._end()
+                return
+            self._waiting = True
+            report = self._report
+            assert report is not None
+            if report.resource >= self._total:
+                self.finished = "budget used"
+            yield report
+
+    def save(self) -> Path | str | None:
+        """The checkpoint that came with the report the function waits in; None where it saved none
+        for it."""
+        if not self._waiting or self._report is None:
+            return None
+        return self._report.checkpoint
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report; None where this attempt has saved nothing."""
+        newest = self._call.newest
+        if newest is None:
+            return None
+        return self._call.checkpoints.best_until(newest)
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints from before may go."""
+        self._call.checkpoints.recorded(resource)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its reports so far show of its health."""
+        return self._call.course.findings()
+
+    def close(self) -> bool:
+        """Raise `TrialStopped` in the function and wait for its end, but not for ever: False if it
+        goes on."""
+        call = self._call
+        call.stopping = True
+        while self._started and not self._ended:
+            if self._waiting:
+                self._waiting = False
+                self._go.release()
+            if not self._news.acquire(timeout=self._grace_s):
+                what = "the training function goes on in the background until its next trial.report"
+                log.warning(what)
+                return False
+            self._waiting = not self._ended
+        call.close()
+        error = self._error
+        if error is not None and not isinstance(error, TrialStopped):
+            log.warning("the stopped training function raised %r", error)
+        return True
+
+    def _let_go(self) -> None:
+        if not self._started:
+            self._started = True
+            idle_thread().run(self._in_thread)
+        elif self._waiting:
+            self._waiting = False
+            self._go.release()
+
+    def _end(self) -> None:
+        error, self._error = self._error, None
+        if isinstance(error, SystemExit):
+            code = error.code
+            if code not in (None, 0):
+                raise RuntimeError(f"the training function called sys.exit({code!r})") from error
+        elif error is not None:
+            self.finished = "raised"
+            raise error
+        self.finished = "the function returned"
+
+    # In the function's thread:
+
+    def _in_thread(self) -> threading.Lock:
+        try:
+            self._function(self._params, self._trial)
+        except BaseException as error:  # noqa: BLE001 - handed to the iterating thread, which raises it
+            self._error = error
+        self._ended = True
+        return self._news
+
+    def _hand_over(self, report: Report) -> None:
+        self._report = report
+        self._news.release()
+        self._go.acquire()

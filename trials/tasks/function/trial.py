@@ -1,0 +1,195 @@
+"""A trial as its training function sees it, and what the run of that function knows of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.continuing import opened
+from trials.contract import Report, Setup, TrialStopped
+from trials.tasks.function.course import Course
+
+MOST_RESOURCE = 2.0**53
+"""The most that a trial can say it has trained: above it a float cannot tell a number from the next
+one."""
+_ELAPSED, _COURSE = ".elapsed.json", ".course.json"
+
+
+class FunctionCall:
+    """How far a call of a training function has come: shared by the function's `FunctionTrial` and
+    its run.
+
+    Attributes:
+        checkpoint: The folder of the checkpoint that is continued from, or None.
+        checkpoints: Of the trial.
+        newest: The newest checkpoint that this call has saved, or None.
+        course: Its reports.
+        stopping: Whether the trial is over.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        # A checkpoint from a store is downloaded for as long as the function runs.
+        self._open = ExitStack()
+        self.checkpoint: Path | None = None
+        self.checkpoints = Checkpoints(setup.folder)
+        if setup.resume_from is not None:
+            source = self._open.enter_context(opened(setup.resume_from))
+            self.checkpoint = source.files
+            self.checkpoints.continue_from(setup.resume_from, source.path)
+        self.newest: Path | str | None = None
+        self.course = Course(setup, self.checkpoints, _read(self.checkpoint, _COURSE))
+        self.stopping = False
+        self._unreported: Path | str | None = None
+        self._resource = 0.0
+        self._before: float = _read(self.checkpoint, _ELAPSED) or 0.0
+        self._resumed = time.perf_counter()
+
+    def report(self, resource: float, metrics: Mapping[str, Any]) -> Report:
+        """The report of what a function reports.
+
+        Raises:
+            ValueError: As `FunctionTrial.report` says.
+        """
+        reached = self._reached(resource)
+        values = {}
+        for name, value in metrics.items():
+            values[_name(name)] = _number(f"metric {name!r}", value)
+        elapsed = self._elapsed()
+        saved, self._unreported = self._unreported, None
+        self.course.note(reached, values, elapsed, saved)
+        best = None if saved is None else self.checkpoints.reported(reached, saved)
+        self._resource = reached
+        # The clock stands still until `go_on`.
+        self._before = elapsed
+        return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
+
+    def _reached(self, resource: float) -> float:
+        reached = _number("resource", resource)
+        if not reached > self._resource:
+            what = f"after {self._resource:g}: the resource must rise"
+            raise ValueError(f"trial.report({resource}) {what}")
+        if reached > MOST_RESOURCE:
+            what = "the resource must say how far the trial has trained"
+            raise ValueError(f"trial.report({resource}): {what}")
+        return reached
+
+    def go_on(self) -> None:
+        """The function trains again after a report."""
+        self._resumed = time.perf_counter()
+
+    @contextmanager
+    def saving(self) -> Iterator[Path]:
+        """A checkpoint to write into, which belongs to the next report."""
+        checkpoints = self.checkpoints
+        number = checkpoints.next_number()
+        with checkpoints.writing(number) as folder:
+            yield folder
+            elapsed = json.dumps(self._elapsed())
+            (folder / _ELAPSED).write_text(elapsed)
+            course = json.dumps(self.course.state_dict())
+            (folder / _COURSE).write_text(course)
+        self._unreported = self.newest = checkpoints.last
+
+    def _elapsed(self) -> float:
+        """Seconds trained over all attempts, without the waiting for a go-ahead."""
+        return self._before + time.perf_counter() - self._resumed
+
+    def raise_if_stopping(self) -> None:
+        """End the function where the trial is over.
+
+        Raises:
+            TrialStopped: It is.
+        """
+        if self.stopping:
+            raise TrialStopped
+
+    def close(self) -> None:
+        """Remove what was downloaded."""
+        self._open.close()
+
+
+class FunctionTrial:
+    """What a training function is given of its trial.
+
+    Attributes:
+        seed: The trial's own seed.
+        budget: How far to train, in the study file's unit; an int where it is whole.
+        device: A torch device name, such as cpu or cuda:0.
+        folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
+        checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
+    """
+
+    def __init__(
+        self, setup: Setup, call: FunctionCall, hand_over: Callable[[Report], None]
+    ) -> None:
+        total = setup.budget.total
+        self.seed = setup.seed
+        self.budget: int | float = int(total) if total == int(total) else total
+        self.device = setup.device
+        self.folder = setup.folder
+        self.checkpoint = call.checkpoint
+        self._call = call
+        self._hand_over = hand_over
+
+    def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
+        """Report metrics at a resource level, and wait for the go-ahead.
+
+        Args:
+            resource: How far the trial has trained, in the budget's unit; above that of the report
+                before.
+            metrics: Numbers by name: Python's, numpy's or torch's.
+
+        Raises:
+            ValueError: The resource is not a finite number that rises, a metric is not a number, or
+                its name is not one that a person can type.
+            TrialStopped: The trial is over; `finally` blocks run.
+        """
+        self._call.raise_if_stopping()
+        self._hand_over(self._call.report(resource, metrics))
+        self._call.go_on()
+        self._call.raise_if_stopping()
+
+    @contextmanager
+    def save(self) -> Iterator[Path]:
+        """Save a checkpoint: ``with trial.save() as folder:`` gives a folder to write files into.
+
+        It is there whole or not at all, and belongs to the report that follows. A trial that
+        continues finds it as `checkpoint`.
+        """
+        self._call.raise_if_stopping()
+        with self._call.saving() as folder:
+            yield folder
+
+
+def _name(of: object) -> str:
+    name = str(of)
+    if not name.isprintable() or not name or name.startswith("$"):
+        what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
+        raise ValueError(f"trial.report: {what}")
+    return name
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        # A tensor's own way: float() warns of one that carries gradients.
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
+    except OverflowError:
+        raise ValueError(f"trial.report: {name} is a number that no float can hold") from None
+
+
+def _read(checkpoint: Path | None, name: str) -> Any:
+    """What `FunctionTrial.save` wrote beside the function's own files; None where there is no such
+    file."""
+    if checkpoint is None:
+        return None
+    file = checkpoint / name
+    if not file.is_file():
+        return None
+    return json.loads(file.read_text())

@@ -1,0 +1,60 @@
+"""How many parameters a model has, by its files or its shape: nothing is loaded, nothing
+downloaded."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from trials.descriptions.models import Pretrained, Scratch
+
+WEIGHTS = "model.safetensors"
+
+
+def parameters(model: Pretrained | Scratch) -> int | None:
+    """About how many parameters a model has; None where its weights are not on this machine."""
+    if isinstance(model, Scratch):
+        return _parameters_of(model)
+    paths = _weights_of(model)
+    if not paths:
+        return None
+    return sum(_parameters_in(path) for path in paths)
+
+
+def _parameters_of(shape: Scratch) -> int:
+    """Those of the layers' matrices and of the embeddings."""
+    width = shape.width
+    attention = 4 * width**2
+    feed_forward = 2 * width * shape.feed_forward
+    embeddings = shape.vocabulary * width
+    return shape.layers * (attention + feed_forward) + embeddings
+
+
+def _weights_of(model: Pretrained) -> list[Path]:
+    if model.folder is not None:
+        return sorted(model.folder.glob("*.safetensors"))
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(model.name, WEIGHTS)
+    except HFValidationError:  # no such id can be: whoever loads it will say so
+        return []
+    return [Path(found)] if isinstance(found, str) else []
+
+
+def _parameters_in(path: Path) -> int:
+    """The sizes of all tensors, as a file's header tells them; 0 where it is not what its name
+    says."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        total = 0
+        for name, tensor in header.items():
+            if name != "__metadata__":
+                total += math.prod(tensor["shape"])
+        return total
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError):
+        return 0

@@ -1,0 +1,172 @@
+"""Pretrained models as they are loaded and written: errors for the user, code that they bring, and
+their identity."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.models import CONFIG, KEY, Pretrained, brings_code
+
+_LOCK = ".hpsearch.lock"
+_WEIGHTS = ("*.safetensors", "*.bin")
+_BLOCK, _BLOCKS = 1 << 16, 256
+"""Of a file of weights, what its fingerprint is taken from: so many evenly spaced blocks of so many
+bytes."""
+_MISTAKES = (
+    ImportError, AttributeError, NameError, TypeError, LookupError, SyntaxError, AssertionError,
+    NotImplementedError,
+)  # fmt: skip
+"""What code raises that is wrong, or lacks a package."""
+
+
+@contextmanager
+def loading(model: Pretrained) -> Iterator[None]:
+    """Around whatever loads a part of a model (configuration, tokenizer, weights).
+
+    transformers copies a model's code into a folder of its own, file by file, and imports it there.
+    A process that starts while another one copies could import half a file: trusted models are
+    loaded by one process at a time.
+
+    Raises:
+        TaskError: It cannot be found or loaded, brings code without being trusted, or that code
+            fails.
+    """
+    try:
+        if not model.trusted:
+            yield
+            return
+        with _alone():
+            yield
+    except (OSError, ValueError) as error:
+        refused = _wants_code(model, error)
+        problem = _refusal(model) if refused else _not_loadable(model, error)
+        raise TaskError([problem]) from error
+    except _MISTAKES as error:
+        if not model.trusted:
+            raise
+        what = f"{model.name!r} cannot be loaded: {type(error).__name__}: {_first_line(error)}"
+        hint = "mend the code that it brings, or install what that needs"
+        raise TaskError([Problem("task.model", f"{what}; {hint}")]) from error
+
+
+def problems_with(model: object, tokens: bool) -> list[Problem]:
+    """That a local model needs code and is not trusted; one of the hub tells when it is loaded.
+
+    Args:
+        model: What a task part names as its model.
+        tokens: Whether its tokenizer is needed.
+    """
+    if not isinstance(model, Pretrained) or model.trusted:
+        return []
+    if not model.folder or not brings_code(model):
+        return []
+    # Seconds to import, and most models do without.
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        with loading(model):
+            AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
+            if tokens:
+                AutoTokenizer.from_pretrained(model.name, trust_remote_code=model.trusted)
+    except TaskError as error:
+        return error.problems
+    return []
+
+
+def fingerprint(model: Pretrained, revision: str | None) -> str | None:
+    """Tells the weights of one model from those of another: SHA-256 of blocks of their files,
+    spread evenly so that a large model takes no longer to start; whatever was trained differs in
+    nearly all of them.
+
+    Args:
+        model: A model that has just been loaded.
+        revision: The commit of the hub it was loaded from; None for a local folder.
+
+    Returns: None where its files are not found.
+    """
+    folder = model.folder or _downloaded(model.name, revision)
+    if folder is None:
+        return None
+    files: list[Path] = []
+    for pattern in _WEIGHTS:
+        files += folder.glob(pattern)
+    if not files:
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size}\n".encode())
+        for block in _blocks_of(path, size):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks_of(path: Path, size: int) -> Iterator[bytes]:
+    """Blocks of a file of so many bytes, evenly spaced from its first to its last."""
+    last = max(size - _BLOCK, 0)
+    with path.open("rb") as file:
+        for number in range(_BLOCKS):
+            file.seek(last * number // (_BLOCKS - 1))
+            yield file.read(_BLOCK)
+
+
+def _downloaded(name: str, revision: str | None) -> Path | None:
+    """The folder of a model in the hub's own cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, CONFIG, revision=revision)
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def write_description(model: Any, folder: Path) -> None:
+    """Write a model's configuration into a folder, and its code where it brought some: whoever
+    loads the folder has to trust it.
+
+    Args:
+        model: A model of transformers.
+        folder: Where its weights are written to.
+    """
+    # transformers sets it on classes that come from a model's own files.
+    if model._auto_class is not None:
+        from transformers.dynamic_module_utils import custom_object_save
+
+        custom_object_save(model, folder, config=model.config)
+    model.config.save_pretrained(folder)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time, of all that share transformers' folder for the code of models."""
+    from transformers import dynamic_module_utils
+
+    home = Path(dynamic_module_utils.HF_MODULES_CACHE)
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _wants_code(model: Pretrained, error: Exception) -> bool:
+    """Whether transformers refuses to run code; it has no error of its own for that."""
+    return not model.trusted and isinstance(error, ValueError) and KEY in str(error)
+
+
+def _refusal(model: Pretrained) -> Problem:
+    what = f"{model.name!r} brings code of its own, which would run with your rights"
+    return Problem("task.model", f"{what}; if you trust it, write {KEY}: true under task")
+
+
+def _not_loadable(model: Pretrained, error: Exception) -> Problem:
+    what = f"{model.name!r} cannot be loaded: {_first_line(error)}"
+    return Problem("task.model", f"{what}; name a local folder or a hub id")
+
+
+def _first_line(error: Exception) -> str:
+    said = str(error).strip() or type(error).__name__
+    return said.splitlines()[0]

@@ -1,0 +1,295 @@
+"""Models of transformers to copy, and how a trial's own model is built from one.
+
+Templates (a model on the CPU with its pretrained weights) are kept for the life of the process: a
+run copies one, so that the second run of a warm worker neither reads files nor builds modules.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from trials.contract import Problem, TaskError
+from trials.data import packed_rows
+from trials.descriptions.models import Pretrained, Scratch
+from trials.loop.compiling import Compile
+from trials.randomness import Use, derive, seed_everything
+from trials.settings import Settings
+from trials.tasks.huggingface import lora
+from trials.tasks.huggingface.pretrained import fingerprint, loading
+from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """What a model is to be.
+
+    Args:
+        auto: The class of transformers that loads and builds models of this kind.
+        labels: The names of its classes; empty where it has none of its own.
+        padding: The token that fills a batch; None for models without tokens.
+    """
+
+    auto: Any
+    labels: tuple[str, ...]
+    padding: int | None
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The labels, as a model's configuration takes them."""
+        if not self.labels:
+            return {}
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        return {"id2label": dict(enumerate(self.labels)), "label2id": numbers}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A model to copy.
+
+    Args:
+        model: On the CPU, never trained.
+        fresh: The names of the modules without pretrained weights, which each trial initialises
+            from its seed.
+        base: What its pretrained weights are.
+    """
+
+    model: transformers.PreTrainedModel
+    fresh: frozenset[str]
+    base: lora.Base = lora.SCRATCH
+
+
+def template(
+    model: Pretrained | Scratch,
+    kind: ModelKind,
+    scratch: Callable[[Scratch], transformers.PretrainedConfig],
+    dtype: torch.dtype = torch.float32,
+) -> Template:
+    """The model to copy: read or built once in a process.
+
+    Args:
+        model: A pretrained model, or a shape to build from scratch.
+        kind: What it is to be.
+        scratch: Configures a model of a shape.
+        dtype: The type of pretrained weights; others are float32.
+
+    Raises:
+        TaskError: The model cannot be loaded.
+    """
+    if isinstance(model, Scratch):
+        return built(kind.auto, scratch(model).to_json_string())
+    return pretrained(model, kind, dtype)
+
+
+@functools.lru_cache(maxsize=2)
+def built(auto: Any, config: str) -> Template:
+    """The template of a model from scratch.
+
+    Args:
+        auto: The class of transformers that builds it.
+        config: Its configuration as JSON.
+    """
+    parsed = json.loads(config)
+    configured = transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed)
+    model = auto.from_config(configured)
+    model.config.architectures = [type(model).__name__]
+    modules = dict(model.named_modules())
+    return Template(model, frozenset(modules))
+
+
+@functools.lru_cache(maxsize=2)
+def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.float32) -> Template:
+    """The template of a model with pretrained weights.
+
+    Args:
+        model: The model.
+        kind: What it is to be.
+        dtype: The type of its weights. Where its files have the same, they are mapped into memory,
+            not copied.
+
+    Raises:
+        TaskError: It cannot be loaded.
+    """
+    transformers.utils.logging.disable_progress_bar()
+    # It warns of a new classifier, which is what is asked for.
+    transformers.logging.set_verbosity_error()
+    with loading(model):
+        config = transformers.AutoConfig.from_pretrained(
+            model.name, trust_remote_code=model.trusted
+        )
+        loaded, info = kind.auto.from_pretrained(
+            model.name,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            dtype=dtype,
+            trust_remote_code=model.trusted,
+            **kind.names,
+        )
+    revision = getattr(loaded.config, "_commit_hash", None)
+    stored = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
+    base = lora.Base(model.name, revision, fingerprint(model, revision), stored)
+    if kind.padding is not None:
+        _fill_with(kind.padding, loaded)
+    loaded.config.architectures = [type(loaded).__name__]
+    return Template(loaded, _fresh_modules(info), base)
+
+
+def _fresh_modules(info: Mapping[str, Any]) -> frozenset[str]:
+    """The modules with a weight that a model's files do not have, or have in another shape.
+
+    Args:
+        info: What transformers says of how it loaded the model.
+    """
+    mismatched = [key for key, *_ in info["mismatched_keys"]]
+    fresh = set()
+    for key in [*info["missing_keys"], *mismatched]:
+        module, _, _ = key.rpartition(".")
+        fresh.add(module)
+    return frozenset(fresh)
+
+
+def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
+    """The configuration of a BERT from scratch.
+
+    Args:
+        shape: Its sizes.
+        kind: What it is to be.
+        vocabulary: The tokens that it embeds.
+    """
+    return transformers.BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.feed_forward,
+        max_position_embeddings=SCRATCH_POSITIONS,
+        pad_token_id=kind.padding,
+        **kind.names,
+    )
+
+
+def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
+    """Let a model know which token fills its batches.
+
+    Decoders classify a text by its last token that is another one. Where the model names one that
+    the tokenizer does not fill batches with, that would be padding, and a text's class would depend
+    on the texts beside it. Models that number positions by the padding keep theirs: loaded again,
+    they would count from another number.
+    """
+    for config in (model.config, model.config.get_text_config()):
+        named = getattr(config, "pad_token_id", None)
+        if named is None or not packed_rows.first_position(model):
+            config.pad_token_id = padding
+
+
+def uncached(model: nn.Module) -> dict[str, bool]:
+    """What tells a model not to keep what it computes of each token for tokens to come: only
+    writing needs that."""
+    understood = inspect.signature(model.forward).parameters
+    return {"use_cache": False} if "use_cache" in understood else {}
+
+
+def always_masked(model: nn.Module, settings: Settings) -> bool:
+    """Whether a model gets a mask also of batches without padding.
+
+    To transformers' own models no mask means the same, and costs less: an encoder need not look at
+    it, which waits for the device. Code that a model brings may take it otherwise, and a compiled
+    model would be compiled once with a mask and once without.
+    """
+    own = type(model).__module__.startswith("transformers.")
+    return not own or Compile(settings.compile) is not Compile.NEVER
+
+
+def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:
+    """A model to train: a copy of the template, its new parts initialised from the trial's seed."""
+    if settings.lora:
+        model = lora.copied(template.model, template.fresh)
+    else:
+        model = copy.deepcopy(template.model)
+    seed_everything(derive(seed, Use.WEIGHTS))
+    for name, module in model.named_modules():
+        if name in template.fresh:
+            model._init_weights(module)
+    if settings.dropout is not None:
+        _set_dropout(model, settings.dropout)
+    if settings.lora:
+        lora.add(model, settings, template.fresh, template.base)
+    if settings.freeze_layers:
+        _freeze(model, settings.freeze_layers)
+    if settings.gradient_checkpointing:
+        _checkpoint_activations(model)
+    _trust_batches(model)
+    return model
+
+
+def _trust_batches(model: transformers.PreTrainedModel) -> None:
+    """Keep a model from looking for padding in batches without a mask, which have none: to look
+    waits for the device, and a text that ends in the token which fills batches would be warned
+    of."""
+    for module in model.modules():
+        if isinstance(module, transformers.PreTrainedModel):
+            module.warn_if_padding_and_no_attention_mask = _no_warning
+
+
+def _no_warning(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> None:
+    """Takes the place of transformers' own check."""
+
+
+def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
+    if not model.supports_gradient_checkpointing:
+        what = f"a {type(model).__name__} cannot do it; set it to false, or choose another model"
+        raise TaskError([Problem("settings.gradient_checkpointing", what)])
+    # Later releases of transformers 5 have renamed it, and warn of the older name.
+    enable = getattr(model, "activation_checkpointing_enable", None)
+    if enable is None:
+        enable = model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})  # reentrant: no gradients for a layer above frozen ones
+
+
+def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
+    """Set every dropout probability: of modules, of attention (a number on its module), and in the
+    configuration."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+        attributes = dict(vars(module))
+        for name, value in attributes.items():
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, dropout)
+    config = model.config
+    for name, value in config.to_dict().items():
+        stated = name.endswith(("dropout", "dropout_prob", "dropout_rate"))
+        if stated and isinstance(value, float):
+            setattr(config, name, dropout)
+
+
+def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
+    """Take the embeddings and the `count` lowest layers out of training."""
+    layers = _layers_of(model)
+    if not layers or count > len(layers):
+        what = f"must be at most {len(layers)}, the layers of this model, not {count}"
+        raise TaskError([Problem("settings.freeze_layers", what)])
+    for name, module in model.base_model.named_modules():
+        if name == "embeddings" or isinstance(module, nn.Embedding):
+            module.requires_grad_(False)
+    for layer in layers[:count]:
+        layer.requires_grad_(False)
+
+
+def _layers_of(model: transformers.PreTrainedModel) -> list[nn.Module]:
+    """The layers of a model's first stack, the lowest first; none where it has no stack."""
+    # A configuration that came with its code may not say how many they are.
+    depth = getattr(model.config, "num_hidden_layers", None)
+    for module in model.base_model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return list(module)
+    return []

@@ -1,0 +1,211 @@
+"""The tokenizer of a text model: the pretrained one's own, or word pieces or byte pairs learnt from
+the texts."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.models import Pretrained, Scratch
+from trials.tasks.huggingface.pretrained import loading
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerBase
+
+PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+END_OF_TEXT = "<|endoftext|>"
+FILL, END_OF_SEQUENCE = "<pad>", "</s>"
+SCRATCH_POSITIONS = 512
+"""The longest text of a model from scratch, in tokens."""
+_LONG_WORD = re.compile(r"(\S{1000})(?=\S)")
+
+
+def load(
+    model: Pretrained | Scratch,
+    texts: Sequence[str],
+    max_length: int,
+    scratch: Callable[[Sequence[str], int], PreTrainedTokenizerBase] | None = None,
+    written: Mapping[str, int] | None = None,
+    **options: Any,
+) -> PreTrainedTokenizerBase:
+    """The tokenizer for a model.
+
+    Args:
+        model: A pretrained model, or the shape of a model from scratch.
+        texts: The training texts; a tokenizer from scratch learns its word pieces from them alone.
+        max_length: The longest text that will be asked for, in tokens.
+        scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
+        written: The longest texts that the model will be asked to write, in tokens, by the setting
+            that states them; None where it writes none.
+        options: For a pretrained tokenizer.
+
+    Raises:
+        TaskError: The model cannot be found or loaded, or cannot read texts so long.
+    """
+    lengths = {"max_length": max_length, **(written or {})}
+    if isinstance(model, Scratch):
+        _check(lengths, SCRATCH_POSITIONS)
+        return (scratch or word_pieces)(texts, model.vocabulary)
+    from transformers import AutoConfig
+
+    with loading(model):
+        config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
+    tokenizer = _of(model, **options)
+    longest = tokenizer.model_max_length
+    positions = getattr(config, "max_position_embeddings", None) or longest
+    _check(lengths, min(positions, longest))
+    return tokenizer
+
+
+def again(
+    model: Pretrained | Scratch, files: Mapping[str, bytes], **options: Any
+) -> PreTrainedTokenizerBase:
+    """The tokenizer that `load` has loaded or learnt before.
+
+    Args:
+        model: The model it is of.
+        files: The tokenizer as `save_pretrained` wrote it.
+        options: For a pretrained tokenizer, as they were given to `load`.
+    """
+    if isinstance(model, Pretrained) and model.trusted:
+        # It may bring code: trusted is that of the model, and not a copy of it.
+        return _of(model, **options)
+    from transformers import AutoTokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False
+        )
+    return tokenizer
+
+
+def _of(model: Pretrained, **options: Any) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    with loading(model):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            model.name, trust_remote_code=model.trusted, **options
+        )
+    return tokenizer
+
+
+def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
+    """The tokenizer as `save_pretrained` writes it, by file name."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        found = {}
+        for path in sorted(Path(folder).iterdir()):
+            if path.is_file():
+                found[path.name] = path.read_bytes()
+    return found
+
+
+def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The token that fills a batch; models of the GPT family have none of their own and take the
+    end of text."""
+    for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
+        if token is not None:
+            return int(token)
+    return 0
+
+
+def _check(lengths: Mapping[str, int], possible: int) -> None:
+    """Refuse lengths, by the setting that states them, that are more than possible."""
+    for name, length in lengths.items():
+        if length > possible:
+            what = f"must be at most {possible}, the longest text this model can read, not {length}"
+            raise TaskError([Problem(f"settings.{name}", what)])
+
+
+def _split_words(texts: Sequence[str]) -> list[str]:
+    """The texts with words that never end cut into several: learning takes time that grows with a
+    word's square."""
+    return [_LONG_WORD.sub(r"\1 ", text) for text in texts]
+
+
+def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Lower-cased word pieces, the same for the same texts."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    # The trainer numbers letters in the order of a hash table, which breaks ties between merges
+    # differently in every process; naming all letters beforehand fixes their numbers.
+    found: set[str] = set()
+    for text in texts:
+        found.update(normalizer.normalize_str(text))
+    letters = sorted(found - {" "})
+    inside_words = [f"##{letter}" for letter in letters]
+    first = [*SPECIAL, *letters, *inside_words]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=max(vocabulary, len(first)), special_tokens=first, show_progress=False
+    )
+    tokenizer.train_from_iterator(_split_words(texts), trainer)
+    pieces = tokenizer.get_vocab()
+
+    # A second tokenizer with the same pieces, in which the letters are no special tokens.
+    plain = Tokenizer(models.WordPiece(pieces, unk_token=UNKNOWN))
+    plain.normalizer = normalizer
+    plain.pre_tokenizer = tokenizer.pre_tokenizer
+    numbered = [(START, pieces[START]), (END, pieces[END])]
+    plain.post_processor = processors.TemplateProcessing(
+        single=f"{START} $A {END}", special_tokens=numbered
+    )
+    return _fast(plain, unk_token=UNKNOWN, pad_token=PAD, cls_token=START, sep_token=END)
+
+
+def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the
+    same texts."""
+    tokenizer = _learnt_byte_pairs(texts, vocabulary, [END_OF_TEXT])
+    return _fast(tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, pad_token=END_OF_TEXT)
+
+
+def ended_byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Byte pairs with a token at the end of each text, and another one that fills batches, as T5
+    has them."""
+    from tokenizers import processors
+
+    tokenizer = _learnt_byte_pairs(texts, vocabulary, [FILL, END_OF_SEQUENCE])
+    numbered = [(END_OF_SEQUENCE, tokenizer.token_to_id(END_OF_SEQUENCE))]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {END_OF_SEQUENCE}", special_tokens=numbered
+    )
+    return _fast(tokenizer, eos_token=END_OF_SEQUENCE, pad_token=FILL)
+
+
+def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(vocabulary, len(alphabet) + len(special)),
+        special_tokens=special,
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_split_words(texts), trainer)
+    return tokenizer
+
+
+def _fast(tokenizer: Tokenizer, **special: str) -> PreTrainedTokenizerBase:
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=SCRATCH_POSITIONS,
+        model_input_names=["input_ids", "attention_mask"],
+        **special,
+    )

@@ -1,0 +1,97 @@
+"""A model of transformers in a folder: written and read with its tokenizer, and loaded to be
+exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from trials.checkpoints.weights import Weights, write
+from trials.tasks.huggingface import lora, merging
+from trials.tasks.huggingface.pretrained import write_description
+
+
+class TransformerFiles:
+    """The files of a model and its tokenizer (a `network_files.Stored`).
+
+    Args:
+        model: The model, on its device.
+        base: What its frozen weights are, where it has adapters.
+        tokenizer: The tokenizer as `save_pretrained` writes it, by file name.
+        device: Where the model is.
+    """
+
+    def __init__(
+        self,
+        model: transformers.PreTrainedModel,
+        base: lora.Base,
+        tokenizer: Mapping[str, bytes],
+        device: torch.device,
+    ) -> None:
+        self._model, self._base, self._tokenizer, self._device = model, base, tokenizer, device
+
+    def weights(self) -> Weights:
+        """The model's weights; with adapters, those that train."""
+        return lora.weights(self._model)
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        """Write weights, configuration and tokenizer: what `from_pretrained` reads, or peft where
+        it is adapters."""
+        write(weights, folder)
+        write_description(self._model, folder)
+        lora.describe(self._model, self._base, folder)
+        for name, content in self._tokenizer.items():
+            (folder / name).write_bytes(content)
+
+    def read(self, folder: Path) -> None:
+        """Load the weights of a checkpoint.
+
+        Raises:
+            CheckpointError: The checkpoint holds other adapters than the model has.
+            TaskError: Its adapters belong to another base.
+        """
+        lora.read(self._model, self._base, folder, self._device)
+
+    def merge(self, folder: Path) -> None:
+        """Make a whole model of the adapters in a folder, those that the model has."""
+        merging.write(self._model, self._base, folder)
+
+    def take(self, folder: Path) -> None:
+        """Take over the weights of a whole model, where nothing has been trained yet."""
+        merging.take(self._model, folder)
+
+
+class Scores(nn.Module):
+    """A model of transformers as a function of two or three tensors to one.
+
+    Args:
+        folder: What `save_pretrained` could have written.
+        kind: Its class. If the folder were asked for it, it could name one that it brings.
+    """
+
+    def __init__(self, folder: Path, kind: type[Any]) -> None:
+        super().__init__()
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        model: Any = kind.from_pretrained(folder, dtype=torch.float32)
+        model.config.use_cache = False  # an exported model gives one tensor
+        self.model = model
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        decoder_input_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Tokens and mask (n, length), and what a decoder has written so far, to logits (n, ...,
+        classes)."""
+        decoded = {} if decoder_input_ids is None else {"decoder_input_ids": decoder_input_ids}
+        scored = self.model(input_ids=input_ids, attention_mask=attention_mask, **decoded)
+        logits: torch.Tensor = scored.logits
+        return logits

@@ -1,0 +1,240 @@
+"""The data of an image classification task: images of one shape in one array of bytes, from a
+folder or a .npz file."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import zipfile
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from trials.contract import Problem, TaskError
+from trials.settings import Settings
+from trials.tasks import labels, splitting, tables
+from trials.tasks.images.spec import ImageSpec
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+"""Of the files in a class's folder that are images."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images and the names of their classes.
+
+    Args:
+        pixels: Shape (n, height, width, channels).
+        names: The class of each.
+    """
+
+    pixels: Bytes
+    names: list[str]
+
+    def rows(self, mask: splitting.Taken) -> Images:
+        """The images where `mask` is true."""
+        names = list(itertools.compress(self.names, mask))
+        return Images(self.pixels[mask], names)
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Prepared data: plain arrays, which may be read-only.
+
+    Args:
+        train, validation: Images, shape (n, height, width, channels).
+        train_labels, validation_labels: The number of each one's class, int64, shape (n,).
+        labels: The names of the classes.
+        means, deviations: Of each channel over the training images, as shares of full brightness.
+        fingerprint: SHA-256 of images and labels.
+    """
+
+    train: Bytes
+    train_labels: npt.NDArray[np.int64]
+    validation: Bytes
+    validation_labels: npt.NDArray[np.int64]
+    labels: tuple[str, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    fingerprint: str
+
+
+TYPES: tuple[type, ...] = (ImageData,)
+
+
+def prepare(spec: ImageSpec, settings: Settings) -> ImageData:
+    """Read, check and split.
+
+    Raises:
+        TaskError: With every problem found.
+    """
+    train, validation, problems = _read(spec)
+    if problems or train is None or validation is None:
+        raise TaskError(problems)
+    names = tuple(labels.class_names(train.names))
+    means: list[float] = (train.pixels.mean(axis=(0, 1, 2)) / 255).tolist()
+    deviations: list[float] = (train.pixels.std(axis=(0, 1, 2)) / 255).tolist()
+    return ImageData(
+        train=train.pixels,
+        train_labels=labels.numbers_of(train.names, names),
+        validation=validation.pixels,
+        validation_labels=labels.numbers_of(validation.names, names),
+        labels=names,
+        means=tuple(means),
+        deviations=tuple(deviation or 1.0 for deviation in deviations),
+        fingerprint=_fingerprint(train, validation),
+    )
+
+
+def _fingerprint(*parts: Images) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        pixels = part.pixels
+        names = "\0".join([str(pixels.shape), *part.names, ""])
+        digest.update(pixels.tobytes())
+        digest.update(names.encode())
+    return digest.hexdigest()
+
+
+def problems_with(spec: ImageSpec) -> list[Problem]:
+    """Everything wrong with the images that can be seen before training, the test images' problems
+    too."""
+    train, _, problems = _read(spec)
+    if spec.test is not None:
+        test, more = _images(spec, spec.test, "task.test")
+        problems = problems + more + _misfits(train, test, "task.test")
+    return problems
+
+
+def on_test(spec: ImageSpec, data: ImageData, settings: Settings) -> ImageData:
+    """The data with the test images, which have no problems, in place of the validation images."""
+    assert spec.test is not None
+    test, _ = _images(spec, spec.test, "task.test")
+    assert test is not None
+    found = labels.numbers_of(test.names, data.labels)
+    return replace(data, validation=test.pixels, validation_labels=found)
+
+
+def _read(spec: ImageSpec) -> tuple[Images | None, Images | None, list[Problem]]:
+    """The training and validation images, as far as they can be read, and what is wrong with
+    them."""
+    train, problems = _images(spec, spec.train, "task.train")
+    if train is not None:
+        problems = problems + labels.problems_with(train.names, "task.train")
+    chosen = spec.validation
+    if isinstance(chosen, Path):
+        validation, more = _images(spec, chosen, "task.validation")
+        misfits = _misfits(train, validation, "task.validation")
+        return train, validation, problems + more + misfits
+    if train is None or problems:
+        return train, None, problems
+    held_out = splitting.stratified(train.names, chosen, spec.split_seed)
+    problems = splitting.too_small(chosen, held_out)
+    return train.rows(~held_out), train.rows(held_out), problems
+
+
+def _misfits(train: Images | None, other: Images | None, where: str) -> list[Problem]:
+    """What other images have that the training images do not agree with."""
+    if train is None or other is None:
+        return []
+    problems = labels.unseen(train.names, other.names, where)
+    shape, wanted = other.pixels.shape[1:], train.pixels.shape[1:]
+    if shape == wanted:
+        return problems
+    what = f"has images of shape {shape}, the training images have {wanted}; scale them"
+    return [*problems, Problem(where, what)]
+
+
+def _images(spec: ImageSpec, path: Path, where: str) -> tuple[Images | None, list[Problem]]:
+    """The images in a folder or file, or None where it has none to give; and its problems."""
+    try:
+        images = _folder(path, where, spec.side) if path.is_dir() else _archive(path, where)
+    except TaskError as error:
+        return None, error.problems
+    return images, []
+
+
+def _folder(path: Path, where: str, size: int) -> Images:
+    """Images in a folder a class, in colour, scaled to squares."""
+    from PIL import Image, UnidentifiedImageError
+
+    files = [file for file in sorted(path.glob("*/*")) if file.suffix.lower() in SUFFIXES]
+    if not files:
+        formats = ", ".join(SUFFIXES)
+        hint = f"put those of each class into a folder of its name, in {formats} files"
+        raise _refused(where, f"{path} has no images; {hint}")
+    pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
+    for row, file in enumerate(files):
+        tables.demand_plain(file, where, text=False)
+        try:
+            with Image.open(file) as image:
+                square = image.convert("RGB").resize((size, size))
+                pixels[row] = np.asarray(square)
+        except (UnidentifiedImageError, OSError):
+            what = f"{file} cannot be read as an image; mend or remove it"
+            raise _refused(where, what) from None
+    return Images(pixels, [file.parent.name for file in files])
+
+
+def _archive(path: Path, where: str) -> Images:
+    """The arrays `images` and `labels` of a .npz file."""
+    _demand_archive(path, where)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            _demand_arrays(archive, path, where)
+            images, names = archive["images"], archive["labels"]
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        what = f"{path} cannot be read as NPZ: {str(error).strip()}; write it with numpy.savez"
+        raise _refused(where, what) from None
+    if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:
+        what = f"images of {path} are {images.dtype} of shape {images.shape}"
+        hint = "give bytes (uint8) of shape (n, height, width) or (n, height, width, channels)"
+        raise _refused(where, f"{what}; {hint}")
+    if names.shape != (len(images),):
+        what = f"labels of {path} have shape {names.shape} for {len(images)} images"
+        raise _refused(where, f"{what}; give each image one label")
+    pixels = images if images.ndim == 4 else images[..., None]
+    return Images(pixels, list(map(str, names.tolist())))
+
+
+def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
+    """See that an archive has images and labels.
+
+    Args:
+        archive: The names of its arrays.
+        path: Its path.
+        where: The study file's key that names it.
+
+    Raises:
+        TaskError: It does not.
+    """
+    for name in ("images", "labels"):
+        if name not in archive:
+            has = ", ".join(archive) or "none"
+            raise _refused(where, f"{path} has no array {name!r}, it has {has}; name it so")
+
+
+def _demand_archive(path: Path, where: str) -> None:
+    """See that a path is an archive, as far as that can be seen from outside.
+
+    Raises:
+        TaskError: It is not.
+    """
+    if path.suffix.lower() != ".npz":
+        hint = "name a folder with a folder of images a class, or a .npz file"
+        if not path.exists():
+            raise _refused(where, f"no such folder: {path}; {hint}")
+        raise _refused(where, f"{path} is neither a folder nor a .npz file; {hint}")
+    tables.demand_plain(path, where, text=False)
+    if not zipfile.is_zipfile(path):
+        what = f"{path} cannot be read as NPZ: it is not an archive; write it with numpy.savez"
+        raise _refused(where, what)
+
+
+def _refused(where: str, what: str) -> TaskError:
+    return TaskError([Problem(where, what)])

@@ -1,0 +1,163 @@
+"""How an image classification task trains and evaluates: normalised images, changed at random while
+training."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from trials.contract import Setup
+from trials.data.batching import Ints
+from trials.data.residence import Residence, to_device
+from trials.data.samples import LABELS, Column, Samples
+from trials.descriptions.images import ImageSettings
+from trials.randomness import Use, derive, seed_everything
+from trials.tasks import metrics
+from trials.tasks.images.data import Bytes, ImageData
+from trials.tasks.images.residual import ResidualNetwork
+from trials.tasks.images.written import DESCRIPTION
+from trials.tasks.network_files import NetworkFiles
+from trials.tasks.one_target import OneTargetWorkload, TargetSamples
+from trials.workload import Batch
+
+
+@dataclass(frozen=True)
+class ImageNetwork:
+    """A network that classifies images, on its device.
+
+    Args:
+        model: The network.
+        scores: From images as shares of full brightness, shape (n, channels, height, width), to the
+            scores of all classes, shape (n, classes).
+        describe: Writes into a folder what is needed to use the network's weights.
+    """
+
+    model: nn.Module
+    scores: Callable[[torch.Tensor], torch.Tensor]
+    describe: Callable[[Path], None]
+
+
+def residual(data: ImageData, settings: ImageSettings, setup: Setup) -> ImageNetwork:
+    """The small residual network, with weights that derive from the trial's seed."""
+    device = torch.device(setup.device)
+    seed_everything(derive(setup.seed, Use.WEIGHTS))
+    depth, width = settings.depth, settings.width
+    channels, classes = data.train.shape[3], len(data.labels)
+    network = ResidualNetwork(channels, classes, depth, width, settings.dropout or 0.0)
+    network = network.to(device)
+    means = of_channels(data.means, device)
+    deviations = of_channels(data.deviations, device)
+
+    def scores(images: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = network((images - means) / deviations)
+        return found
+
+    def describe(folder: Path) -> None:
+        shape = {"depth": depth, "width": width, "shape": data.train.shape[1:]}
+        content = {
+            "network": shape,
+            "labels": data.labels,
+            "means": data.means,
+            "deviations": data.deviations,
+        }
+        (folder / DESCRIPTION).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    return ImageNetwork(network, scores, describe)
+
+
+def of_channels(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """A number for each channel, shape (1, channels, 1, 1)."""
+    return torch.tensor(values, device=device).reshape(1, -1, 1, 1)
+
+
+class ImageWorkload(OneTargetWorkload):
+    """A network with its images on a device (a `workload.Workload`)."""
+
+    def __init__(
+        self, network: ImageNetwork, data: ImageData, settings: ImageSettings, setup: Setup
+    ) -> None:
+        device = torch.device(setup.device)
+        residence = Residence.of(data, device)
+        finish = None
+        if settings.flip or settings.shift:
+            finish = RandomChanges(settings.flip, settings.shift, device)
+        train = _split(residence, data.train, data.train_labels, finish)
+        validation = _split(residence, data.validation, data.validation_labels)
+        model = network.model
+        files = NetworkFiles(model, device, network.describe)
+        super().__init__(model, files, (train, validation), settings, device)
+        self._network, self._classes = network, len(data.labels)
+
+    def outputs(self, batch: Batch) -> torch.Tensor:
+        """The scores of the classes, shape (images, classes)."""
+        channels_first = batch.inputs["images"].permute(0, 3, 1, 2)
+        shares = channels_first.float() / 255
+        return self._network.scores(shares).float()
+
+    def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
+        """Accuracy, macro F1 and Matthews correlation."""
+        return metrics.classification(truth, found, self._classes)
+
+
+def _split(
+    residence: Residence,
+    images: Bytes,
+    labels: Ints,
+    finish: Callable[[Batch], Batch] | None = None,
+) -> TargetSamples:
+    parts = [Column(residence, "images", images), Column(residence, LABELS, labels)]
+    lengths = np.ones(len(labels), dtype=np.int64)
+    samples = Samples(residence, parts, [lengths], finish)
+    return TargetSamples(samples, labels, lengths)
+
+
+@dataclass(frozen=True)
+class RandomChanges:
+    """Mirrors and moves the images of a batch at random."""
+
+    flip: bool
+    shift: int
+    device: torch.device
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with its images changed."""
+        images = batch.inputs["images"]
+        # The loop seeds numpy's generator for every step; three numbers an image, one image after
+        # the other, are the same ones however the batch is cut.
+        draws = torch.from_numpy(np.random.random_sample((len(images), 3)))
+        images = changed(images, to_device(draws, self.device), self.flip, self.shift)
+        return dataclasses.replace(batch, inputs={"images": images})
+
+
+def changed(images: torch.Tensor, draws: torch.Tensor, flip: bool, shift: int) -> torch.Tensor:
+    """Images mirrored and moved; pixels at the edge are repeated where nothing else is.
+
+    Args:
+        images: Shape (n, height, width, channels).
+        draws: In [0, 1), shape (n, 3), float64, on the images' device: whether to mirror, how far
+            to move down and right.
+        flip: Mirror those whose first draw is below a half.
+        shift: The furthest to move, in pixels.
+    """
+    count, height, width, _ = images.shape
+    device = images.device
+    every = torch.arange(count, device=device)
+    down = torch.arange(height, device=device)
+    right = torch.arange(width, device=device)
+    mirror, places = draws[:, :1], draws[:, 1:] * (2 * shift + 1)
+    moves = places.floor().long() - shift
+    moves_down, moves_right = moves[:, :1], moves[:, 1:]
+    rows = (down - moves_down).clamp(0, height - 1)
+    columns = (right - moves_right).clamp(0, width - 1)
+    if flip:
+        columns = torch.where(mirror < 0.5, columns.flip(1), columns)
+    return images[every[:, None, None], rows[:, :, None], columns[:, None, :]]

@@ -1,0 +1,135 @@
+"""A pretrained Hugging Face model that classifies images, in the place of the small residual
+network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from trials.contract import Problem, Setup, TaskError
+from trials.descriptions.images import ImageSettings
+from trials.descriptions.models import Pretrained
+from trials.tasks.huggingface import templates
+from trials.tasks.huggingface.pretrained import write_description
+from trials.tasks.huggingface.templates import ModelKind, Template
+from trials.tasks.images import processor
+from trials.tasks.images.data import ImageData
+from trials.tasks.images.model import ImageNetwork, of_channels
+
+
+def pretrained(
+    model: Pretrained, data: ImageData, settings: ImageSettings, setup: Setup
+) -> ImageNetwork:
+    """A model of transformers.
+
+    Raises:
+        TaskError: It cannot be loaded, reads other channels, or settings of the residual network
+            are given.
+    """
+    _refuse_shapes(settings)
+    source = _template(model, data.labels)
+    _demand_channels(source.model, data)
+    processing = processor.read(model)
+    side = processing.side or data.train.shape[1]
+    channels = _channels(source.model)
+    means = _each(processing.means or data.means, channels)
+    deviations = _each(processing.deviations or data.deviations, channels)
+
+    device = torch.device(setup.device)
+    network = templates.build(source, settings, setup.seed).to(device)
+    normalisation = of_channels(means, device), of_channels(deviations, device)
+
+    def describe(folder: Path) -> None:
+        """Write configuration and image processor: what `from_pretrained` reads."""
+        write_description(network, folder)
+        processor.write(folder, side, means, deviations)
+
+    return ImageNetwork(
+        network, lambda images: scores(network, images, *normalisation, side), describe
+    )
+
+
+def scores(
+    model: nn.Module, images: torch.Tensor, means: torch.Tensor, deviations: torch.Tensor, side: int
+) -> torch.Tensor:
+    """The scores of all classes, shape (n, classes).
+
+    Args:
+        model: Of transformers.
+        images: Shares of full brightness, shape (n, channels, height, width); grey ones for a model
+            of colours too.
+        means, deviations: Of each of the model's channels, shape (1, channels, 1, 1).
+        side: Of the squares that the model reads; images of another size are scaled.
+    """
+    square = (side, side)
+    if images.shape[2:] != square:
+        scaled = nn.functional.interpolate(images, square, mode="bicubic", antialias=True)
+        images = scaled.clamp(0, 1)
+    normalised = (images - means) / deviations
+    logits: torch.Tensor = model(pixel_values=normalised).logits
+    return logits
+
+
+class ImageScores(nn.Module):
+    """A written model as a function of bytes to scores.
+
+    Args:
+        folder: What the description of `pretrained` wrote.
+        kind: The model's class. Looked up by the folder's own word, it could be one that the folder
+            brings.
+    """
+
+    def __init__(self, folder: Path, kind: type[Any]) -> None:
+        super().__init__()
+        self.model = kind.from_pretrained(folder, dtype=torch.float32)
+        processing = processor.written(folder)
+        assert processing.side is not None
+        self._side = processing.side
+        means, deviations = torch.tensor(processing.means), torch.tensor(processing.deviations)
+        self.register_buffer("means", means.reshape(1, -1, 1, 1))
+        self.register_buffer("deviations", deviations.reshape(1, -1, 1, 1))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Bytes of shape (n, height, width, channels) to the logits of the classes, shape (n,
+        classes)."""
+        shares = images.permute(0, 3, 1, 2).float() / 255
+        means, deviations = self.get_buffer("means"), self.get_buffer("deviations")
+        return scores(self.model, shares, means, deviations, self._side)
+
+
+def _template(model: Pretrained, labels: tuple[str, ...]) -> Template:
+    kind = ModelKind(transformers.AutoModelForImageClassification, labels, padding=None)
+    return templates.pretrained(model, kind)
+
+
+def _each(values: tuple[float, ...], channels: int) -> tuple[float, ...]:
+    """A value for each channel, also where there is one for them all."""
+    return values * channels if len(values) == 1 else values
+
+
+def _channels(model: transformers.PreTrainedModel) -> int:
+    """The numbers a model reads of a pixel; three colours where its configuration says none."""
+    return int(getattr(model.config, "num_channels", len("RGB")))
+
+
+def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> None:
+    wanted, given = _channels(model), data.train.shape[3]
+    if given not in (1, wanted):
+        what = f"reads images of {wanted} channels, and these have {given}"
+        hint = "give grey images, or such as it reads"
+        raise TaskError([Problem("task.model", f"{what}; {hint}")])
+
+
+def _refuse_shapes(settings: ImageSettings) -> None:
+    """Settings of the residual network mean nothing to another one."""
+    what = "is of the small network, and this task has a model; remove it, or remove task.model"
+    problems = []
+    for name in ("depth", "width"):
+        if getattr(settings, name) != getattr(ImageSettings, name):
+            problems.append(Problem(f"settings.{name}", what))
+    if problems:
+        raise TaskError(problems)

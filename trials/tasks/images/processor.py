@@ -1,0 +1,123 @@
+"""How a pretrained image model wants its images: their size and brightness, as its image processor
+says.
+
+The processor's file is read, not run: images are scaled and normalised by this package, on the
+device.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.models import Pretrained
+from trials.tasks.huggingface.pretrained import loading
+
+FILE = "preprocessor_config.json"
+BICUBIC = 3
+"""How images are scaled (Pillow's number for it)."""
+
+
+@dataclass(frozen=True)
+class Processing:
+    """What a model expects of images.
+
+    Args:
+        side: In pixels, of the squares it reads; None where it reads any.
+        means, deviations: Of each channel, as shares of full brightness; None where they are not
+            told.
+    """
+
+    side: int | None
+    means: tuple[float, ...] | None
+    deviations: tuple[float, ...] | None
+
+
+def read(model: Pretrained) -> Processing:
+    """What the image processor of a model says, and its configuration where that says more.
+
+    Args:
+        model: The model; of its files only the configuration may bring code.
+
+    Raises:
+        TaskError: The model cannot be found, or reads no squares.
+    """
+    from transformers import AutoConfig
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    with loading(model):
+        config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
+    try:
+        told, _ = ImageProcessingMixin.get_image_processor_dict(model.name)
+    except OSError:
+        told = {}  # it has none
+    side = _side(told, model.name)
+    if not side:
+        configured = {"size": getattr(config, "image_size", None)}
+        side = _side(configured, model.name)
+    return _processing(told, side)
+
+
+def written(folder: Path) -> Processing:
+    """What `write` has written into a folder."""
+    told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    return _processing(told, _side(told, str(folder)))
+
+
+def _processing(told: dict[str, Any], side: int | None) -> Processing:
+    means, deviations = told.get("image_mean"), told.get("image_std")
+    if told.get("do_normalize") is False:
+        means, deviations = [0.0], [1.0]  # the model reads what is scaled, as it is
+    if means is None or deviations is None:
+        return Processing(side, None, None)
+    # Means are of what the processor has scaled: by 1/255 to shares of full brightness, or by
+    # something else.
+    factor = told.get("rescale_factor", 1 / 255) if told.get("do_rescale", True) else 1.0
+    scale = 255 * factor
+    means_of_shares = tuple(mean / scale for mean in means)
+    deviations_of_shares = tuple(deviation / scale for deviation in deviations)
+    return Processing(side, means_of_shares, deviations_of_shares)
+
+
+def _side(told: dict[str, Any], model: str) -> int | None:
+    """The side of the squares that remain after scaling and cropping."""
+    size = told.get("crop_size") if told.get("do_center_crop") else None
+    if size is None:
+        size = told.get("size")
+    sides = _sides_in(size)
+    if not sides:
+        return None
+    if len(sides) > 1:
+        pixels = " x ".join(map(str, sorted(sides)))
+        what = f"{model!r} reads images of {pixels} pixels; choose one that reads squares"
+        raise TaskError([Problem("task.model", what)])
+    return int(sides.pop())
+
+
+def _sides_in(size: Any) -> set[Any]:
+    """The lengths that a size names: by their names, one after the other, or one for both."""
+    if isinstance(size, dict):
+        named = {size.get("height"), size.get("width"), size.get("shortest_edge")}
+        return named - {None, 0}
+    if isinstance(size, list | tuple):
+        return set(size)
+    return {size} - {None}
+
+
+def write(folder: Path, side: int, means: tuple[float, ...], deviations: tuple[float, ...]) -> None:
+    """Write a processor that does to images what was done in training."""
+    content = {
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": side, "width": side},
+        "resample": BICUBIC,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": list(means),
+        "image_std": list(deviations),
+    }
+    (folder / FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")

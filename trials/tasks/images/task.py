@@ -1,0 +1,77 @@
+"""Image classification: a small residual network, or a pretrained model, learns which class an
+image belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trials.contract import Problem, Setup, TaskError
+from trials.descriptions.images import IMAGE_CLASSIFICATION, ImageSettings
+from trials.settings import Settings
+from trials.tasks.images import data as image_data
+from trials.tasks.images.spec import ImageSpec
+from trials.tasks.trained import DataModule, TrainedTask
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from trials.final.export import Portable
+    from trials.tasks.images.data import ImageData
+    from trials.workload import Workload
+
+
+class ImageClassification(TrainedTask[ImageSpec]):
+    """The task."""
+
+    DESCRIPTION = IMAGE_CLASSIFICATION
+    SETTINGS = ImageSettings
+    DATA: ClassVar[DataModule] = image_data
+
+    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+        spec = ImageSpec.parse(task, base)
+        super().__init__(task, base, spec, spec.model)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with the images, or with the model that says how large they are to be."""
+        try:
+            return image_data.problems_with(self._sized())
+        except TaskError as error:
+            return error.problems
+
+    def spec_for(self, settings: Settings) -> ImageSpec:
+        """The part, with the size that the model reads where none is stated."""
+        return self._sized()
+
+    def _sized(self) -> ImageSpec:
+        if self.spec.size is not None or self.spec.model is None:
+            return self.spec
+        from trials.tasks.images import processor
+
+        return replace(self.spec, size=processor.read(self.spec.model).side)
+
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
+        """From `images`, bytes of shape (n, height, width, channels), to the logits of the
+        classes."""
+        from trials.final.export import Portable
+
+        if self.spec.model is not None:
+            from trials.tasks.images.pretrained import ImageScores
+
+            return Portable(ImageScores(folder, type(model)), free=(0,))
+        from trials.tasks.images.written import ImageClassifier
+
+        return Portable(ImageClassifier(folder), free=(0,))
+
+    def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
+        """The network with its images."""
+        from trials.tasks.images.model import ImageWorkload, residual
+
+        if self.spec.model is None:
+            return ImageWorkload(residual(data, settings, setup), data, settings, setup)
+        from trials.tasks.images.pretrained import pretrained
+
+        network = pretrained(self.spec.model, data, settings, setup)
+        return ImageWorkload(network, data, settings, setup)

@@ -1,0 +1,1 @@
+"""Language modelling: the next token of a text. `task`, `data` and `model`."""

@@ -1,0 +1,75 @@
+"""A network in the folder of a checkpoint: its weights, and a description of what it reads and
+answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import safetensors.torch
+import torch
+from torch import nn
+
+from trials.checkpoints.weights import MODEL, Weights, write
+
+
+class Stored(Protocol):
+    """A model's files in the folder of a checkpoint."""
+
+    def weights(self) -> Weights:
+        """The tensors of a checkpoint, as the model has them now: nothing is copied."""
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        """Write such weights, and what is needed to use them. Works in any thread."""
+
+    def read(self, folder: Path) -> None:
+        """Load the model's weights."""
+
+
+class NetworkFiles:
+    """The files of a network: all its weights in one, and a description beside it (a `Stored`).
+
+    Args:
+        network: The network, on its device.
+        device: That device.
+        describe: Writes into a folder what is needed to use the weights.
+    """
+
+    def __init__(
+        self, network: nn.Module, device: torch.device, describe: Callable[[Path], None]
+    ) -> None:
+        self._network, self._device, self._describe = network, device, describe
+
+    def weights(self) -> Weights:
+        """The network's weights."""
+        return {MODEL: self._network.state_dict()}
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        """Write the weights, and the description."""
+        write(weights, folder)
+        self._describe(folder)
+
+    def read(self, folder: Path) -> None:
+        """Load the weights of a checkpoint."""
+        path = folder / MODEL
+        safetensors.torch.load_model(self._network, str(path), device=str(self._device))
+
+
+def described(folder: Path | str, name: str) -> dict[str, Any]:
+    """The description in a folder.
+
+    Args:
+        folder: What `NetworkFiles` wrote.
+        name: Of the description's file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    path = Path(folder) / name
+    if not path.is_file():
+        what = "it is not a written model of images or tables"
+        raise FileNotFoundError(f"{folder} has no {name}: {what}")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,1 @@
+"""Sequence to sequence: a text to write for another. `task`, `data` and `model`."""

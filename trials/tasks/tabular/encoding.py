@@ -1,0 +1,232 @@
+"""How a table becomes arrays of numbers, as learnt from the training rows alone.
+
+Numbers are standardised. A missing one becomes the mean, with a column beside it that says so.
+Classes are numbered from 1; 0 stands for a missing class and for one that no training row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from trials.descriptions.tabular import REGRESSION
+from trials.tasks import labels, tables
+from trials.tasks.tabular.columns import Floats, columns, numbers_in, objective
+from trials.tasks.tabular.spec import TabularSpec
+
+Value = str | float | bool
+"""What a text says: equal for the texts of equal values."""
+
+
+@dataclass(frozen=True)
+class TabularRows:
+    """Encoded rows.
+
+    Args:
+        numeric: Standardised numbers and the indicators of missing ones, float32, shape (n,
+            numbers).
+        categorical: Numbers of classes, int32, shape (n, categorical columns).
+        target: The class (int64), or the standardised quantity (float32), shape (n,).
+    """
+
+    numeric: npt.NDArray[np.float32]
+    categorical: npt.NDArray[np.int32]
+    target: npt.NDArray[np.int64 | np.float32]
+
+
+@dataclass(frozen=True)
+class TabularEncoding:
+    """How a table becomes arrays; a checkpoint describes its inputs by it.
+
+    Args:
+        numeric: The columns of numbers.
+        means, deviations: Of each of them.
+        flagged: Those with a column that shows missing values.
+        categorical: The columns of classes, each with its classes in order; class i has number i +
+            1.
+        classes: The names of the target's classes; None for a quantity.
+        target_mean, target_deviation: Of a quantity; 0 and 1 for classes.
+        texts: Whether the training file was read as texts, as CSV is, and not as values of a type,
+            as Parquet is.
+    """
+
+    numeric: tuple[str, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    flagged: tuple[str, ...]
+    categorical: dict[str, tuple[str, ...]]
+    classes: tuple[str, ...] | None
+    target_mean: float
+    target_deviation: float
+    texts: bool = True
+
+
+def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
+    """The encoding of a task's training rows."""
+    numeric, categorical = columns(spec, train)
+    means, deviations, flagged = [], [], []
+    for column in numeric:
+        numbers, _ = numbers_in(train, column)
+        mean, deviation = _moments(numbers)
+        means.append(mean)
+        deviations.append(deviation)
+        if np.isnan(numbers).any():
+            flagged.append(column)
+
+    classes, target_mean, target_deviation = None, 0.0, 1.0
+    if objective(spec, train) == REGRESSION:
+        quantities, _ = numbers_in(train, spec.target)
+        target_mean, target_deviation = _moments(quantities)
+    else:
+        classes = tuple(labels.class_names(tables.texts_in(train, spec.target)))
+    return TabularEncoding(
+        numeric=tuple(numeric),
+        means=tuple(means),
+        deviations=tuple(deviations),
+        flagged=tuple(flagged),
+        categorical={column: _classes_of(train, column) for column in categorical},
+        classes=classes,
+        target_mean=target_mean,
+        target_deviation=target_deviation,
+        texts=spec.train.suffix.lower() in tables.READ_AS_TEXTS,
+    )
+
+
+def _moments(numbers: Floats) -> tuple[float, float]:
+    """Mean and deviation of the numbers that are present; a deviation of 1 where they do not
+    differ."""
+    present = numbers[~np.isnan(numbers)]
+    if len(present) == 0:
+        return 0.0, 1.0
+    return float(present.mean()), float(present.std()) or 1.0
+
+
+def _classes_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:
+    found = set(tables.texts_in(table, column)) - {None}
+    return tuple(sorted(map(str, found)))
+
+
+def encode(spec: TabularSpec, encoding: TabularEncoding, table: pd.DataFrame) -> TabularRows:
+    """The rows of a table that has no problems."""
+    numeric, categorical = inputs(encoding, table)
+    return TabularRows(numeric, categorical, _target(spec, encoding, table))
+
+
+def inputs(
+    encoding: TabularEncoding, table: pd.DataFrame
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+    """The numbers and the classes that a model reads of the rows of a table: `TabularRows.numeric`
+    and `TabularRows.categorical`."""
+    rows = len(table)
+    numeric = _side_by_side(_standardised(encoding, table), rows)
+    classes = []
+    for column, names in encoding.categorical.items():
+        found = classes_in(encoding, table, column)
+        classes.append(_numbered(found, names, first=1))
+    categorical = _side_by_side(classes, rows)
+    return numeric.astype(np.float32), categorical.astype(np.int32)
+
+
+def _standardised(encoding: TabularEncoding, table: pd.DataFrame) -> list[Floats]:
+    """The columns of standardised numbers, then those that show missing ones."""
+    standardised, flags = [], []
+    moments = zip(encoding.means, encoding.deviations, strict=True)
+    for column, (mean, deviation) in zip(encoding.numeric, moments, strict=True):
+        numbers, _ = numbers_in(table, column)
+        scaled = (numbers - mean) / deviation
+        standardised.append(np.nan_to_num(scaled, nan=0.0))
+        if column in encoding.flagged:
+            missing = np.isnan(numbers)
+            flags.append(missing.astype(np.float64))
+    return [*standardised, *flags]
+
+
+def _side_by_side(found: Sequence[npt.NDArray[np.generic]], rows: int) -> npt.NDArray[np.generic]:
+    if not found:
+        return np.zeros((rows, 0))
+    return np.stack(found, axis=1)
+
+
+def _target(
+    spec: TabularSpec, encoding: TabularEncoding, table: pd.DataFrame
+) -> npt.NDArray[np.int64 | np.float32]:
+    if encoding.classes is not None:
+        found = tables.texts_in(table, spec.target)
+        return _numbered(found, encoding.classes, first=0)
+    numbers, _ = numbers_in(table, spec.target)
+    scaled = (numbers - encoding.target_mean) / encoding.target_deviation
+    return scaled.astype(np.float32)
+
+
+def _numbered(
+    values: Sequence[str | None], names: Sequence[str], first: int
+) -> npt.NDArray[np.int64]:
+    """The number of each value's name, from `first`; 0 for one without a number."""
+    numbers: dict[str | None, int] = {}
+    for number, name in enumerate(names, start=first):
+        numbers[name] = number
+    return np.array([numbers.get(value, 0) for value in values], dtype=np.int64)
+
+
+# ----------------------------------------------------------- the same class in another file's words
+
+
+def classes_in(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> list[str | None]:
+    """The classes that a column names, in the words of the training file; None where it has no
+    value.
+
+    `true` of a CSV is `True` in Parquet or where pandas guessed types, and `01` is 1. Where one of
+    the two tables was read as texts and the other as values, what is the same value is the same
+    class, unless several classes are.
+    """
+    found = tables.texts_in(table, column)
+    if tables.holds_texts(table[column]) == encoding.texts:
+        return found
+    names = encoding.categorical[column]
+    in_their_words: dict[Value, str] = {}
+    for value, same in _by_value(names).items():
+        if len(same) == 1:
+            in_their_words[value] = same[0]
+    known = set(names)
+
+    def named(text: str | None) -> str | None:
+        if text is None or text in known:
+            return text
+        return in_their_words.get(_value(text), text)
+
+    return [named(text) for text in found]
+
+
+def confused(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> list[str]:
+    """Classes that a column may have and that cannot be told apart in it: of the same value, which
+    was read as a value here and as a text in the training file, or the other way round."""
+    if tables.holds_texts(table[column]) == encoding.texts:
+        return []
+    texts = set(tables.texts_in(table, column)) - {None}
+    found = {_value(str(text)) for text in texts}
+    several: list[str] = []
+    for value, names in _by_value(encoding.categorical[column]).items():
+        if len(names) > 1 and value in found:
+            several += names
+    return several
+
+
+def _by_value(names: Sequence[str]) -> dict[Value, list[str]]:
+    found: dict[Value, list[str]] = {}
+    for name in names:
+        found.setdefault(_value(name), []).append(name)
+    return found
+
+
+def _value(text: str) -> Value:
+    plain = text.strip().lower()
+    if plain in ("true", "false"):
+        return plain == "true"
+    try:
+        return float(plain)
+    except ValueError:
+        return text

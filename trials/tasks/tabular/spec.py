@@ -1,0 +1,78 @@
+"""The `task` part of a table, parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.tabular import OBJECTIVES
+from trials.tasks import splitting
+
+
+@dataclass(frozen=True)
+class TabularSpec:
+    """The part, parsed: paths are absolute; None for what follows from the data."""
+
+    train: Path
+    validation: float | Path
+    test: Path | None
+    target: str
+    objective: str | None
+    numeric: tuple[str, ...] | None
+    categorical: tuple[str, ...] | None
+    split_seed: int
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What decides on the prepared data beside the files."""
+        return self.split_seed, self.target, self.objective, self.numeric, self.categorical
+
+    @property
+    def encoder(self) -> None:
+        """None: tables are not encoded by a model."""
+        return None
+
+    @staticmethod
+    def parse(task: Mapping[str, Any], base: Path) -> TabularSpec:
+        """Parse a part whose keys and types are right.
+
+        Raises:
+            TaskError: The objective is unknown, or a column is named wrongly or twice.
+        """
+        objective = task.get("objective_kind")
+        problems = [*_wrong_objective(objective), *_wrong_columns(task)]
+        if problems:
+            raise TaskError(problems)
+        return TabularSpec(
+            train=base / task["train"],
+            validation=splitting.parse(task, base),
+            test=base / task["test"] if "test" in task else None,
+            target=task["target"],
+            objective=objective,
+            numeric=tuple(task["numeric"]) if "numeric" in task else None,
+            categorical=tuple(task["categorical"]) if "categorical" in task else None,
+            split_seed=task.get("split_seed", 0),
+        )
+
+
+def _wrong_objective(objective: str | None) -> Iterator[Problem]:
+    if objective is not None and objective not in OBJECTIVES:
+        what = f"must be {' or '.join(OBJECTIVES)}, not {objective!r}"
+        yield Problem("task.objective_kind", what)
+
+
+def _wrong_columns(task: Mapping[str, Any]) -> Iterator[Problem]:
+    """Columns that are not names, or that are named twice."""
+    stands_under: dict[str, str] = {task["target"]: "target"}
+    for key in ("numeric", "categorical"):
+        for column in task.get(key, ()):
+            if not isinstance(column, str):
+                yield Problem(f"task.{key}", f"must be a list of column names, not {column!r}")
+            elif column in stands_under:
+                also = f"names {column!r}, which stands under {stands_under[column]} too"
+                yield Problem(f"task.{key}", f"{also}; keep it in one place")
+            else:
+                stands_under[column] = key

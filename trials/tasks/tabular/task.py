@@ -1,0 +1,51 @@
+"""Tables: a multi-layer perceptron learns to predict one column of a table from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trials.contract import Problem, Setup, TaskError
+from trials.descriptions.tabular import METRICS, TABULAR, TabularSettings
+from trials.tasks.tabular import data as tabular_data
+from trials.tasks.tabular.spec import TabularSpec
+from trials.tasks.trained import DataModule, TrainedTask
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from trials.final.export import Portable
+    from trials.tasks.tabular.data import TabularData
+    from trials.workload import Workload
+
+
+class Tabular(TrainedTask[TabularSpec]):
+    """The task."""
+
+    DESCRIPTION = TABULAR
+    SETTINGS = TabularSettings
+    DATA: ClassVar[DataModule] = tabular_data
+
+    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+        super().__init__(task, base, TabularSpec.parse(task, base))
+        if self.spec.objective is not None:
+            self.metrics = METRICS[self.spec.objective]
+
+    def portable(self, folder: Path, model: nn.Module) -> Portable:
+        """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a
+        standardised quantity."""
+        from trials.final.export import Portable
+        from trials.tasks.tabular.written import TableModel
+
+        return Portable(TableModel(folder).network, free=(0,))
+
+    def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
+        """The perceptron with the table's rows."""
+        from trials.tasks.tabular.model import TabularWorkload
+
+        if settings.monitor not in METRICS[data.objective]:
+            metric = f"{settings.monitor!r} is not a metric of {data.objective}"
+            what = f"{metric}, which the target asks for; choose another"
+            raise TaskError([Problem("settings.monitor", what)])
+        return TabularWorkload(data, settings, setup)

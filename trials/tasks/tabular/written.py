@@ -1,0 +1,159 @@
+"""A model of a table as its checkpoint or final training wrote it, in use without the task."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import safetensors.torch
+import torch
+
+from trials.checkpoints.weights import MODEL
+from trials.contract import TaskError
+from trials.descriptions.tabular import TabularSettings
+from trials.tasks import tables
+from trials.tasks.network_files import described
+from trials.tasks.tabular.columns import numbers_in
+from trials.tasks.tabular.encoding import TabularEncoding, classes_in, confused, inputs
+from trials.tasks.tabular.perceptron import Perceptron
+
+DESCRIPTION = "table.json"
+"""The file of a checkpoint that describes how a table becomes the model's inputs."""
+MOSTLY = 0.5
+"""The share of unknown values in a column above which a warning is due."""
+SOME = 5
+"""Classes that a warning names."""
+MISSING_TO_PANDAS = frozenset(
+    {"NA", "N/A", "NULL", "null", "NaN", "nan", "None", "n/a", "<NA>", "#N/A"}
+)
+"""Texts that `pandas.read_csv` reads as missing by default."""
+
+
+class TableModel:
+    """A perceptron with what it knows of a table's columns.
+
+    Attributes:
+        encoding: How a table becomes the network's inputs, and what comes out of it.
+
+    Args:
+        folder: A written model, or a checkpoint of a tabular task.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        told = described(folder, DESCRIPTION)
+        encoding = TabularEncoding(**told["encoding"])
+        numbers = len(encoding.numeric) + len(encoding.flagged)
+        classes = [len(names) for names in encoding.categorical.values()]
+        outputs = 1 if encoding.classes is None else len(encoding.classes)
+        shape = TabularSettings(**told["model"])
+        network = Perceptron(numbers, classes, outputs, shape)
+        safetensors.torch.load_model(network, Path(folder) / MODEL)
+        self.encoding = encoding
+        self.network = network.eval()
+
+    def predict(self, table: pd.DataFrame | Path | str) -> list[str] | list[float]:
+        """The class of each row, or the quantity in the target's own unit. Missing values and
+        classes that were never trained are taken as in training.
+
+        Args:
+            table: A file (CSV, TSV, Parquet, JSON lines), which is read as the training data were;
+                or a frame, where pandas may have taken `01` for 1 and `NA` for a missing value.
+
+        Raises:
+            ValueError: The file cannot be read, a column is missing, or one of numbers holds
+                something else.
+
+        Warns:
+            UserWarning: Most of a column's values are unknown to the model, or pandas may have
+                taken them for others.
+        """
+        is_frame = isinstance(table, pd.DataFrame)
+        rows = table if isinstance(table, pd.DataFrame) else _read(Path(table))
+        rows = rows.rename(columns=str)
+        self._check(rows)
+        self._warn_of_the_unknown(rows, is_frame)
+        encoding = self.encoding
+        numeric, categorical = inputs(encoding, rows)
+        numbers = torch.from_numpy(numeric)
+        classes = torch.from_numpy(categorical.astype(np.int64))
+        with torch.inference_mode():
+            outputs = self.network(numbers, classes)
+        if encoding.classes is not None:
+            likeliest = outputs.argmax(dim=1).tolist()
+            return [encoding.classes[number] for number in likeliest]
+        standardised = outputs[:, 0].double()
+        quantities = standardised * encoding.target_deviation + encoding.target_mean
+        found: list[float] = quantities.tolist()
+        return found
+
+    def _check(self, table: pd.DataFrame) -> None:
+        """See that a table has what the model reads.
+
+        Raises:
+            ValueError: A column is missing, or one of numbers holds something else.
+        """
+        encoding = self.encoding
+        wanted = [*encoding.numeric, *encoding.categorical]
+        for column in wanted:
+            if column not in table.columns:
+                reads = ", ".join(wanted)
+                raise ValueError(f"the table has no column {column!r}; the model reads {reads}")
+        for column in encoding.numeric:
+            _, others = numbers_in(table, column)
+            if others:
+                what = f"column {column!r} is not a number in row {others[0] + 1}"
+                raise ValueError(f"{what}; mend it, or leave it empty")
+
+    def _warn_of_the_unknown(self, table: pd.DataFrame, frame: bool) -> None:
+        """Warn where most of a column's classes were not trained (it has another encoding, or is
+        the wrong column), and where a frame may have lost them."""
+        for column in self.encoding.categorical:
+            doubt = self._unknown_in(table, column)
+            if doubt is None and frame:
+                doubt = self._lost_in(table, column)
+            if doubt is not None:
+                warnings.warn(doubt, stacklevel=3)
+
+    def _unknown_in(self, table: pd.DataFrame, column: str) -> str | None:
+        names = self.encoding.categorical[column]
+        known = {None, *names}
+        found = classes_in(self.encoding, table, column)
+        unknown = [name for name in found if name not in known]
+        if len(unknown) <= MOSTLY * len(found):
+            return None
+        what = f"{len(unknown)} of {len(found)} values of column {column!r} are unknown"
+        more = ", ..." if len(names) > SOME else ""
+        return f"{what} to the model, such as {unknown[0]!r}; it knows {_listed(names)}{more}"
+
+    def _lost_in(self, table: pd.DataFrame, column: str) -> str | None:
+        """What pandas may have taken for something else when it read a file."""
+        hint = "give the file's path instead"
+        encoding = self.encoding
+        if same := confused(encoding, table, column):
+            what = f"column {column!r} holds values, in which the classes {_listed(same)}"
+            return f"{what} cannot be told apart; {hint}"
+        lost = MISSING_TO_PANDAS.intersection(encoding.categorical[column])
+        if not lost or None not in classes_in(encoding, table, column):
+            return None
+        what = f"column {column!r} has missing values, and the model knows the class {min(lost)!r}"
+        return f"{what}, which pandas.read_csv takes for one; {hint}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:SOME])
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """A table as training reads it.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    try:
+        table = tables.read(path, "table")
+    except TaskError as error:
+        raise ValueError("; ".join(problem.what for problem in error.problems)) from None
+    return table

@@ -1,0 +1,1 @@
+"""Text classification: which class a text belongs to. `task`, `data` and `model`."""

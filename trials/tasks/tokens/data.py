@@ -1,0 +1,248 @@
+"""The data of a token classification task: sentences of words, each with a tag.
+
+A word may become several tokens. The first of them carries the word's tag, the others and the
+special tokens have none. Words behind the longest length are cut off and not trained; in validation
+and test they count as missed, so that every trial is scored on all words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trials.contract import Problem, TaskError
+from trials.data.batching import Sequences
+from trials.settings import Settings
+from trials.tasks import labels, tables
+from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.huggingface.data import (
+    IGNORED,
+    SEQUENCE_TYPES,
+    Scored,
+    SequenceData,
+    Split,
+    data_of,
+    demand,
+    read,
+)
+from trials.tasks.huggingface.spec import TextSpec
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+CONLL = (".conll", ".txt")
+"""Suffixes of files with a word and its tag on each line."""
+_SPACES = re.compile(" +")
+_OPTIONS: dict[str, Any] = {"add_prefix_space": True}
+"""Of a tokenizer: those of bytes must be told that a word begins a word."""
+
+
+TYPES: tuple[type, ...] = SEQUENCE_TYPES
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words, each with its tag."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+def prepare(spec: TextSpec, settings: Settings) -> SequenceData:
+    """Read, check, split and tokenise.
+
+    Raises:
+        TaskError: With every problem found.
+    """
+    train, validation, problems = _read(spec)
+    demand(problems)
+    names = labels.class_names(_tags(train))
+    texts = [" ".join(sentence.words) for sentence in train]
+    length = settings.max_length
+    tokenizer = text_tokenizer.load(spec.model, texts, length, **_OPTIONS)
+    learnt, _ = _tokenise(tokenizer, train, names, length)
+    held_out, scored = _tokenise(tokenizer, validation, names, length)
+    return data_of(tokenizer, (learnt, held_out), labels=tuple(names), scored=scored)
+
+
+def problems_with(spec: TextSpec) -> list[Problem]:
+    """Everything wrong with the files that can be seen before training, the test file's problems
+    too."""
+    train, _, problems = _read(spec)
+    if spec.test is not None:
+        test, more = _sentences(spec, spec.test, "task.test")
+        problems = problems + more
+        if train and test:
+            problems += labels.unseen(_tags(train), _tags(test), "task.test")
+    return problems
+
+
+def on_test(spec: TextSpec, data: SequenceData, settings: Settings) -> SequenceData:
+    """The data with the sentences of the test file, which has no problems, in place of the
+    validation sentences."""
+    assert spec.test is not None
+    sentences, _ = _sentences(spec, spec.test, "task.test")
+    tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files, **_OPTIONS)
+    validation, scored = _tokenise(tokenizer, sentences or [], data.labels, settings.max_length)
+    return replace(data, validation=validation, scored=scored)
+
+
+def _read(spec: TextSpec) -> tuple[list[Sentence], list[Sentence], list[Problem]]:
+    train, validation, problems = read(spec, lambda path, where: _sentences(spec, path, where))
+    if not train:
+        return train, validation, problems
+    known, found = _tags(train), _tags(validation)
+    problems = problems + labels.problems_with(known, "task.tags")
+    if isinstance(spec.validation, Path):
+        return train, validation, problems + labels.unseen(known, found, "task.validation")
+    # A rare tag may have fallen to the validation rows as a whole.
+    if unseen := sorted(set(found) - set(known)):
+        what = f"leaves no training sentence with {', '.join(unseen)}"
+        hint = "choose another split_seed, or give a file"
+        problems = [*problems, Problem("task.validation", f"{what}; {hint}")]
+    return train, validation, problems
+
+
+def _tags(sentences: Sequence[Sentence]) -> list[str]:
+    tags: list[str] = []
+    for sentence in sentences:
+        tags += sentence.tags
+    return tags
+
+
+# ------------------------------------------------------------------------------------------ reading
+
+
+def _sentences(
+    spec: TextSpec, path: Path, where: str
+) -> tuple[list[Sentence] | None, list[Problem]]:
+    """The sentences in a file, or None where it has none to give; and its problems."""
+    try:
+        if path.suffix.lower() in CONLL:
+            sentences = sentences_in(path, where)
+        else:
+            sentences = _rows(spec, path, where)
+    except TaskError as error:
+        return None, error.problems
+    if not sentences:
+        return None, [Problem(where, f"{path} has no sentences; name a file with data")]
+    return sentences, []
+
+
+def sentences_in(path: Path, where: str) -> list[Sentence]:
+    """The sentences of a CoNLL file: a word and a tag on each line, an empty line between
+    sentences.
+
+    Tabs part the columns of a line that has one, and spaces those of the others; other white space,
+    such as a no-break space, belongs to a word. Columns between the word and the tag are passed
+    over.
+
+    Raises:
+        TaskError: A line has no word and tag, or the file cannot be read.
+    """
+    sentences: list[Sentence] = []
+    words: list[str] = []
+    tags: list[str] = []
+    for number, line in enumerate([*tables.lines_of(path, where), ""], start=1):
+        parts = _parts_of(line)
+        if line.startswith("-DOCSTART-") or not any(parts):
+            if words:
+                sentences.append(Sentence(tuple(words), tuple(tags)))
+            words, tags = [], []
+            continue
+        if len(parts) < 2 or not parts[0] or not parts[-1]:
+            what = f"line {number} of {path} has no word and tag: {line!r}"
+            raise TaskError([Problem(where, f"{what}; write both, with a tab between them")])
+        words.append(parts[0])
+        tags.append(parts[-1])
+    return sentences
+
+
+def _parts_of(line: str) -> list[str]:
+    """The columns of a line of a CoNLL file."""
+    parts = line.split("\t") if "\t" in line else _SPACES.split(line.strip(" "))
+    return [part.strip(" ") for part in parts]
+
+
+def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
+    """The sentences of a table; a row without words is left out.
+
+    Raises:
+        TaskError: A column is missing, a value is not a list, or words and tags are not as many.
+    """
+    table = tables.read(path, where)
+    wanted = {f"task.{field}": [column] for field, column in spec.fields.items()}
+    if missing := tables.missing_columns(table, wanted, path):
+        raise TaskError(missing)
+    column_of_words, column_of_tags = spec.fields["tokens"], spec.fields["tags"]
+    rows = zip(table[column_of_words].tolist(), table[column_of_tags].tolist(), strict=True)
+    sentences = []
+    for row, (words, tags) in enumerate(rows, start=1):
+        place = f"row {row} of {path}"
+        _demand_list(words, f"{place} has no list in {column_of_words!r}", "task.tokens")
+        _demand_list(tags, f"{place} has no list in {column_of_tags!r}", "task.tags")
+        if len(words) != len(tags):
+            what = f"{place} has {len(words)} words and {len(tags)} tags"
+            raise TaskError([Problem("task.tags", f"{what}; give each word one tag")])
+        if len(words):
+            sentence = Sentence(tuple(map(str, words)), tuple(map(str, tags)))
+            sentences.append(sentence)
+    return sentences
+
+
+def _demand_list(value: Any, what: str, where: str) -> None:
+    if isinstance(value, list | np.ndarray):
+        return
+    hint = "write a list, or use a CoNLL file"
+    raise TaskError([Problem(where, f"{what} but {value!r}; {hint}")])
+
+
+# --------------------------------------------------------------------------------------- tokenising
+
+
+def _tokenise(
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Sequence[Sentence],
+    names: Sequence[str],
+    max_length: int,
+) -> tuple[Split, Scored]:
+    """What the model reads of the sentences, and all their words, with where it reads each."""
+    numbers = {name: number for number, name in enumerate(names)}
+    words = [list(sentence.words) for sentence in sentences]
+    encoded: Any = tokenizer(
+        words, is_split_into_words=True, truncation=True, max_length=max_length
+    )
+    targets, tags, cells = [], [], []
+    for row, sentence in enumerate(sentences):
+        of_words = [numbers[tag] for tag in sentence.tags]
+        of_tokens, first_cells = _laid_out(of_words, encoded.word_ids(row))
+        targets.append(of_tokens)
+        tags.append(of_words)
+        cells.append(first_cells)
+    read = Split(Sequences.of(encoded["input_ids"]), Sequences.of(targets))
+    return read, Scored(Sequences.of(tags), Sequences.of(cells))
+
+
+def _laid_out(
+    of_words: Sequence[int], word_of_cell: Sequence[int | None]
+) -> tuple[list[int], list[int]]:
+    """The tag of each cell, and the first cell of each word; `IGNORED` where there is none.
+
+    Args:
+        of_words: The number of each word's tag.
+        word_of_cell: The word that the token of each cell is of; None for special tokens.
+    """
+    of_cells = [IGNORED] * len(word_of_cell)
+    first_cells = [IGNORED] * len(of_words)
+    before = None
+    for cell, word in enumerate(word_of_cell):
+        if word is not None and word != before:
+            of_cells[cell] = of_words[word]
+            first_cells[word] = cell
+        before = word
+    return of_cells, first_cells
