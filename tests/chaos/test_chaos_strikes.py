@@ -24,6 +24,7 @@ def strikes(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     kinds = importlib.import_module("chaos_kinds")
     monkeypatch.setattr(kinds, "OPPORTUNITY_S", 0.5)
+    monkeypatch.setattr(kinds, "ARRIVAL_S", 0.01)
     return kinds
 
 
