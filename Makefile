@@ -9,10 +9,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 # What computes runs in as many processes as there are cores. What starts clusters, browsers and
-# servers runs in turn: it waits for other processes, and its patience is measured in seconds.
-APART := integration or chaos or browser
-BESIDE := $(PYTEST) --numprocesses logical --maxprocesses 8 --dist worksteal -m "not ($(APART))"
-IN_TURN := $(PYTEST) -m "$(APART)"
+# servers waits for other processes most of the time, and its patience is measured in seconds: two
+# files of it run at a time, wherever that is, and no more.
+STARTS := integration or chaos or browser
+COMPUTES := not ($(STARTS))
+COMPUTING := $(PYTEST) --numprocesses logical --maxprocesses 8 --dist worksteal -m "$(COMPUTES)"
+STARTING := $(PYTEST) --numprocesses 2 --dist loadfile -m "$(STARTS)"
 
 .PHONY: demo test test-all check docs clean
 
@@ -20,10 +22,10 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	status=0; $(BESIDE) --quick || status=1; $(IN_TURN) --quick || status=1; exit $$status
+	status=0; $(COMPUTING) --quick || status=1; $(STARTING) --quick || status=1; exit $$status
 
 test-all: $(READY)
-	status=0; $(BESIDE) || status=1; $(IN_TURN) || status=1; exit $$status
+	status=0; $(COMPUTING) || status=1; $(STARTING) || status=1; exit $$status
 
 check: $(READY)
 	$(BIN)/ruff check .

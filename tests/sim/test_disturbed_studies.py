@@ -27,8 +27,8 @@ from random_studies import Plan, Session, World, plans, searched, sessions
 from thoroughness import examples
 from trials.checkpoints.places import trial_folder
 
-STUDIES = examples(100)
-PAIRS = examples(40)
+STUDIES = examples(60)
+PAIRS = examples(25)
 
 
 def lived(plan: Plan, befalls: list[Session], root: Path) -> World:
