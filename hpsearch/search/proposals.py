@@ -9,6 +9,7 @@ proposes what it would have proposed.
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import Any, cast
 
 import optuna
@@ -23,7 +24,6 @@ from hpsearch.search.design import Design
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
-from hpsearch.study_file.levels import step_scale
 from hpsearch.study_file.models import StudySpec
 
 FIXED_PARAMS = "fixed_params"
@@ -56,9 +56,6 @@ class Proposals:
         self._pruner = pruner
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._curve_gp: CurveGPSampler | None = None
-        if self._method.kind == methods.CURVE_GP:
-            self._curve_gp = self._new_curve_gp()
         self._asked_at = 0
         self._all_tried = False
         """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
@@ -98,8 +95,8 @@ class Proposals:
     def view_for(self, trial: Trial) -> optuna.Study:
         """The study as the sampler of this trial reads it."""
         name = self._history.study.name
-        if self._curve_gp is not None:
-            return optuna.Study(name, self._storage, sampler=self._curve_gp, pruner=NopPruner())
+        if self._method.kind == methods.CURVE_GP:
+            return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
         limits = self._spec.constraints if methods.heeds_constraints(self._method) else None
         storage = self._storage
         if not methods.averages(self._method):
@@ -120,7 +117,8 @@ class Proposals:
         seed = derived_seed(study_seed, trial.number, "sampler")
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
-    def _new_curve_gp(self) -> CurveGPSampler:
+    @cached_property
+    def curve_gp(self) -> CurveGPSampler:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         spec = self._spec
         conditions = {}
@@ -130,10 +128,10 @@ class Proposals:
                 conditions[name] = when
         return CurveGPSampler(
             self._distributions(),
+            self._history,
             spec.budget.per_trial.total,
             derived_seed(spec.seed, "sampler"),
             conditions,
-            scale=step_scale(spec),
         )
 
     def _distributions(self) -> dict[str, BaseDistribution]:

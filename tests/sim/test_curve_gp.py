@@ -8,17 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import optuna
 import pytest
-from optuna.distributions import FloatDistribution
-from optuna.trial import FrozenTrial
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import History, ReportRecord, Trial
 from hpsearch.ranking.selection import rank
 from hpsearch.search.curve_gp import sampler as curve_gp
 from hpsearch.search.curve_gp.curves import MOST_ROWS, CurveReader, ShownCurve
-from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, brain, history_for, spec_with
 
@@ -112,9 +108,8 @@ def test_a_paused_trial_is_evidence_at_its_resource() -> None:
     paused.reports = {r: ReportRecord(0, r, 1 / r, {"loss": 1 / r}) for r in (1.0, 2.0, 3.0)}
     history.add_trial(paused)
     search = brain(spec, history)._searcher
-    assert search.proposals._curve_gp is not None
-    (curve,) = search.proposals._curve_gp.reader.curves(search.searched())
-    assert curve.resources[-1] == 3.0
+    (curve,) = search.proposals.curve_gp.reader.curves()
+    assert curve.shares[-1] == pytest.approx(3 / 27, abs=1e-6)
     assert curve.values[-1] == pytest.approx(1 / 3)
 
 
@@ -132,9 +127,9 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
     read, rows = [], []
     curve, condition = CurveReader.read, curve_gp.CurveModel.condition
 
-    def noted(self: CurveReader, trial: FrozenTrial, sign: float) -> ShownCurve | None:
+    def noted(self: CurveReader, trial: Trial) -> ShownCurve | None:
         read.append(trial.number)
-        return curve(self, trial, sign)
+        return curve(self, trial)
 
     monkeypatch.setattr(CurveReader, "read", noted)
     monkeypatch.setattr(
@@ -146,6 +141,43 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
         "the second decision reads no old trial again"
     )
     assert max(rows) <= MOST_ROWS
+
+
+# ----------------------------------------------------------------------------------------- units
+
+
+@dataclass
+class Scaled:
+    """Curves whose resource is counted in another unit."""
+
+    of: Bowl
+    scale: float
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        return self.of.measure(params, seed, resource / self.scale)
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        return self.of.seconds(params, resource / self.scale)
+
+
+def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, ...]]:
+    """What a study of 24 epochs proposed and pruned, with epochs counted in another unit."""
+    spec = spec_for(
+        sampler,
+        budget={"trials": 30, "per_trial": {unit: 24 * scale, "report_every": scale}},
+        search={"sampler": sampler, "pruner": pruner},
+    )
+    trials = simulate(spec, Scaled(Valley(), scale), 2).trials
+    return [(trial.params, trial.state, trial.resource / scale, trial.rung) for trial in trials]
+
+
+@pytest.mark.parametrize("pruner", ["promotion", "none", "median", "successive_halving"])
+@pytest.mark.parametrize("sampler", ["curve_gp", "tpe", "random"])
+def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> None:
+    in_epochs = course("epochs", 1, sampler, pruner)
+    assert course("steps", 1000, sampler, pruner) == in_epochs
+    assert course("samples", 50_000, sampler, pruner) == in_epochs
+    assert course("tokens", 640_000, sampler, pruner) == in_epochs
 
 
 # ------------------------------------------------------------------------------------------ better
@@ -191,17 +223,3 @@ def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() ->
             for t in s.trials
         )
     assert np.mean(found["curve_gp"]) < 0.8 * np.mean(found["random"])
-
-
-def test_it_works_in_bare_optuna() -> None:
-    space = {name: FloatDistribution(0, 1) for name in ("x", "y")}
-
-    def objective(trial: optuna.Trial) -> float:
-        return (trial.suggest_float("x", 0, 1) - 0.3) ** 2 + (
-            trial.suggest_float("y", 0, 1) - 0.6
-        ) ** 2
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=CurveGPSampler(space, total=10, seed=3))
-    study.optimize(objective, n_trials=30)
-    assert study.best_value < 0.005

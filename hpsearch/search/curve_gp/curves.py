@@ -1,9 +1,10 @@
 """What trials have shown so far, as evidence for the model of learning curves.
 
 Evidence is each trial's value at a few marks along its curve and its latest one, so trials that
-were paused or pruned count for what they showed, at the resource where they showed it. Values are
-stretched at the good end, where differences matter. The cost of a decision grows with the cube of
-the rows, so there are at most `MOST_ROWS`.
+were paused or pruned count for what they showed, at the resource where they showed it. Resources
+are shares of the full trial budget: its unit makes no difference. Values are stretched at the good
+end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
+at most `MOST_ROWS`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
 
-from hpsearch.domain.facts import FAILED
-from hpsearch.domain.records import violation_of
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import History, Trial
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import Evidence, Points
 
@@ -27,26 +26,39 @@ Floats = NDArray[np.float64]
 
 MOST_ROWS = 160
 """Rows of evidence: the cost of a decision grows with their cube."""
-HORIZON = 0.5
-"""The least horizon, as tau."""
+HORIZON = 1 / 7
+"""The least amount of training after which configurations are compared, as a share of the full
+budget."""
+MARKS = (1 / 17, 3 / 17, 9 / 17)
+"""Where along a curve its values are evidence, as shares of the full budget."""
+RANGE = 50.0
+"""Tau is 1 at the full budget, and 0 at a share of one in so many and below."""
+DIGITS = 6
+"""Of a share of the full budget, so that levels which are the same in two units look the same."""
 FLOOR, BELOW, WORST = 0.1, 0.08, 20.0
 """Of the warp: how strongly the good end is stretched, how far below the best it reaches, and where
 the bad end is cut."""
-MARKS_PER_TOTAL = 17.0
-"""The first mark on a curve is a 17th of its length, the next ones three times the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCurve:
-    """What one trial showed; values are minimised."""
+    """What one trial showed; values are minimised.
 
-    trial: FrozenTrial
+    Args:
+        number: The trial's.
+        point: (parameters,) Its configuration.
+        shares: Of the full budget, ascending.
+        values: What it showed there.
+        best: The best of all its values.
+        outside: Whether it failed or oversteps a limit: others like it are of no use.
+    """
+
+    number: int
     point: Floats
-    resources: tuple[float, ...]
+    shares: tuple[float, ...]
     values: tuple[float, ...]
     best: float
     outside: bool
-    """Whether it failed or oversteps a limit: others like it are of no use."""
 
 
 @dataclass(frozen=True)
@@ -69,70 +81,72 @@ class Warp:
 
 
 class CurveReader:
-    """Reads the curves of a study's trials, each one once after it has changed.
+    """Reads the curves of a study's trials, each one again when it has changed.
 
     Args:
         encoding: Of the study's space.
-        total: The full trial budget, in steps.
+        history: The study's records.
+        total: The full trial budget, in its unit.
     """
 
-    def __init__(self, encoding: SpaceEncoding, total: float) -> None:
+    def __init__(self, encoding: SpaceEncoding, history: History, total: float) -> None:
         self._encoding = encoding
+        self._history = history
         self._total = total
-        self._marks = _marks(total)
+        self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+        self._clock = 0
         self._known: dict[int, ShownCurve] = {}
 
-    def curves(self, study: Study) -> list[ShownCurve]:
+    def curves(self) -> list[ShownCurve]:
         """What every trial with a finite value has shown so far, and those that failed."""
-        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        curves = []
-        for trial in study.get_trials(deepcopy=False):
-            curve = self._known.get(trial.number)
-            if curve is None or curve.trial is not trial:
-                curve = self.read(trial, sign)
+        self._clock, changed = self._history.changed_since(self._clock)
+        for number in changed:
+            trial = self._history.trials[number]
+            curve = self.read(trial)
             if curve is None:
-                continue
-            self._known[trial.number] = curve
-            curves.append(curve)
-        return curves
+                self._known.pop(number, None)
+            else:
+                self._known[number] = curve
+        return list(self._known.values())
 
-    def read(self, trial: FrozenTrial, sign: float) -> ShownCurve | None:
+    def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None where it has none."""
+        if not trial.params:
+            return None
         point = self._encoding.point(trial.params)
-        if FAILED in trial.system_attrs:
+        number = trial.number
+        if trial.error_kind is not None and trial.error_kind.of_configuration:
             # Wherever curves are compared, it is as bad as anything that was seen.
-            horizons = (self._total**HORIZON, self._total)
             nothing = (math.inf, math.inf)
-            return ShownCurve(trial, point, horizons, nothing, math.inf, outside=True)
-        values = self._values(trial, sign)
+            horizons = (HORIZON, 1.0)
+            return ShownCurve(number, point, horizons, nothing, math.inf, outside=True)
+        values = self._values(trial)
         if not values:
             return None
-        steps = self._at_marks(sorted(values))
-        resources = tuple(map(float, steps))
-        shown = tuple(values[step] for step in steps)
+        shares = self._at_marks(sorted(values))
+        shown = tuple(values[share] for share in shares)
         best = min(values.values())
-        outside = violation_of(trial.system_attrs) > 0
-        return ShownCurve(trial, point, resources, shown, best, outside)
+        return ShownCurve(number, point, tuple(shares), shown, best, trial.violation > 0)
 
-    def _values(self, trial: FrozenTrial, sign: float) -> dict[int, float]:
-        """The finite values of a trial by step, to be minimised."""
+    def _values(self, trial: Trial) -> dict[float, float]:
+        """The finite values of a trial by share of the full budget, to be minimised."""
         values = {}
-        for step, value in trial.intermediate_values.items():
-            if math.isfinite(value):
-                values[step] = sign * value
-        if values or trial.state is not TrialState.COMPLETE:
-            return values
+        for resource, report in trial.reports.items():
+            value = report.value
+            if value is not None and math.isfinite(value):
+                share = round(resource / self._total, DIGITS)
+                values[share] = self._sign * value
         final = trial.value
-        if final is None:
+        if values or trial.state is not State.COMPLETE or final is None:
             return values
-        return {round(self._total): sign * final}
+        return {1.0: self._sign * final}
 
-    def _at_marks(self, steps: list[int]) -> list[int]:
-        """Of ascending steps, the last one up to each mark, and the last one of all."""
-        chosen = {steps[-1]}
-        for mark in self._marks:
-            place = bisect.bisect_right(steps, mark) - 1
-            chosen.add(steps[max(0, place)])
+    def _at_marks(self, shares: list[float]) -> list[float]:
+        """Of ascending shares, the last one up to each mark, and the last one of all."""
+        chosen = {shares[-1]}
+        for mark in MARKS:
+            place = bisect.bisect_right(shares, round(mark, DIGITS)) - 1
+            chosen.add(shares[max(0, place)])
         return sorted(chosen)
 
 
@@ -150,7 +164,7 @@ def warp_of(curves: Sequence[ShownCurve]) -> Warp:
 
 
 def evidence_of(
-    curves: Sequence[ShownCurve], warp: Warp, encoding: SpaceEncoding, total: float
+    curves: Sequence[ShownCurve], warp: Warp, encoding: SpaceEncoding
 ) -> tuple[Evidence, float]:
     """The rows that the model is shown.
 
@@ -158,20 +172,22 @@ def evidence_of(
         curves: What trials have shown, the best first.
         warp: Stretches their values.
         encoding: Of the study's space.
-        total: The full trial budget, in steps.
 
-    Returns: The evidence, and the mean that was taken off its values.
+    Returns: The evidence, and the mean that was taken off its values. The trials of its points are
+        those with these numbers.
     """
     chosen = _chosen(curves)
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
     of: list[int] = []
-    resources: list[float] = []
+    numbers: list[int] = []
+    shares: list[float] = []
     shown: list[float] = []
     outside: list[bool] = []
     for place, (curve, since) in enumerate(chosen):
         rows = len(curve.values) - since
         of += [place] * rows
-        resources += curve.resources[since:]
+        numbers += [curve.number] * rows
+        shares += curve.shares[since:]
         shown += curve.values[since:]
         outside += [curve.outside] * rows
     values = np.array(shown)
@@ -181,8 +197,7 @@ def evidence_of(
     useless = np.maximum(values, warp.middle)
     z = warp(np.where(np.array(outside), useless, values))
     mean = z.mean()
-    trial = np.array(of)
-    points = Points(features[trial], _tau(np.array(resources), total), trial)
+    points = Points(features[of], tau_of(np.array(shares)), np.array(numbers))
     return Evidence(points, z - mean), float(mean)
 
 
@@ -207,16 +222,8 @@ def _chosen(curves: Sequence[ShownCurve]) -> list[tuple[ShownCurve, int]]:
     return chosen
 
 
-def _tau(resources: Floats, total: float) -> Floats:
-    """(n,) ln resource / ln total, at least 0."""
-    if total <= 1:
-        return np.ones(len(resources))
-    above_zero = np.maximum(resources, 1e-9)
-    tau = np.log(above_zero) / math.log(total)
+def tau_of(shares: Floats) -> Floats:
+    """(n,) The model's axis of time, from 0 to 1: the logarithm of shares of the full budget."""
+    above_zero = np.maximum(shares, 1e-9)
+    tau = 1 + np.log(above_zero) / math.log(RANGE)
     return np.asarray(np.maximum(tau, 0.0))
-
-
-def _marks(total: float) -> list[float]:
-    """Where along a curve of this length its values are evidence."""
-    first = total / MARKS_PER_TOTAL
-    return [first * 3**k * (1 + 1e-9) for k in range(3)]

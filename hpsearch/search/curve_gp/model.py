@@ -9,9 +9,9 @@ they may agree:
     + noise
 
 kx is a Matern-5/2 kernel over the encoded configuration with a length scale for each dimension
-(automatic relevance determination), kt a squared-exponential kernel over tau = ln resource / ln
-total. All 5 variances, the length scales and the noise have log-normal priors; their logarithms are
-fitted by maximum a posteriori with analytic gradients.
+(automatic relevance determination), kt a squared-exponential kernel over tau, the logarithm of the
+share of the full budget (`curves.tau_of`). All 5 variances, the length scales and the noise have
+log-normal priors; their logarithms are fitted by maximum a posteriori with analytic gradients.
 
 Source: Swersky, Snoek and Adams, "Freeze-Thaw Bayesian Optimization" (2014, arXiv 1406.3896), for
 the idea of one process over configurations and training time; Rasmussen and Williams, "Gaussian
@@ -57,7 +57,7 @@ class Points:
 
     Args:
         x: (n, d) encoded configurations, each coordinate from 0 to 1.
-        tau: (n,) ln resource / ln total.
+        tau: (n,) The logarithm of the share of the full budget, from 0 to 1.
         trial: (n,) which trial each is of; -1 for new ones.
     """
 

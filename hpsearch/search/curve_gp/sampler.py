@@ -25,13 +25,11 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
-from hpsearch.domain.facts import FAILED
-from hpsearch.domain.records import violation_of
-from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, warp_of
+from hpsearch.domain.records import History, Trial
+from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, tau_of, warp_of
 from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 from hpsearch.search.curve_gp.survival import SurvivalModel
-from hpsearch.search.optuna_private import set_study_attribute, study_attribute
 
 Floats = NDArray[np.float64]
 
@@ -63,25 +61,24 @@ class CurveGPSampler(BaseSampler):
 
     Args:
         space: The distributions of all parameters, parents before children.
-        total: The full trial budget; a trial's intermediate values stand at steps up to `total *
-            scale`.
+        history: The study's records: what is learned is kept in them.
+        total: The full trial budget, in its unit.
         seed: Of everything random.
         conditions: By parameter, the values its parents must have for it to be active.
-        scale: Steps a unit of the trial budget.
     """
 
     def __init__(
         self,
         space: Mapping[str, BaseDistribution],
+        history: History,
         total: float,
         seed: int,
         conditions: Conditions | None = None,
-        scale: float = 1.0,
     ) -> None:
         self._encoding = SpaceEncoding(space, conditions)
-        self._total = total * scale
+        self._history = history
         self._seed = seed
-        self.reader = CurveReader(self._encoding, self._total)
+        self.reader = CurveReader(self._encoding, history, total)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -94,7 +91,7 @@ class CurveGPSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """A configuration for the trial."""
-        point = self.propose(study, trial.number)
+        point = self.propose(trial.number)
         params = self._encoding.params(point)
         return {name: params[name] for name in search_space}
 
@@ -113,19 +110,18 @@ class CurveGPSampler(BaseSampler):
 
     # ------------------------------------------------------------------------------------ proposing
 
-    def propose(self, study: Study, number: int) -> Floats:
+    def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
-        curves = self.reader.curves(study)
+        curves = self.reader.curves()
         seen = sum(math.isfinite(curve.best) for curve in curves)
         if number < DESIGN or seen < DESIGN // 2:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
-        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.trial.number))
+        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.number))
         warp = warp_of(curves)
-        evidence, level = evidence_of(curves, warp, self._encoding, self._total)
+        evidence, level = evidence_of(curves, warp, self._encoding)
         values = sum(len(curve.values) for curve in curves)
-        model = self._fitted(study, evidence, values)
-        posterior = model.condition(evidence)
+        posterior = self._fitted(evidence, values).condition(evidence)
 
         best = np.array([curve.point for curve in curves[:AROUND]])
         points = self._candidates(rng, best)
@@ -133,7 +129,7 @@ class CurveGPSampler(BaseSampler):
         score = _improvement(rng, posterior, features, warp, level)
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points))
-        failures = self._failures(study)
+        failures = self._failures()
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
         first = int(np.argmax(score))
@@ -166,38 +162,39 @@ class CurveGPSampler(BaseSampler):
 
     # ------------------------------------------------------------------------------ what is learned
 
-    def _fitted(self, study: Study, evidence: Evidence, values: int) -> CurveModel:
+    def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
         """The model with the study's hyperparameters, fitted anew when the evidence has grown.
 
         Args:
-            study: The study, which keeps the hyperparameters.
             evidence: What the model is fitted to.
             values: How many values there are, of which the evidence is a part.
         """
         encoding = self._encoding
         shape = encoding.dimensions, encoding.parameters
-        fitted = study_attribute(study, FITTED) or {"values": 0, "theta": None}
+        study = self._history.study
+        fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
         model = CurveModel(*shape, fitted["theta"])
         wanted = FIT_GROWTH * fitted["values"]
         if len(evidence) < FIT_FROM or values < wanted:
             return model
         model.fit(evidence)
         theta = [round(float(t), 6) for t in model.theta]
-        set_study_attribute(study, FITTED, {"values": values, "theta": theta})
+        study.system_attrs[FITTED] = {"values": values, "theta": theta}
+        self._history.touch_study()
         # With the rounded numbers, as a driver that resumes the study would read them.
         return CurveModel(*shape, np.array(theta))
 
-    def _failures(self, study: Study) -> SurvivalModel | None:
+    def _failures(self) -> SurvivalModel | None:
         """What is known of regions that fail or overstep limits; None where nothing did."""
         encoding = self._encoding
         failed = []
         worked = []
-        for trial in study.get_trials(deepcopy=False):
+        for trial in self._history.trials:
             if not trial.params:
                 continue
             if _is_outside(trial):
                 failed.append(trial)
-            elif trial.intermediate_values:
+            elif trial.reports:
                 worked.append(trial)
         if not failed:
             return None
@@ -207,9 +204,10 @@ class CurveGPSampler(BaseSampler):
         return SurvivalModel(features, labels, encoding.parameters)
 
 
-def _is_outside(trial: FrozenTrial) -> bool:
+def _is_outside(trial: Trial) -> bool:
     """Whether a trial failed because of its configuration, or oversteps a limit."""
-    return FAILED in trial.system_attrs or violation_of(trial.system_attrs) > 0
+    kind = trial.error_kind
+    return (kind is not None and kind.of_configuration) or trial.violation > 0
 
 
 def _improvement(
@@ -226,7 +224,8 @@ def _improvement(
     """
     count = len(features)
     low = warp.low
-    horizon = HORIZON + (1 - HORIZON) * rng.random()
+    nearest = float(tau_of(np.array(HORIZON)))
+    horizon = nearest + (1 - nearest) * rng.random()
     below = 10 ** rng.uniform(-3.0, -0.5) * (warp.middle - low)
     target = float(warp(np.array(low - below))) - level
     there = Points(features, np.full(count, horizon), np.full(count, -1))
