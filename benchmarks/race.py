@@ -28,10 +28,21 @@ from hpsearch.simulation.executor import Curves
 from trials.contract import Diverged
 
 FULL_TRIALS = 40
-"""The budget, in mean full trials over all workers together."""
+"""The budget of a race that names none, and of every result that was written before races named
+it."""
 
 MARKS = 100
 """How many moments of a race are judged, at equal intervals; the last is its end."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every method in a race gets."""
+
+    trials: int = FULL_TRIALS
+    """The budget, in mean full trials over all workers together."""
+    workers: int = 8
+    """How many trials run in parallel."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,11 @@ class Job:
 
 
 class Contender(Protocol):
-    """A method with an ask-and-tell interface. Values are minimised."""
+    """A method with an ask-and-tell interface. Values are minimised.
+
+    A contender that decides in a process of its own has a method `processor_s` as well, which
+    returns the seconds of processor time that this process has used.
+    """
 
     def ask(self) -> Job | None:
         """The next job for a free worker; None to wait until something else happens."""
@@ -75,6 +90,14 @@ class Result:
     deciding_s: float = 0.0
     """Seconds of processor time spent in the method's own code."""
     trials: int = 0
+    """How many trials were started."""
+    budget: int = FULL_TRIALS
+    """The budget, in mean full trials over all workers together."""
+
+    @property
+    def terms(self) -> Terms:
+        """The budget and the number of workers."""
+        return Terms(self.budget, self.workers)
 
 
 class Judge:
@@ -100,9 +123,9 @@ class Judge:
             return self._task.penalty, True
 
 
-def moments(task: Task, workers: int) -> list[float]:
+def moments(task: Task, terms: Terms) -> list[float]:
     """The moments at which a race is judged; the last one is its end."""
-    end = FULL_TRIALS * task.full_seconds / workers
+    end = terms.trials * task.full_seconds / terms.workers
     return [end * (i + 1) / MARKS for i in range(MARKS)]
 
 
@@ -119,21 +142,23 @@ class _Report:
 class Race:
     """Runs a peer on the virtual clock."""
 
-    def __init__(self, contender: Contender, task: Task, workers: int, result: Result) -> None:
+    def __init__(self, contender: Contender, task: Task, result: Result) -> None:
         self._contender = contender
         self._task = task
         self._curves = task.curves()
         self._judge = Judge(task, self._curves)
         self._result = result
-        self._free = workers
+        self._free = result.workers
+        self._processor_s = getattr(contender, "processor_s", time.process_time)
         self._coming: list[_Report] = []
         self._order = 0
         self._now = 0.0
         self._reached: dict[int, int] = {}
         self._best: tuple[float, dict[str, Any] | None] = (math.inf, None)
 
-    def run(self, looks: list[float]) -> Result:
-        """Race until the last of these moments."""
+    def run(self, looks: list[float] | None = None) -> Result:
+        """Race until the last of these moments; without any, over the result's whole budget."""
+        looks = moments(self._task, self._result.terms) if looks is None else looks
         self._fill()
         for moment in looks:
             while self._coming and self._coming[0].time <= moment:
@@ -148,9 +173,9 @@ class Race:
     def _fill(self) -> None:
         """Give jobs to free workers, as long as the contender has any."""
         while self._free:
-            began = time.process_time()
+            began = self._processor_s()
             job = self._contender.ask()
-            self._result.deciding_s += time.process_time() - began
+            self._result.deciding_s += self._processor_s() - began
             if job is None:
                 return
             self._result.decisions += 1
@@ -172,13 +197,13 @@ class Race:
         self._reached[job.trial] = report.level
         if value < self._best[0]:
             self._best = (value, job.params)
-        began = time.process_time()
+        began = self._processor_s()
         over = diverged or report.level == self._task.total
         if over:
             self._contender.finish(job.trial, report.level, value)
         else:
             over = self._contender.report(job.trial, report.level, value) is not Verdict.CONTINUE
-        self._result.deciding_s += time.process_time() - began
+        self._result.deciding_s += self._processor_s() - began
         if over:
             self._free += 1
         else:
