@@ -1,7 +1,7 @@
 """Compare searches: what each method would recommend at every moment of the same budget.
 
     python benchmarks/anytime.py --tasks FILE --data DIR [--workers 8] [--seeds 10]
-                                 [--methods a,b,...] [--family lcbench|taskset|both]
+                                 [--methods a,b,...] [--family lcbench|taskset|both|recorded]
                                  [--jobs N] [--json FILE] [--quick]
 
 FILE is JSON such as {"tasks": ["3945", "189906"]}: numbers of LCBench tasks, and names of TaskSet
@@ -139,7 +139,9 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument(
         "--methods", default=",".join([OURS, *PEERS]), help=f"some of {OURS}, {', '.join(PEERS)}"
     )
-    parser.add_argument("--family", choices=["lcbench", "taskset", "both"], default="both")
+    parser.add_argument(
+        "--family", choices=["lcbench", "taskset", "both", "recorded"], default="both"
+    )
     parser.add_argument(
         "--lcbench-metric",
         choices=LCBENCH_METRICS,
@@ -178,7 +180,7 @@ def main() -> None:
     if arguments.quick:
         tasks = [
             t
-            for family in ("lcbench", "taskset")
+            for family in ("lcbench", "taskset", "recorded")
             for t in [t for t in tasks if t.family == family][:2]
         ]
     seeds = range(1 if arguments.quick else arguments.seeds)
