@@ -1,7 +1,7 @@
-"""Environments for the peers that cannot be installed beside hpsearch: a virtual environment each.
+"""Virtual environments for the peers whose packages cannot be installed beside hpsearch's.
 
-`peer_environments/NAME.txt` pins every package in it. An environment is made when a race first needs
-it, and is used again as long as the pins and the version of Python stay the same.
+`peer_environments/NAME.txt` pins every package of one. An environment is made when a race first
+needs it, and is used again as long as the pins and the version of Python stay the same.
 """
 
 from __future__ import annotations

@@ -41,9 +41,7 @@ class Program:
 class RemotePeer:
     """A contender whose program runs as long as this context."""
 
-    def __init__(
-        self, program: Program, cache: Path, task: Task, seed: int, terms: Terms
-    ) -> None:
+    def __init__(self, program: Program, cache: Path, task: Task, seed: int, terms: Terms) -> None:
         self._command = [str(python_of(program.environment, cache)), "-E"]
         self._command += [str(PROGRAMS / program.file), *program.options]
         self._choices = _choices(task.space)

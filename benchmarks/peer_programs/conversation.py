@@ -14,6 +14,8 @@ gets one line as its answer:
 
 Every answer has `processor_s`: the seconds of processor time that the program has used. Values are
 minimised. A trial that was freed may be asked for again, and continues from where it was.
+
+A program is started in an empty folder, which is removed with all that its library writes there.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""SMAC3 in the races: its multi-fidelity facade (Hyperband with a random forest), by ask and tell.
+"""SMAC3 in the races: its multi-fidelity facade, Hyperband with a random forest, by ask and tell.
 
-Defaults, except that a trial is deterministic and that `n_trials`, from which SMAC takes the size of
-its initial design, is what the budget pays for.
+It has its defaults, except that trials are deterministic, and that `n_trials`, from which SMAC
+takes the size of its initial design, is how many values the budget pays for.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from ConfigSpace import (
@@ -71,7 +69,6 @@ class Smac:
             min_budget=1,
             max_budget=setting.total,
             seed=setting.seed,
-            output_directory=Path(tempfile.mkdtemp(dir=".")),
         )
         self._total = setting.total
         self._facade = MultiFidelityFacade(
