@@ -31,9 +31,9 @@ LCBench needs onnxruntime, and the `syne` peers need syne-tune: pip install hpse
 The peers neps-priorband, smac-mf, ax, ax-early-stopping and hebo run in environments of their own,
 with the packages that `peer_environments` pins. The first race of such a peer makes its environment
 in --environments, with pip. A peer whose packages cannot be installed is left out, and the reason
-is printed. The slow peers, with 50 ms per decision or more, race over 40 trials with 8 workers
-only: optuna-gp, syne-cqr, syne-bore, syne-asha-cqr, syne-asha-bore, smac-mf, ax, ax-early-stopping
-and hebo.
+is printed; so is a method that failed in some races. The slow peers, with 50 ms per decision or
+more, race over 40 trials with 8 workers only: optuna-gp, syne-cqr, syne-bore, syne-asha-cqr,
+syne-asha-bore, smac-mf, ax, ax-early-stopping and hebo.
 
 Methods are `hpsearch` (a study file that leaves `search` at its defaults) and the peers that --help
 lists. Other settings of hpsearch follow its name:
@@ -46,10 +46,10 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ from curves import LCBENCH_METRICS, Task, tasks_in
 from hpsearch.search.proposals import derived_seed
 from peers import APART, PEERS, contender
 from race import FULL_TRIALS, Race, Result, Terms
+from remote_peers import Died
 from report import report
 from schedule import FAMILIES, SPLITS, Entry, entry_of, note, races, split, tasks_of
 from scores import OURS
@@ -116,17 +117,28 @@ def _tasks(file: Path, data: Path, family: str, metric: str) -> dict[str, Task]:
 
 
 def race_all(entries: Sequence[Entry], places: Places, jobs: int) -> Iterator[Result]:
-    """Run races in parallel, each as soon as a process is free."""
+    """Run races in parallel, each as soon as a process is free; without those whose peer dies."""
     if jobs == 1:
-        yield from (run(entry, places) for entry in entries)
+        for entry in entries:
+            yield from _unless_died(partial(run, entry, places))
         return
     with ProcessPoolExecutor(jobs, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
         futures = [pool.submit(run, entry, places) for entry in entries]
         try:
-            yield from (future.result() for future in as_completed(futures))
+            for future in as_completed(futures):
+                yield from _unless_died(future.result)
         finally:
             # An error or Ctrl-C waits only for races that have begun.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _unless_died(result: Callable[[], Result]) -> Iterator[Result]:
+    try:
+        found = result()
+    except Died as reason:
+        note(f"a race is left out: {reason}")
+        return
+    yield found
 
 
 def known_results(file: Path | None) -> dict[Entry, Result]:

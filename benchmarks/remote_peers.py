@@ -28,6 +28,10 @@ LAST_WORDS = 2000
 """How many characters of a program's errors are shown if it dies."""
 
 
+class Died(Exception):
+    """A program has ended before its race; the text has its last words."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A program of `peer_programs`, and the environment that it runs in."""
@@ -124,10 +128,10 @@ class RemotePeer:
         self._used_s = answer["processor_s"]
         return answer
 
-    def _death(self) -> RuntimeError:
+    def _death(self) -> Died:
         self._errors.seek(0)
         words = self._errors.read()[-LAST_WORDS:]
-        return RuntimeError(f"{' '.join(self._command)} has died:\n{words}")
+        return Died(f"{' '.join(self._command)} has died:\n{words}")
 
     def _end(self) -> None:
         assert self._process.stdin is not None

@@ -1,4 +1,4 @@
-"""Ax in the races: its client with default settings, by `get_next_trials` and `complete_trial`.
+"""Ax in the races: its client with its defaults, by `get_next_trials` and `complete_trial`.
 
     python run_ax.py [--early-stopping]
 
@@ -45,12 +45,15 @@ class Ax:
             [parameter(name, text) for name, text in setting.space.items()]
         )
         self._client.configure_optimization(f"-{METRIC}")
-        self._client.configure_generation_strategy(initialization_random_seed=setting.seed)
+        self._client.configure_generation_strategy(
+            initialization_random_seed=setting.seed,
+            allow_exceeding_initialization_budget=True,  # more workers than it has first trials
+        )
         self._total = setting.total
         self._stops_early = "--early-stopping" in sys.argv
 
     def ask(self) -> Job | None:
-        """The client's next trial; None if it wants to see others finish first."""
+        """The client's next trial; None if it allows no more at once."""
         for trial, params in self._client.get_next_trials(max_trials=1).items():
             return Job(trial, dict(params), 1 if self._stops_early else self._total)
         return None
