@@ -14,7 +14,8 @@ score is the normalised regret of the configuration that a method recommends at 
 100% of the budget: 0 is the best of 2,000 random configurations in full (or of the table), 1 is
 their median. `race.py` defines what is recommended, and `curves.py` defines the tasks. A table has
 races only over budgets of at most half as many full trials as it has configurations: 10 trials need
-20 configurations, 40 need 80, and 200 need 400.
+20 configurations, 40 need 80, and 200 need 400. A budget of fewer trials than workers ends before a
+mean trial is complete.
 
 --split takes one half of each family: its tasks, sorted by name, belong to `develop` and `report`
 in turn. What is chosen by looking at one half is reported on the other.

@@ -64,9 +64,9 @@ class Stopwatch:
         return commands
 
 
-def recommended(history: History) -> Mapping[str, Any] | None:
+def recommended(study: Study) -> Mapping[str, Any] | None:
     """The configuration that the product recommends: the one that `hpsearch best` prints first."""
-    ranked = rank(history.trials, "minimize")
+    ranked = rank(study.history.trials, "minimize")
     return ranked[0].trial.params if ranked else None
 
 
@@ -84,22 +84,23 @@ def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Re
         stopwatches.append(Stopwatch(build_study(history, spec)))
         return cast(Study, stopwatches[0])
 
-    def look(history: History, until: float) -> None:
+    def look(study: Study, until: float) -> None:
         while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
-            result.regret.append(judge.of(recommended(history)))
-            result.seen.append(_regret_of_best_seen(history.trials, judge))
+            result.regret.append(judge.of(recommended(study)))
+            result.seen.append(_regret_of_best_seen(study.history.trials, judge))
 
     def watch(study: Study, changes: Changes, now: float) -> None:
-        look(study.history, now)
+        look(study, now)
 
     spec = study_file(task, result.terms, seed, search)
     history = simulation.simulate(
         spec, curves, result.workers, moments=looks, watch=watch, build=build
     )
-    result.deciding_s = stopwatches[0].asked_s
+    (stopwatch,) = stopwatches
+    result.deciding_s = stopwatch.asked_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
-    look(history, looks[-1])  # it may end early, if no trial can win any more
+    look(cast(Study, stopwatch), looks[-1])  # it may end early, if no trial can win any more
     return result
 
 

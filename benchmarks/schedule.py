@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curves import Task, tasks_in
+from curves import LCBench, Task, tasks_in
 from hpsearch.simulation.curves import RecordedCurves
 from peers import SLOW, SLOW_TERMS
 from race import Result, Terms
@@ -76,6 +76,8 @@ def split(tasks: Sequence[Task], half: str) -> list[Task]:
 
 def configurations(task: Task) -> int | None:
     """How many configurations a task's table has; None if every configuration can be measured."""
+    if isinstance(task, LCBench):  # its model is loaded only by the processes that race
+        return None
     curves = task.curves()
     return len(curves.configurations) if isinstance(curves, RecordedCurves) else None
 

@@ -146,24 +146,10 @@ def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
 def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: Path) -> None:
     methods = ["hpsearch", "random", "optuna-tpe-halving"]
     methods += ["syne-asha"] if importlib.util.find_spec("syne_tune") else []
-    call = [
-        sys.executable,
-        str(BENCHMARKS / "anytime.py"),
-        "--tasks",
-        str(data / "tasks.json"),
-        "--data",
-        str(data),
-    ]
-    call += [
-        "--family",
-        "taskset",
-        "--seeds",
-        "1",
-        "--jobs",
-        "1",
-        "--json",
-        str(data / "runs.json"),
-    ]
+    call = [sys.executable, str(BENCHMARKS / "anytime.py")]
+    call += ["--tasks", str(data / "tasks.json"), "--data", str(data), "--family", "taskset"]
+    call += ["--seeds", "1", "--jobs", "1", "--json", str(data / "runs.json")]
+    call += ["--trials", "5,40", "--workers", "8"]
     first = subprocess.run(
         [*call, "--methods", ",".join(methods[1:])], capture_output=True, text=True, check=False
     )
@@ -172,7 +158,13 @@ def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: P
         [*call, "--methods", ",".join(methods)], capture_output=True, text=True, check=False
     )
     assert second.returncode == 0, second.stderr
-    assert len(second.stderr.splitlines()) == 1, "only what is missing is raced"
-    lines = [line.split() for line in second.stdout.splitlines()]
-    assert [line[0] for line in lines[-len(methods) :]] == methods
-    assert len((data / "runs.json").read_text().splitlines()) == len(methods)
+    assert len(second.stderr.splitlines()) == 2, "only what is missing is raced"
+    results = [json.loads(line) for line in (data / "runs.json").read_text().splitlines()]
+    raced = {(result["method"], result["budget"]) for result in results}
+    assert raced == {(method, budget) for method in methods for budget in (5, 40)}
+    assert len(results) == 2 * len(methods)
+    for trials in ("5", "40"):
+        title = f"taskset: 1 tasks, 1 seeds, {trials} trials, 8 workers"
+        table = second.stdout.split(title)[1].splitlines()[4:]
+        assert [line.split()[0] for line in table[: len(methods)]] == methods
+    assert "Targets" in second.stdout
