@@ -1,13 +1,14 @@
 """Compare searches: what each method would recommend at every moment of the same budget.
 
-    python benchmarks/anytime.py --tasks FILE --data DIR [--family lcbench,taskset,recorded|all]
+    python benchmarks/anytime.py [--tasks FILE] [--data DIR]
+                                 [--family lcbench,taskset,recorded|all]
                                  [--split develop|report|all] [--trials 10,40,200]
                                  [--workers 1,2,8,32] [--seeds 10] [--methods a,b,...]
                                  [--environments DIR] [--jobs N] [--json FILE] [--quick]
 
 FILE is JSON such as {"tasks": ["3945", "189906"]}: numbers of LCBench tasks, and names of TaskSet
 tables and of recorded workloads unless all of them are meant. DIR contains `lcbench` (model.onnx,
-encoding.json) and `taskset` (tables, *.npz).
+encoding.json) and `taskset` (tables, *.npz). Recorded workloads need neither.
 
 The budget is a number of mean full trials over all workers together: 40, or those of --trials. The
 score is the normalised regret of the configuration that a method recommends at 5, 10, 25, 50 and
@@ -75,8 +76,8 @@ QUICK_METHODS = [OURS, "random"]
 class Places:
     """Where things are on this machine."""
 
-    tasks: Path
-    data: Path
+    tasks: Path | None
+    data: Path | None
     environments: Path
 
 
@@ -113,7 +114,7 @@ def run(entry: Entry, places: Places) -> Result:
 
 
 @lru_cache
-def _tasks(file: Path, data: Path, family: str, metric: str) -> dict[str, Task]:
+def _tasks(file: Path | None, data: Path | None, family: str, metric: str) -> dict[str, Task]:
     return {task.name: task for task in tasks_in(file, data, family, metric)}
 
 
@@ -169,12 +170,8 @@ def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--tasks", type=Path, required=True, metavar="FILE", help="JSON file with the tasks"
-    )
-    parser.add_argument(
-        "--data", type=Path, required=True, metavar="DIR", help="folder with the tables"
-    )
+    parser.add_argument("--tasks", type=Path, metavar="FILE", help="JSON file with the tasks")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with the tables")
     parser.add_argument(
         "--family", type=_words, default="all", help=f"some of {', '.join(FAMILIES)}, or all"
     )
@@ -215,7 +212,7 @@ def arguments_given() -> argparse.Namespace:
     )
     arguments = parser.parse_args()
     for path in (arguments.tasks, arguments.data):
-        if not path.exists():
+        if path is not None and not path.exists():
             parser.error(f"{path} does not exist")
     for family in arguments.family:
         if family not in (*FAMILIES, "all"):
@@ -235,8 +232,9 @@ def _words(text: str) -> list[str]:
 
 
 def _counts(text: str) -> list[int]:
-    counts = [int(word) for word in _words(text)]
-    if not counts or min(counts) < 1:
+    words = _words(text)
+    counts = [int(word) for word in words if word.isdecimal()]
+    if not counts or len(counts) < len(words) or min(counts) < 1:
         raise argparse.ArgumentTypeError("give whole numbers above 0, such as 10,40,200")
     return counts
 

@@ -414,13 +414,14 @@ def recorded_tasks(folder: Path = RECORDED) -> list[Recorded]:
     return [Recorded(folder, table.stem) for table in tables if table.with_suffix(".yaml").exists()]
 
 
-def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
+def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> list[Task]:
     """The tasks to race on.
 
     Args:
         file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables and of
-            recorded workloads.
-        data: The folder that contains `lcbench` and `taskset`, or one of these folders itself.
+            recorded workloads. None names none.
+        data: The folder that contains `lcbench` and `taskset`, or one of these folders itself. None
+            has neither.
         family: lcbench, taskset, both or recorded. TaskSet's tables and recorded workloads are
             those in the file, or else all.
         metric: The metric to search for on LCBench, one of `LCBENCH_METRICS`.
@@ -428,9 +429,11 @@ def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
     Raises:
         SystemExit: A task is in neither family, or there are no tasks.
     """
-    lcbench = data / "lcbench" if (data / "lcbench").is_dir() else data
-    taskset = data / "taskset" if (data / "taskset").is_dir() else data
-    wanted = [str(name) for name in json.loads(file.read_text())["tasks"]]
+    folder = RECORDED if data is None else data
+    lcbench = folder / "lcbench" if (folder / "lcbench").is_dir() else folder
+    taskset = folder / "taskset" if (folder / "taskset").is_dir() else folder
+    named = [] if file is None else json.loads(file.read_text())["tasks"]
+    wanted = [str(name) for name in named]
     tables = sorted(path.stem for path in taskset.glob("*.npz"))
     encoding = lcbench / "encoding.json"
     known = json.loads(encoding.read_text())["OpenML_task_id"] if encoding.is_file() else {}
@@ -450,5 +453,5 @@ def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
     if family == "recorded":
         tasks += [task for task in recorded if task.name in wanted] or recorded
     if not tasks:
-        raise SystemExit(f"{file} and {data} have no task of the family {family}")
+        raise SystemExit(f"no task of the family {family} (tasks: {file}, data: {data})")
     return tasks

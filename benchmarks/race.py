@@ -19,6 +19,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -111,11 +112,11 @@ class Judge:
         """The normalised regret of a value, at most 1."""
         return min(1.0, (value - self._task.best) / (self._task.median - self._task.best))
 
-    def of(self, params: dict[str, Any] | None) -> float:
+    def of(self, params: Mapping[str, Any] | None) -> float:
         """The normalised regret of a configuration by its own final value; 1 for None."""
         return 1.0 if params is None else self.regret(self.value(params, self._task.total)[0])
 
-    def value(self, params: dict[str, Any], level: int) -> tuple[float, bool]:
+    def value(self, params: Mapping[str, Any], level: int) -> tuple[float, bool]:
         """The value of a configuration at a level, and whether it has diverged there."""
         try:
             return self._curves.measure(params, 0, level)[METRIC], False

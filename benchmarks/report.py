@@ -68,8 +68,9 @@ def _regrets(field: Field) -> list[dict[str, object]]:
         row["%_to_best_peer"] = None if best is None else reached(mean_curve(runs), best[1])
         row["tasks_lost_to_random"] = _lost(field, method)
         decisions = sum(run.decisions for run in runs)
-        row["ms_a_decision"] = 1000 * sum(run.deciding_s for run in runs) / max(decisions, 1)
-        row["trials"] = statistics.mean(run.trials for run in runs)
+        deciding_s = sum(run.deciding_s for run in runs)
+        row["ms_a_decision"] = f"{1000 * deciding_s / max(decisions, 1):.1f}"
+        row["trials"] = f"{statistics.mean(run.trials for run in runs):.0f}"
         rows.append(row)
     return rows
 
@@ -110,8 +111,9 @@ def _print_targets(found: Sequence[Field]) -> None:
         )
         show(title, comparisons, None)
         cells = [str(row[f"{p}%"]) for row in comparisons for p in PERCENTS]
-        behind = sum(cell.endswith(BEHIND) for cell in cells)
-        print(f"{BEHIND} by more than twice the standard error in {behind} of {len(cells)}")
+        known = [cell for cell in cells if "nan" not in cell]  # a single race has no error
+        behind = sum(cell.endswith(BEHIND) for cell in known)
+        print(f"{BEHIND} by more than twice the standard error in {behind} of {len(known)}")
     print()
     show("Mean rank over all families, which count alike", _ranks(found), None)
     shares = _shares(found)

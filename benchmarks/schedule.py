@@ -39,8 +39,10 @@ def entry_of(result: Result) -> Entry:
     )
 
 
-def tasks_of(families: Sequence[str], file: Path, data: Path, metric: str) -> list[Task]:
-    """The tasks of some families; of all families, those that have any.
+def tasks_of(
+    families: Sequence[str], file: Path | None, data: Path | None, metric: str
+) -> list[Task]:
+    """The tasks of some families, as `tasks_in` finds them; of all families, those that have any.
 
     Raises:
         SystemExit: A family that was named has no tasks, or none of all has any.

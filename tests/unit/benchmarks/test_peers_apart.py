@@ -115,15 +115,22 @@ def test_an_environment_is_made_once_and_again_when_its_pins_change(
     assert environments.python_of("empty", tmp_path / "cache") != python
 
 
-def test_an_environment_that_cannot_be_made_says_why_and_is_not_ready(
-    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_peer_whose_packages_cannot_be_installed_is_left_out_with_the_reason(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environments = bench("environments")
+    environments, terms = bench("environments"), bench("race").Terms()
     monkeypatch.setattr(environments, "PINS", tmp_path)
-    (tmp_path / "wrong.txt").write_text("--no-index\nnothing-of-this-name==1.0\n")
-    with pytest.raises(environments.Unavailable, match="found for nothing-of-this-name"):
-        environments.prepare("wrong", tmp_path / "cache")
-    folder = environments.python_of("wrong", tmp_path / "cache").parent.parent
+    (tmp_path / "hebo.txt").write_text("--no-index\nnothing-of-this-name==1.0\n")
+    entries = [
+        bench("schedule").Entry(method, "taskset", "small", seed, terms, "accuracy")
+        for method in ("random", "hebo")
+        for seed in range(2)
+    ]
+    assert bench("anytime").able(entries, tmp_path / "cache") == entries[:2]
+    said = capsys.readouterr().err
+    assert said.count("hebo is left out: pip cannot install hebo.txt: ERROR:") == 1
+    assert "nothing-of-this-name==1.0" in said
+    folder = environments.python_of("hebo", tmp_path / "cache").parent.parent
     assert not (folder / environments.READY).exists()
 
 

@@ -90,6 +90,13 @@ def test_of_all_families_those_without_tasks_are_left_out(
         schedule.tasks_of(["taskset", "lcbench"], data / "tasks.json", data, "accuracy")
 
 
+def test_all_tables_are_meant_if_no_file_names_some(bench: Any, several: Any, data: Path) -> None:
+    found = bench("curves").tasks_in(None, data, "taskset", "accuracy")
+    assert [task.name for task in found] == [task.name for task in several]
+    with pytest.raises(SystemExit, match="no task of the family taskset"):
+        bench("curves").tasks_in(None, None, "taskset", "accuracy")
+
+
 def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
     race = bench("race")
     spent = {}
