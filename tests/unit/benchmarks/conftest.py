@@ -26,12 +26,20 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 def data(tmp_path: Path) -> Path:
     """A folder with a table of 100 settings, of which the fourth diverges at its third point, and a
     list of tasks."""
-    write_table(tmp_path, "small", 100)
+    _write_table(tmp_path, "small", 100)
     (tmp_path / "tasks.json").write_text(json.dumps({"tasks": []}))
     return tmp_path
 
 
-def write_table(folder: Path, name: str, size: int) -> None:
+@pytest.fixture
+def several(bench: Any, data: Path) -> Any:
+    """Tables of 60, 100 and 20 settings, as tasks."""
+    _write_table(data, "middle", 60)
+    _write_table(data, "tiny", 20)
+    return bench("curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
+
+
+def _write_table(folder: Path, name: str, size: int) -> None:
     """A table of random settings whose losses fall; the best learning rate is 0.01."""
     draw = np.random.default_rng(0)
     rates = 10 ** draw.uniform(-4, 0, size)

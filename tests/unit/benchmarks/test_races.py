@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from conftest import write_table
-
 BEFORE = {
     "method": "random",
     "task": "small",
@@ -29,14 +27,6 @@ BEFORE = {
 @pytest.fixture
 def schedule(bench: Any) -> Any:
     return bench("schedule")
-
-
-@pytest.fixture
-def several(bench: Any, data: Path) -> Any:
-    """Tables of 100, 60 and 20 settings, as tasks."""
-    write_table(data, "middle", 60)
-    write_table(data, "tiny", 20)
-    return bench("curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
 
 
 def test_results_from_before_races_named_their_budget_had_40_trials(
