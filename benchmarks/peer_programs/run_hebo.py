@@ -2,7 +2,7 @@
 
 HEBO (Cowen-Rivers et al., JAIR 2022) has no multi-fidelity form, and knows nothing of trials that
 run at the moment. A free worker gets one suggestion, drawn from the Pareto front of three
-acquisition functions.
+acquisition functions. Its packages need Python 3.11: it wants a numpy below 1.25.
 """
 
 from __future__ import annotations
