@@ -19,7 +19,8 @@ races only over budgets of at most half as many full trials as it has configurat
 mean trial is complete.
 
 --split takes one half of each family: its tasks, sorted by name, belong to `develop` and `report`
-in turn. What is chosen by looking at one half is reported on the other.
+in turn. What is chosen by looking at one half is reported on the other. So keep to one FILE: a
+list with other tasks is halved differently.
 
 With --json, every race is written as a line of FILE when it ends, and the same command later runs
 only the races that are missing. To run races again, delete the file, or the lines of a method.

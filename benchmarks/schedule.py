@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curves import LCBench, Task, tasks_in
+from curves import RECORDED, LCBench, Task, tasks_in
 from hpsearch.simulation.curves import RecordedCurves
 from peers import SLOW, SLOW_TERMS
 from race import Result, Terms
@@ -65,15 +66,17 @@ def split(tasks: Sequence[Task], half: str) -> list[Task]:
     """One half of each family, or all tasks.
 
     The tasks of a family, sorted by name, belong to `develop` and `report` in turn. What is chosen
-    by looking at races on one half is reported on the other.
+    by looking at races on one half is reported on the other. Recorded workloads without a table
+    have their turn as well, so that recording them moves no other one.
     """
     if half == "all":
         return list(tasks)
-    chosen = []
-    for family in dict.fromkeys(task.family for task in tasks):
-        of_family = sorted((t for t in tasks if t.family == family), key=lambda task: task.name)
-        chosen += of_family[SPLITS.index(half) :: 2]
-    return chosen
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    names["recorded"] = {study.stem for study in RECORDED.glob("*.yaml")}
+    for task in tasks:
+        names[task.family].add(task.name)
+    chosen = {family: sorted(known)[SPLITS.index(half) :: 2] for family, known in names.items()}
+    return [task for task in tasks if task.name in chosen[task.family]]
 
 
 def configurations(task: Task) -> int | None:

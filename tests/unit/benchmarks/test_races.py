@@ -49,6 +49,20 @@ def test_halves_share_no_task_and_leave_none_out(schedule: Any, several: Any) ->
     assert schedule.split(several[::-1], "report") == schedule.split(several, "report")
 
 
+def test_recording_one_more_workload_moves_no_other_to_the_other_half(
+    bench: Any, schedule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = bench("curves").Recorded
+    monkeypatch.setattr(schedule, "RECORDED", tmp_path)
+    for name in "abcd":
+        (tmp_path / f"{name}.yaml").touch()
+    few = [recorded(tmp_path, name) for name in "bd"]
+    more = [recorded(tmp_path, name) for name in "bcd"]
+    assert [task.name for task in schedule.split(few, "develop")] == []
+    assert [task.name for task in schedule.split(few, "report")] == ["b", "d"]
+    assert [task.name for task in schedule.split(more, "develop")] == ["c"]
+
+
 def test_a_budget_is_at_most_half_of_a_table(
     schedule: Any, several: Any, bench: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
