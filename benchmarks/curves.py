@@ -1,4 +1,5 @@
-"""The learning curves of the races: LCBench's surrogate and TaskSet's tables, read from files.
+"""The learning curves of the races, read from files: LCBench's surrogate, TaskSet's tables, and
+this project's own recordings.
 
 LCBench (Zimmer et al. 2021, through YAHPO Gym): neural networks on tabular data, 7 hyperparameters,
 52 epochs. The share of errors on the validation data is minimised, as in YAHPO Gym's own suites, or
@@ -9,6 +10,11 @@ recurrent text classifiers, with 51 points of the validation loss, each of which
 hyperparameters are searched on a log scale, beta1 and beta2 as 1 - beta. A proposal takes the
 nearest row that is not yet taken. A run that diverges ends there and counts as ten times the median
 initial loss; larger finite losses are cut off at that value.
+
+Recorded (docs/recorded-curves.md): configurations that `record.py` trained in full, one table for
+each study file in `benchmarks/recorded`. The study's objective is minimised; one that is maximised
+counts as 1 - value. A proposal takes the nearest configuration that is not yet taken, with the
+first of its seeds. Time is the recorded time. Diverged runs count as in TaskSet.
 """
 
 from __future__ import annotations
@@ -23,15 +29,22 @@ from typing import Any, Protocol
 
 import numpy as np
 import optuna
+import yaml
 from pydantic import TypeAdapter
 
+from hpsearch.simulation.curve_file import load_curves
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
 from hpsearch.simulation.executor import Curves
-from hpsearch.study_file.models import Parameter
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import Parameter, StudySpec
+from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import distribution_of
 
 RANDOM_CONFIGURATIONS = 2000
 """How many of them determine the best and the median value, if there is no table."""
+
+RECORDED = Path(__file__).parent / "recorded"
+"""The folder with the recorded tables and their study files."""
 
 METRIC = "loss"
 DIVERGED = 10.0
@@ -47,7 +60,7 @@ class Task(Protocol):
 
     @property
     def family(self) -> str:
-        """lcbench or taskset."""
+        """lcbench, taskset or recorded."""
 
     @property
     def unit(self) -> str:
@@ -303,34 +316,142 @@ class TaskSet:
         return float(self.total)
 
 
-def tasks_in(file: Path, data: Path, family: str, metric: str) -> list[Task]:
+# -------------------------------------------------------------------------------- Recorded
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A workload whose training was recorded, named by its study file.
+
+    Its resource counts reports, whatever unit the study's budget has.
+    """
+
+    folder: Path
+    name: str
+    family: str = "recorded"
+    unit: str = "steps"
+
+    @cached_property
+    def _spec(self) -> StudySpec:
+        return load(self.folder / f"{self.name}.yaml")
+
+    @cached_property
+    def _file(self) -> RecordedCurves:
+        """The table as it was recorded."""
+        return load_curves(self.folder / f"{self.name}.parquet", self._spec).curves
+
+    @cached_property
+    def _levels(self) -> tuple[float, ...]:
+        """The resources of the reports, in the study's unit."""
+        return trial_budget(self._spec).report_at
+
+    @property
+    def total(self) -> int:
+        return len(self._levels)
+
+    @cached_property
+    def space(self) -> dict[str, dict[str, Any]]:
+        text = yaml.safe_load((self.folder / f"{self.name}.yaml").read_text())
+        return dict(text["space"])
+
+    def curves(self) -> RecordedCurves:
+        """The curves of the first seeds for one race, with no configuration taken."""
+        return RecordedCurves(self._spec.space, self._file.configurations, self._curves)
+
+    @cached_property
+    def _curves(self) -> list[Curve]:
+        """The curve of each configuration over its reports, with its loss at most the penalty."""
+        points = np.arange(1, self.total + 1, dtype=float)
+        found = []
+        for (curve, *_), losses in zip(self._file.runs, self._losses, strict=True):
+            seconds = np.array([curve.seconds_at(level) for level in self._levels])
+            metrics = {**curve.others, **curve.metrics}
+            others = {
+                name: np.interp(self._levels, curve.levels, values)
+                for name, values in metrics.items()
+                if name != METRIC
+            }
+            cut_off = np.minimum(losses, self.penalty)
+            found.append(Curve(points, {METRIC: cut_off}, seconds, others))
+        return found
+
+    @cached_property
+    def _losses(self) -> Floats:
+        """The losses of the first seeds at the reports, `[n, total]`; NaN after a run diverged."""
+        objective = self._spec.objective
+        rows = []
+        for curve, *_ in self._file.runs:
+            values = np.interp(self._levels, curve.levels, curve.metrics[objective.metric])
+            rows.append(1 - values if objective.direction == "maximize" else values)
+        return np.array(rows)
+
+    @cached_property
+    def penalty(self) -> float:
+        return DIVERGED * float(np.nanmedian(self._losses[:, 0]))
+
+    @cached_property
+    def _final(self) -> Floats:
+        final = self._losses[:, -1]
+        return np.where(np.isnan(final), self.penalty, np.minimum(final, self.penalty))
+
+    @property
+    def best(self) -> float:
+        return float(self._final.min())
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self._final))
+
+    @property
+    def full_seconds(self) -> float:
+        whole = [curve.seconds[-1] for curve in self._curves if curve.is_finite]
+        return float(np.mean(whole))
+
+
+def recorded_tasks(folder: Path = RECORDED) -> list[Recorded]:
+    """Every workload of a folder that has both a study file and a table."""
+    tables = sorted(folder.glob("*.parquet"))
+    return [Recorded(folder, table.stem) for table in tables if table.with_suffix(".yaml").exists()]
+
+
+def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> list[Task]:
     """The tasks to race on.
 
     Args:
-        file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables, or both.
-        data: The folder that contains `lcbench` and `taskset`, or one of these folders itself.
-        family: lcbench, taskset or both. TaskSet's tables are those in the file, or else all.
+        file: JSON with a list `tasks`: numbers of LCBench tasks, names of TaskSet tables and of
+            recorded workloads. None names none.
+        data: The folder that contains `lcbench` and `taskset`, or one of these folders itself. None
+            has neither.
+        family: lcbench, taskset, both or recorded. TaskSet's tables and recorded workloads are
+            those in the file, or else all.
         metric: The metric to search for on LCBench, one of `LCBENCH_METRICS`.
 
     Raises:
         SystemExit: A task is in neither family, or there are no tasks.
     """
-    lcbench = data / "lcbench" if (data / "lcbench").is_dir() else data
-    taskset = data / "taskset" if (data / "taskset").is_dir() else data
-    wanted = [str(name) for name in json.loads(file.read_text())["tasks"]]
+    folder = RECORDED if data is None else data
+    lcbench = folder / "lcbench" if (folder / "lcbench").is_dir() else folder
+    taskset = folder / "taskset" if (folder / "taskset").is_dir() else folder
+    named = [] if file is None else json.loads(file.read_text())["tasks"]
+    wanted = [str(name) for name in named]
     tables = sorted(path.stem for path in taskset.glob("*.npz"))
     encoding = lcbench / "encoding.json"
     known = json.loads(encoding.read_text())["OpenML_task_id"] if encoding.is_file() else {}
+    recorded = recorded_tasks()
+    names = [task.name for task in recorded]
     for name in wanted:
-        if name not in known and name not in tables:
+        if name not in known and name not in tables and name not in names:
             raise SystemExit(
-                f"{file}: {name} is neither a task in {lcbench} nor a table in {taskset}"
+                f"{file}: {name} is neither a task in {lcbench} nor a table in {taskset} "
+                f"or {RECORDED}"
             )
     tasks: list[Task] = []
     if family in ("lcbench", "both"):
         tasks += [LCBench(lcbench, name, metric) for name in wanted if name in known]
     if family in ("taskset", "both"):
         tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
+    if family == "recorded":
+        tasks += [task for task in recorded if task.name in wanted] or recorded
     if not tasks:
-        raise SystemExit(f"{file} and {data} have no task of the family {family}")
+        raise SystemExit(f"no task of the family {family} (tasks: {file}, data: {data})")
     return tasks

@@ -18,10 +18,10 @@ from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.driving import build_study
-from race import Judge, Result, moments
+from race import Judge, Result, Terms, moments
 
 
-def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -> StudySpec:
+def study_file(task: Task, terms: Terms, seed: int, search: Mapping[str, Any]) -> StudySpec:
     """The study file for a task: its space, a wall-clock budget, and `search` if given."""
     text = {
         "study": "race",
@@ -30,10 +30,10 @@ def study_file(task: Task, workers: int, seed: int, search: Mapping[str, Any]) -
         "space": task.space,
         "objective": {"metric": METRIC, "direction": "minimize"},
         "budget": {
-            "wall_clock": moments(task, workers)[-1],
+            "wall_clock": moments(task, terms)[-1],
             "per_trial": {task.unit: task.total, "report_every": 1},
         },
-        "resources": {"workers": workers},
+        "resources": {"workers": terms.workers},
         **({"search": dict(search)} if search else {}),
     }
     return parse(yaml.safe_dump(text), base=Path())
@@ -64,39 +64,47 @@ class Stopwatch:
         return commands
 
 
-def race(task: Task, workers: int, seed: int, search: Mapping[str, Any], result: Result) -> Result:
+def recommended(study: Study) -> Mapping[str, Any] | None:
+    """The configuration that the product recommends: the one that `hpsearch best` prints first."""
+    ranked = rank(study.history.trials, "minimize")
+    return ranked[0].trial.params if ranked else None
+
+
+def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Result:
     """Run the study on the task and record what it would recommend at each moment.
 
     The decision time is that of the whole brain: search, promotion, ledger and records, but not the
     database.
     """
     curves = task.curves()
-    judge, looks = Judge(task, curves), moments(task, workers)
+    judge, looks = Judge(task, curves), moments(task, result.terms)
     stopwatches: list[Stopwatch] = []
 
     def build(history: History, spec: StudySpec) -> Study:
         stopwatches.append(Stopwatch(build_study(history, spec)))
         return cast(Study, stopwatches[0])
 
-    def look(trials: Sequence[Trial], until: float) -> None:
+    def look(study: Study, until: float) -> None:
         while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
-            best = next(iter(rank(trials, "minimize")), None)
-            seen = [
-                report.value
-                for trial in trials
-                for report in trial.reports.values()
-                if report.value is not None
-            ]
-            result.regret.append(judge.of(None if best is None else best.trial.params))
-            result.seen.append(judge.regret(min(seen)) if seen else 1.0)
+            result.regret.append(judge.of(recommended(study)))
+            result.seen.append(_regret_of_best_seen(study.history.trials, judge))
 
     def watch(study: Study, changes: Changes, now: float) -> None:
-        look(study.history.trials, now)
+        look(study, now)
 
-    spec = study_file(task, workers, seed, search)
-    history = simulation.simulate(spec, curves, workers, moments=looks, watch=watch, build=build)
-    result.deciding_s = stopwatches[0].asked_s
+    spec = study_file(task, result.terms, seed, search)
+    history = simulation.simulate(
+        spec, curves, result.workers, moments=looks, watch=watch, build=build
+    )
+    (stopwatch,) = stopwatches
+    result.deciding_s = stopwatch.asked_s
     result.trials = len(history.trials)
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
-    look(history.trials, looks[-1])  # it may end early, if no trial can win any more
+    look(cast(Study, stopwatch), looks[-1])  # it may end early, if no trial can win any more
     return result
+
+
+def _regret_of_best_seen(trials: Sequence[Trial], judge: Judge) -> float:
+    reports = [report for trial in trials for report in trial.reports.values()]
+    seen = [report.value for report in reports if report.value is not None]
+    return judge.regret(min(seen)) if seen else 1.0

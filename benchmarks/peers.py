@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from curves import Task, random_configurations
 from hpsearch.search.rungs import Verdict
-from race import FULL_TRIALS, Contender, Job
+from race import Contender, Job, Terms
+from remote_peers import Program, RemotePeer
 
 
 class OneEpochThenTop:
     """Random configurations for one level each on half the budget, then the best in full."""
 
-    def __init__(self, task: Task, seed: int) -> None:
-        drawn = random_configurations(task.space, FULL_TRIALS * task.total // 2, seed)
-        curves, half = task.curves(), FULL_TRIALS * task.full_seconds / 2
+    def __init__(self, task: Task, seed: int, terms: Terms) -> None:
+        drawn = random_configurations(task.space, terms.trials * task.total // 2, seed)
+        curves, half = task.curves(), terms.trials * task.full_seconds / 2
         used = accumulate(curves.seconds(params, 1) for params in drawn)
         self._configurations = [
             params for params, seconds in zip(drawn, used, strict=True) if seconds <= half
@@ -47,10 +50,10 @@ class OneEpochThenTop:
         """Learn nothing from it."""
 
 
-def _of(module: str, name: str) -> Callable[[Task, int], Contender]:
+def _of(module: str, name: str) -> Callable[[Task, int, Terms], Contender]:
     """A peer whose package is imported only when it takes part in a race."""
 
-    def make(task: Task, seed: int) -> Contender:
+    def make(task: Task, seed: int, terms: Terms) -> Contender:
         try:
             peers: Any = importlib.import_module(module)
         except ModuleNotFoundError as error:
@@ -63,7 +66,7 @@ def _of(module: str, name: str) -> Callable[[Task, int], Contender]:
     return make
 
 
-PEERS: dict[str, Callable[[Task, int], Contender]] = {
+HERE: dict[str, Callable[[Task, int, Terms], Contender]] = {
     "random": _of("optuna_peers", "random"),
     "one-epoch": OneEpochThenTop,
     "optuna-tpe": _of("optuna_peers", "tpe"),
@@ -81,4 +84,45 @@ PEERS: dict[str, Callable[[Task, int], Contender]] = {
     "syne-bore": _of("syne_tune_peers", "bore"),
     "syne-evolution": _of("syne_tune_peers", "evolution"),
 }
-"""Peers by name, each created from a task and a seed."""
+"""Peers that run beside hpsearch, by name, each created from a task, a seed and the terms."""
+
+APART: dict[str, Program] = {
+    "neps-priorband": Program("neps", "run_neps.py"),
+    "smac-mf": Program("smac", "run_smac.py"),
+    "ax": Program("ax", "run_ax.py"),
+    "ax-early-stopping": Program("ax", "run_ax.py", ("--early-stopping",)),
+    "hebo": Program("hebo", "run_hebo.py"),
+}
+"""Peers that run in environments of their own, by name."""
+
+PEERS = (*HERE, *APART)
+"""The names of all peers."""
+
+SLOW = {
+    "optuna-gp",
+    "syne-asha-bore",
+    "syne-asha-cqr",
+    "syne-cqr",
+    "syne-bore",
+    "smac-mf",
+    "ax",
+    "ax-early-stopping",
+    "hebo",
+}
+"""Peers that take too long for every budget, number of workers and seed."""
+
+SLOW_TERMS = Terms(trials=40, workers=8)
+"""The races that slow peers take part in."""
+
+
+def contender(
+    name: str, task: Task, seed: int, terms: Terms, cache: Path
+) -> AbstractContextManager[Contender]:
+    """A peer for one race, as long as the context.
+
+    Args:
+        cache: The folder with the environments of peers that run apart.
+    """
+    if name in APART:
+        return RemotePeer(APART[name], cache, task, seed, terms)
+    return nullcontext(HERE[name](task, seed, terms))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,10 +29,21 @@ from hpsearch.simulation.executor import Curves
 from trials.contract import Diverged
 
 FULL_TRIALS = 40
-"""The budget, in mean full trials over all workers together."""
+"""The budget of a race that names none, and of every result that was written before races named
+it."""
 
 MARKS = 100
 """How many moments of a race are judged, at equal intervals; the last is its end."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every method in a race gets."""
+
+    trials: int = FULL_TRIALS
+    """The budget, in mean full trials over all workers together."""
+    workers: int = 8
+    """How many trials run in parallel."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,11 @@ class Job:
 
 
 class Contender(Protocol):
-    """A method with an ask-and-tell interface. Values are minimised."""
+    """A method with an ask-and-tell interface. Values are minimised.
+
+    A contender that decides in a process of its own has a method `processor_s` as well, which
+    returns the seconds of processor time that this process has used.
+    """
 
     def ask(self) -> Job | None:
         """The next job for a free worker; None to wait until something else happens."""
@@ -75,6 +91,14 @@ class Result:
     deciding_s: float = 0.0
     """Seconds of processor time spent in the method's own code."""
     trials: int = 0
+    """How many trials were started."""
+    budget: int = FULL_TRIALS
+    """The budget, in mean full trials over all workers together."""
+
+    @property
+    def terms(self) -> Terms:
+        """The budget and the number of workers."""
+        return Terms(self.budget, self.workers)
 
 
 class Judge:
@@ -88,11 +112,11 @@ class Judge:
         """The normalised regret of a value, at most 1."""
         return min(1.0, (value - self._task.best) / (self._task.median - self._task.best))
 
-    def of(self, params: dict[str, Any] | None) -> float:
+    def of(self, params: Mapping[str, Any] | None) -> float:
         """The normalised regret of a configuration by its own final value; 1 for None."""
         return 1.0 if params is None else self.regret(self.value(params, self._task.total)[0])
 
-    def value(self, params: dict[str, Any], level: int) -> tuple[float, bool]:
+    def value(self, params: Mapping[str, Any], level: int) -> tuple[float, bool]:
         """The value of a configuration at a level, and whether it has diverged there."""
         try:
             return self._curves.measure(params, 0, level)[METRIC], False
@@ -100,9 +124,9 @@ class Judge:
             return self._task.penalty, True
 
 
-def moments(task: Task, workers: int) -> list[float]:
+def moments(task: Task, terms: Terms) -> list[float]:
     """The moments at which a race is judged; the last one is its end."""
-    end = FULL_TRIALS * task.full_seconds / workers
+    end = terms.trials * task.full_seconds / terms.workers
     return [end * (i + 1) / MARKS for i in range(MARKS)]
 
 
@@ -119,21 +143,23 @@ class _Report:
 class Race:
     """Runs a peer on the virtual clock."""
 
-    def __init__(self, contender: Contender, task: Task, workers: int, result: Result) -> None:
+    def __init__(self, contender: Contender, task: Task, result: Result) -> None:
         self._contender = contender
         self._task = task
         self._curves = task.curves()
         self._judge = Judge(task, self._curves)
         self._result = result
-        self._free = workers
+        self._free = result.workers
+        self._processor_s = getattr(contender, "processor_s", time.process_time)
         self._coming: list[_Report] = []
         self._order = 0
         self._now = 0.0
         self._reached: dict[int, int] = {}
         self._best: tuple[float, dict[str, Any] | None] = (math.inf, None)
 
-    def run(self, looks: list[float]) -> Result:
-        """Race until the last of these moments."""
+    def run(self, looks: list[float] | None = None) -> Result:
+        """Race until the last of these moments; without any, over the result's whole budget."""
+        looks = moments(self._task, self._result.terms) if looks is None else looks
         self._fill()
         for moment in looks:
             while self._coming and self._coming[0].time <= moment:
@@ -148,9 +174,9 @@ class Race:
     def _fill(self) -> None:
         """Give jobs to free workers, as long as the contender has any."""
         while self._free:
-            began = time.process_time()
+            began = self._processor_s()
             job = self._contender.ask()
-            self._result.deciding_s += time.process_time() - began
+            self._result.deciding_s += self._processor_s() - began
             if job is None:
                 return
             self._result.decisions += 1
@@ -172,13 +198,13 @@ class Race:
         self._reached[job.trial] = report.level
         if value < self._best[0]:
             self._best = (value, job.params)
-        began = time.process_time()
+        began = self._processor_s()
         over = diverged or report.level == self._task.total
         if over:
             self._contender.finish(job.trial, report.level, value)
         else:
             over = self._contender.report(job.trial, report.level, value) is not Verdict.CONTINUE
-        self._result.deciding_s += time.process_time() - began
+        self._result.deciding_s += self._processor_s() - began
         if over:
             self._free += 1
         else:

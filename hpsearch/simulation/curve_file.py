@@ -2,15 +2,16 @@
 configuration.
 
 A file has a column for each parameter, one for the resource (named as the trial budget's unit, or
-`resource`), one for each metric, and perhaps `seconds` (or `elapsed`): the time since the
-configuration began. Configurations are identified by a column `trial`, or else by their parameters.
-`hpsearch export --what reports` writes such a file.
+`resource`), one for each metric, and perhaps `seconds` (or `elapsed`): the time since the run
+began. Runs are told apart by a column `trial`, or else by their parameters, and by a column `seed`
+if there is one. Runs with equal parameters are one configuration with several seeds. `hpsearch
+export --what reports` writes such a file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,18 @@ from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
 from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
 from hpsearch.study_file.space import active
 from hpsearch.study_file.types import same, shown
+from trials.contract import Unit
 from trials.data import files
 from trials.settings import nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TRIAL = "trial"
+TRIAL, SEED = "trial", "seed"
+PARAMETER, METRIC = "params.", "metrics."
+"""Begin the names of columns whose parameter or metric has the name of another column."""
+NOT_METRICS = frozenset({"resource", "attempt", "step", "value", "created", *Unit})
+"""Other columns that a table, such as an export, may have."""
 SECONDS = ("seconds", "elapsed")
 SLACK = 1 - 1e-9
 """How near to the full budget a curve must come; a little less than 1, for rounding."""
@@ -47,6 +53,8 @@ class CurveFile:
     """How many are recorded up to the trial budget, or until they diverged."""
     too_short: int
     """How many are left out, because their curves end before the trial budget."""
+    repeats: int
+    """How many runs are repeats of a configuration, with another seed."""
     timed: bool
     """Whether the file has times; otherwise each unit of the resource takes one second."""
 
@@ -59,30 +67,38 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
     """
     table = _Table.of(path, spec)
     total = spec.budget.per_trial.total
-    configurations: list[dict[str, Any]] = []
-    curves: list[Curve] = []
-    too_short = diverged = 0
+    configurations: dict[str, dict[str, Any]] = {}
+    usable: dict[str, list[Curve]] = {}
     furthest = 0.0
-    for rows in table.groups():
+    for rows in table.runs():
         curve = table.curve(rows)
         last = float(curve.levels[-1])
         furthest = max(furthest, last)
-        ends_well = curve.is_finite
-        if ends_well and last < total * SLACK:
-            too_short += 1
-            continue
-        if not ends_well:
-            diverged += 1
-        curves.append(curve)
-        configurations.append(table.configuration(rows))
-    if len(curves) == diverged:
+        params = table.configuration(rows)
+        key = repr(sorted(params.items()))
+        configurations.setdefault(key, params)
+        if not curve.is_finite or last >= total * SLACK:
+            usable.setdefault(key, []).append(curve)
+    runs = [curve for curves in usable.values() for curve in curves]
+    if not any(curve.is_finite for curve in runs):
         unit = spec.budget.per_trial.unit.value
         raise DataError(
             f"{path}: no configuration is recorded up to the trial budget of {total:g} {unit}",
             f"the furthest curve ends at {furthest:g}: lower budget.per_trial.{unit}",
         )
-    found = RecordedCurves(spec.space, configurations, curves)
-    return CurveFile(found, len(curves), too_short, table.is_timed)
+    found = RecordedCurves(
+        spec.space,
+        [configurations[key] for key in usable],
+        [curves[0] for curves in usable.values()],
+        [curves[1:] for curves in usable.values()],
+    )
+    return CurveFile(
+        curves=found,
+        configurations=len(usable),
+        too_short=len(configurations) - len(usable),
+        repeats=len(runs) - len(usable),
+        timed=table.is_timed,
+    )
 
 
 @dataclass(frozen=True)
@@ -95,9 +111,11 @@ class _Table:
         frame: The whole table.
         parameters: For each parameter, its column's name.
         resource: Of each row.
-        metrics: Of each row, for each metric.
+        metrics: Of each row, for each metric that the study needs.
+        others: Of each row, for each other metric.
         seconds: Of each row.
         is_timed: Whether the seconds are recorded.
+        seeds: Of each row; None where the file does not tell seeds apart.
     """
 
     path: Path
@@ -106,8 +124,10 @@ class _Table:
     parameters: Mapping[str, str]
     resource: Floats
     metrics: Mapping[str, Floats]
+    others: Mapping[str, Floats]
     seconds: Floats
     is_timed: bool
+    seeds: Floats | None
 
     @classmethod
     def of(cls, path: Path, spec: StudySpec) -> _Table:
@@ -120,32 +140,41 @@ class _Table:
         unit = spec.budget.per_trial.unit.value
         parameters = {}
         for name in spec.space:
-            names = [f"params.{name}", name]
+            names = [PARAMETER + name, name]
             parameters[name] = _column(path, frame, names, f"the parameter {name}")
         names = ["resource"] if unit in spec.space else [unit, "resource"]
         column = _column(path, frame, names, f"the resource ({unit})")
         resource = _numbers(path, frame, column)
+        used = [*parameters.values(), column, TRIAL]
         metrics = {}
         for metric in [*(each.metric for each in spec.objectives), *spec.constraints]:
-            names = [f"metrics.{metric}", metric]
+            names = [METRIC + metric, metric]
             column = _column(path, frame, names, f"the metric {metric}")
             metrics[metric] = _numbers(path, frame, column)
+            used.append(column)
         clock = _clock(frame)
         seconds = resource if clock is None else _numbers(path, frame, clock)
+        seeds = None
+        if SEED in frame and SEED not in used:
+            seeds = _numbers(path, frame, SEED)
+            used.append(SEED)
+        others = _other_metrics(frame, [*used, *metrics])
         not_positive = ~(resource > 0)
         if not_positive.any():
             what = f"{path}: row {_first(not_positive)}: {unit} must be above 0"
             raise DataError(what, "leave that row out")
         timed = clock is not None
-        return cls(path, spec, frame, parameters, resource, metrics, seconds, timed)
+        return cls(path, spec, frame, parameters, resource, metrics, others, seconds, timed, seeds)
 
-    def groups(self) -> list[Rows]:
-        """The rows of each configuration, in the order of their resources.
+    def runs(self) -> list[Rows]:
+        """The rows of each run, in the order of their resources; runs of lower seeds come first.
 
         Raises:
-            DataError: A configuration has two rows for one resource.
+            DataError: A run has two rows for one resource.
         """
         by = [TRIAL] if TRIAL in self.frame else list(self.parameters.values())
+        if self.seeds is not None:
+            by.append(SEED)
         numbered = self.frame.reset_index(drop=True)
         groups = []
         found = numbered.groupby(by, sort=False, dropna=False)
@@ -154,10 +183,13 @@ class _Table:
             order: Rows = np.asarray(rows)[places]
             self._refuse_repeats(order)
             groups.append(order)
+        seeds = self.seeds
+        if seeds is not None:
+            groups.sort(key=lambda rows: seeds[rows[0]])
         return groups
 
     def curve(self, rows: Rows) -> Curve:
-        """What a configuration measured; not a number from where it diverged on."""
+        """What a run measured; not a number from where it diverged on."""
         columns = [values[rows] for values in self.metrics.values()]
         finite = np.all([np.isfinite(values) for values in columns], axis=0)
         until_divergence = np.logical_and.accumulate(finite)
@@ -165,7 +197,8 @@ class _Table:
         for metric, values in self.metrics.items():
             metrics[metric] = np.where(until_divergence, values[rows], np.nan)
         seconds = np.maximum.accumulate(np.nan_to_num(self.seconds[rows]))
-        return Curve(self.resource[rows], metrics, seconds)
+        others = {metric: values[rows] for metric, values in self.others.items()}
+        return Curve(self.resource[rows], metrics, seconds, others)
 
     def configuration(self, rows: Rows) -> dict[str, Any]:
         """The parameters of a configuration as the space has them; inactive ones are absent."""
@@ -204,7 +237,7 @@ class _Table:
         level = f"{levels[place]:g} {self.spec.budget.per_trial.unit.value}"
         raise DataError(
             f"{self.path}: rows {first} and {second} are the same configuration at {level}",
-            f"tell repeated runs apart by a column {TRIAL}, or average them",
+            f"tell repeated runs apart by a column {SEED} or {TRIAL}",
         )
 
 
@@ -255,6 +288,21 @@ def _column(path: Path, frame: pd.DataFrame, names: list[str], what: str) -> str
     raise DataError(
         f"{path}: has no column for {what}: {' or '.join(names)}", f"of its columns, {hint}"
     )
+
+
+def _other_metrics(frame: pd.DataFrame, used: Collection[str]) -> dict[str, Floats]:
+    """The numbers of the columns that are metrics and not used otherwise, by metric."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    found: dict[str, Floats] = {}
+    for name in map(str, frame.columns):
+        known = name in used or name in NOT_METRICS or name in SECONDS
+        if known or name.startswith(PARAMETER):
+            continue
+        column = frame[name]
+        if is_numeric_dtype(column) and not is_bool_dtype(column):
+            found[name.removeprefix(METRIC)] = column.to_numpy(dtype=float, na_value=math.nan)
+    return found
 
 
 def _clock(frame: pd.DataFrame) -> str | None:

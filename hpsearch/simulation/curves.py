@@ -1,17 +1,17 @@
 """Recorded learning curves for the simulated executor: what configurations once measured, looked up
 for new proposals.
 
-There is one curve for each configuration. A proposal takes the nearest configuration that no other
-proposal has taken, so that a search can be replayed on what was measured before. Distances are
-Euclidean, in the unit cube: numbers on the scale of the space (logarithmic where that is), two
-different choices one apart, and present and absent one apart.
+A configuration has one curve for each seed that was recorded. A proposal takes the nearest
+configuration that no other proposal has taken, so that a search can be replayed on what was
+measured before. Distances are Euclidean, in the unit cube: numbers on the scale of the space
+(logarithmic where that is), two different choices one apart, and present and absent one apart.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,14 @@ class Curve:
         metrics: For each metric its values at the levels, `[n]`; not a number from where training
             diverged on.
         seconds: Seconds of training up to each level, `[n]`, never falling.
+        others: Metrics that do not show whether training diverged, `[n]` each; not a number where
+            they were not reported.
     """
 
     levels: Floats
     metrics: Mapping[str, Floats]
     seconds: Floats
+    others: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def is_finite(self) -> bool:
@@ -49,16 +52,25 @@ class Curve:
         return all(bool(np.isfinite(values).all()) for values in self.metrics.values())
 
     def at(self, resource: float) -> dict[str, float]:
-        """The metrics at a resource; below the first level those of the first one.
+        """The metrics at a resource; below the first level those of the first one. Of `others`,
+        those that were reported there.
 
         Raises:
-            Diverged: One of them is not a number there.
+            Diverged: One of `metrics` is not a number there.
         """
-        found = {}
-        for name, values in self.metrics.items():
-            found[name] = float(np.interp(resource, self.levels, values))
+        found = self._between(self.metrics, resource)
         if not all(map(math.isfinite, found.values())):
             raise Diverged(f"the recorded run was not finite at {resource:g}")
+        for name, value in self._between(self.others, resource).items():
+            if math.isfinite(value):
+                found[name] = value
+        return found
+
+    def _between(self, metrics: Mapping[str, Floats], resource: float) -> dict[str, float]:
+        """Metrics at a resource, which may lie between two levels."""
+        found = {}
+        for name, values in metrics.items():
+            found[name] = float(np.interp(resource, self.levels, values))
         return found
 
     def seconds_at(self, resource: float) -> float:
@@ -103,27 +115,47 @@ def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
     return math.log(max(value, TINY) / low) / math.log(high / low)
 
 
+_Key = tuple[tuple[str, Any], ...]
+"""A proposal: its parameters by name."""
+
+
 class RecordedCurves:
     """Curves that were recorded: each new proposal takes the nearest configuration not yet taken.
 
-    Equal proposals share a curve. When every configuration is taken, the nearest one of all is
-    taken again.
+    Equal proposals share a configuration. When every configuration is taken, the nearest one of all
+    is taken again.
+
+    The first seed of a proposal measures what the configuration's first recorded seed did, its
+    second one what the second did, and so on. When all recorded seeds have been used, they are used
+    again from the first one.
+
+    Attributes:
+        configurations: The recorded ones.
+        runs: Their curves, in the same order: one for each recorded seed.
 
     Args:
         space: The search space, for distances.
         configurations: The recorded ones.
-        curves: Their curves, in the same order.
+        curves: Their curves of the first seed, in the same order.
+        repeats: Their curves of further seeds, in the same order; none where it is empty.
     """
 
     def __init__(
-        self, space: Space, configurations: Sequence[Mapping[str, Any]], curves: Sequence[Curve]
+        self,
+        space: Space,
+        configurations: Sequence[Mapping[str, Any]],
+        curves: Sequence[Curve],
+        repeats: Sequence[Sequence[Curve]] = (),
     ) -> None:
         self._cube = UnitCube(space)
         self._places = np.array([self._cube.place(params) for params in configurations])
-        self._configurations = configurations
-        self._curves = curves
+        self.configurations = configurations
+        self.runs = [[curve] for curve in curves]
+        for run, more in zip(self.runs, repeats, strict=False):
+            run += more
         self._free = np.ones(len(curves), dtype=bool)
-        self._taken: dict[tuple[Any, ...], int] = {}
+        self._taken: dict[_Key, int] = {}
+        self._seeds: dict[_Key, list[int]] = {}
 
     @property
     def taken(self) -> int:
@@ -132,7 +164,7 @@ class RecordedCurves:
 
     def stand_in(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The recorded configuration that stands for a proposal."""
-        return self._configurations[self._row(params)]
+        return self.configurations[self._row(params)]
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         """The metrics that were recorded at a resource.
@@ -140,15 +172,20 @@ class RecordedCurves:
         Raises:
             Diverged: The recorded run did not get there.
         """
-        return self._curves[self._row(params)].at(resource)
+        curves = self.runs[self._row(params)]
+        seeds = self._seeds.setdefault(_key_of(params), [])
+        if seed not in seeds:
+            seeds.append(seed)
+        return curves[seeds.index(seed) % len(curves)].at(resource)
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:
-        """Seconds of training from nothing up to a resource."""
-        return self._curves[self._row(params)].seconds_at(resource)
+        """Seconds of training from nothing up to a resource, as the first recorded seed took."""
+        first, *_ = self.runs[self._row(params)]
+        return first.seconds_at(resource)
 
     def _row(self, params: Mapping[str, Any]) -> int:
         """The place of the configuration that stands for a proposal; it is taken from now on."""
-        key = tuple(sorted(params.items()))
+        key = _key_of(params)
         if key not in self._taken:
             row = self._nearest(self._cube.place(params))
             self._free[row] = False
@@ -161,3 +198,7 @@ class RecordedCurves:
         if self._free.any():
             distances = np.where(self._free, distances, np.inf)
         return int(np.argmin(distances))
+
+
+def _key_of(params: Mapping[str, Any]) -> _Key:
+    return tuple(sorted(params.items()))

@@ -12,6 +12,7 @@ from hpsearch.errors import DataError
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.models import StudySpec
 from studies import spec_with
+from trials.contract import Diverged
 
 SPACE = {
     "lr": {"type": "float", "low": 1e-4, "high": 1.0, "log": True},
@@ -78,11 +79,56 @@ def test_a_curve_that_ends_early_is_left_out_but_one_that_diverged_is_not(
     assert (found.configurations, found.too_short) == (2, 1)
 
 
-def test_trials_with_equal_parameters_are_told_apart_by_their_numbers(
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"trial": 0}, {"trial": 1}), ({"seed": 1}, {"seed": 2}), ({"seed": 1, "trial": 4},) * 2],
+)
+def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
+    tmp_path: Path, spec: StudySpec, first: dict[str, int], second: dict[str, int]
+) -> None:
+    second = {**second, "seed": 2} if first == second else second
+    table = rows(0.1, 4.0, 3.0, **second) + rows(0.1, 3.0, 2.0, **first)
+    if "seed" not in first:
+        table = table[2:] + table[:2]  # without seeds, the first in the file is the first
+    found = load_curves(written(tmp_path, table), spec)
+    assert (found.configurations, found.repeats) == (1, 1)
+    params = {"lr": 0.1, "lora": False}
+    final = [found.curves.measure(params, seed, 2.0)["loss"] for seed in (70, 80, 70)]
+    assert final == [2.0, 3.0, 2.0]
+
+
+def test_a_parameter_named_seed_is_a_parameter(tmp_path: Path) -> None:
+    space = {**SPACE, "seed": {"type": "int", "low": 0, "high": 9}}
+    spec = spec_with(space=space, budget={"trials": 3, "per_trial": {"epochs": 2}})
+    table = rows(0.1, 3.0, 2.0, seed=1) + rows(0.1, 4.0, 3.0, seed=2)
+    found = load_curves(written(tmp_path, table), spec)
+    assert (found.configurations, found.repeats) == (2, 0)
+    proposal = {"lr": 0.1, "lora": False, "seed": 2}
+    assert found.curves.stand_in(proposal) == proposal
+
+
+def test_all_metrics_of_the_table_are_measured(tmp_path: Path, spec: StudySpec) -> None:
+    table = rows(0.1, 3.0, 2.0, trial=0, step=5, created=1e9, lora_text="no")
+    for row, accuracy, norm in zip(table, (0.5, 0.7), (1.0, None), strict=True):
+        row |= {"accuracy": accuracy, "metrics.lr": 0.05, "metrics.grad_norm": norm}
+    found = load_curves(written(tmp_path, table), spec)
+    params = {"lr": 0.1, "lora": False}
+    known = {"accuracy": 0.5, "lr": 0.05, "grad_norm": 1.0}
+    assert found.curves.measure(params, 0, 1.0) == {"loss": 3.0, **known}
+    later = {"accuracy": 0.7, "lr": 0.05}
+    assert found.curves.measure(params, 0, 2.0) == {"loss": 2.0, **later}
+    assert found.curves.measure(params, 0, 1.5)["accuracy"] == pytest.approx(0.6)
+
+
+def test_only_what_the_study_needs_decides_whether_a_run_diverged(
     tmp_path: Path, spec: StudySpec
 ) -> None:
-    table = rows(0.1, 3.0, 2.0, trial=0) + rows(0.1, 4.0, 3.0, trial=1)
-    assert load_curves(written(tmp_path, table), spec).configurations == 2
+    table = [row | {"norm": None} for row in rows(0.1, 3.0, 2.0)]
+    table += [row | {"norm": 1.0} for row in rows(0.2, 3.0, None)]
+    found = load_curves(written(tmp_path, table), spec)
+    assert found.curves.measure({"lr": 0.1, "lora": False}, 0, 2.0) == {"loss": 2.0}
+    with pytest.raises(Diverged):
+        found.curves.measure({"lr": 0.2, "lora": False}, 0, 2.0)
 
 
 def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec) -> None:
@@ -116,7 +162,7 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
         ),
         (
             rows(0.1, 3.0, 2.0) * 2,
-            r"rows 1 and 3 are the same configuration at 1 epochs.*\n.*column trial",
+            r"rows 1 and 3 are the same configuration at 1 epochs.*\n.*column seed or trial",
         ),
         ([row | {"epochs": 0} for row in rows(0.1, 1.0)], r"row 1: epochs must be above 0"),
         (

@@ -53,6 +53,18 @@ def test_proposals_share_configurations_once_the_table_has_run_out() -> None:
     ]
 
 
+def test_each_seed_of_a_proposal_takes_the_next_recorded_one() -> None:
+    space = spec_with(space=SPACE).space
+    runs = [curve(*[value] * 3) for value in (1.0, 2.0, 5.0)]
+    configurations = [{"lr": 0.01, "kind": "plain"}, {"lr": 0.5, "kind": "plain"}]
+    table = RecordedCurves(space, configurations, [runs[0], runs[2]], [[runs[1]], []])
+    repeated = [table.measure(configurations[0], seed, 1.0)["loss"] for seed in (9, 7, 9, 3)]
+    assert repeated == [1.0, 2.0, 1.0, 1.0]
+    alone = [table.measure(configurations[1], seed, 1.0)["loss"] for seed in (7, 9)]
+    assert alone == [5.0, 5.0]
+    assert table.taken == 2
+
+
 def test_another_choice_is_farther_than_any_small_step() -> None:
     table = recorded(
         {"lr": 1e-3, "kind": "lora", "rank": 1},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import subprocess
@@ -17,37 +16,8 @@ import pytest
 from hpsearch.search.rungs import Verdict
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
 POINTS = 9
-NAMES = ["learning_rate", "beta1"]
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of the benchmarks by its name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A folder with a table of 60 settings, of which the fourth diverges at its third point, and a
-    list of tasks."""
-    draw = np.random.default_rng(0)
-    settings = np.stack([10 ** draw.uniform(-4, 0, 60), 1 - 10 ** draw.uniform(-3, 0, 60)], axis=1)
-    final = 0.2 + 0.1 * (np.log10(settings[:, 0]) + 2) ** 2
-    losses = final[:, None] + 0.5 / np.arange(1, POINTS + 1)
-    losses[3, 2] = np.nan
-    losses[4, 5:] = 1e9
-    (tmp_path / "taskset").mkdir()
-    np.savez(tmp_path / "taskset" / "small.npz", hp_names=NAMES, hp=settings, valid=losses)
-    (tmp_path / "tasks.json").write_text(json.dumps({"tasks": []}))
-    return tmp_path
-
-
-@pytest.fixture
-def small(bench: Any, data: Path) -> Any:
-    (task,) = bench("curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
-    return task
 
 
 def settings(task: Any, row: int) -> dict[str, float]:
@@ -90,10 +60,12 @@ class Scripted:
         self.ended[trial] = resource
 
 
-def raced(bench: Any, task: Any, contender: Any, workers: int, looks: list[float]) -> Any:
+def raced(
+    bench: Any, task: Any, contender: Any, workers: int, looks: list[float] | None = None
+) -> Any:
     race = bench("race")
     result = race.Result("scripted", task.name, task.family, 0, workers, "accuracy")
-    return race.Race(contender, task, workers, result).run(looks)
+    return race.Race(contender, task, result).run(looks)
 
 
 def test_a_paused_trial_goes_on_from_where_it_was_and_pays_only_for_the_rest(
@@ -142,8 +114,8 @@ def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
 )
 def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -> None:
     race = bench("race")
-    contender = bench("peers").PEERS[name](small, 1)
-    result = raced(bench, small, contender, 4, race.moments(small, 4))
+    contender = bench("peers").HERE[name](small, 1, race.Terms(workers=4))
+    result = raced(bench, small, contender, 4)
     assert len(result.regret) == race.MARKS
     assert result.seen == sorted(result.seen, reverse=True)
     assert result.regret[-1] < 0.2
@@ -153,25 +125,13 @@ def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -
 def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
     bench: Any, small: Any
 ) -> None:
-    spec = bench("ours").study_file(small, 4, 7, {})
+    spec = bench("ours").study_file(small, bench("race").Terms(workers=4), 7, {})
     assert spec.search == type(spec.search)()
     result = bench("race").Result("hpsearch", small.name, small.family, 0, 4, "accuracy")
-    bench("ours").race(small, 4, 7, {"sampler": {"kind": "random"}}, result)
+    bench("ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert len(result.regret) == bench("race").MARKS
     assert result.regret[-1] < 0.2
     assert result.trials > bench("race").FULL_TRIALS
-
-
-def test_equal_regrets_share_their_places(bench: Any) -> None:
-    result = bench("race").Result
-    runs = [
-        result(name, "t", "f", 0, 1, "accuracy", regret=[value] * 100)
-        for name, value in (("a", 0.1), ("b", 0.3), ("c", 0.1))
-    ]
-    ranks = bench("scores").mean_ranks(runs, ["a", "b", "c"])
-    assert [ranks[name][5] for name in "abc"] == [1.5, 3.0, 1.5]
-    assert bench("scores").reached([0.5, 0.2, 0.1, *[0.0] * 97], 0.15) == 3.0
-    assert bench("scores").reached([0.5] * 100, 0.15) is None
 
 
 def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
@@ -186,24 +146,10 @@ def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
 def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: Path) -> None:
     methods = ["hpsearch", "random", "optuna-tpe-halving"]
     methods += ["syne-asha"] if importlib.util.find_spec("syne_tune") else []
-    call = [
-        sys.executable,
-        str(BENCHMARKS / "anytime.py"),
-        "--tasks",
-        str(data / "tasks.json"),
-        "--data",
-        str(data),
-    ]
-    call += [
-        "--family",
-        "taskset",
-        "--seeds",
-        "1",
-        "--jobs",
-        "1",
-        "--json",
-        str(data / "runs.json"),
-    ]
+    call = [sys.executable, str(BENCHMARKS / "anytime.py")]
+    call += ["--tasks", str(data / "tasks.json"), "--data", str(data), "--family", "taskset"]
+    call += ["--seeds", "1", "--jobs", "1", "--json", str(data / "runs.json")]
+    call += ["--trials", "5,40", "--workers", "8"]
     first = subprocess.run(
         [*call, "--methods", ",".join(methods[1:])], capture_output=True, text=True, check=False
     )
@@ -212,7 +158,13 @@ def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: P
         [*call, "--methods", ",".join(methods)], capture_output=True, text=True, check=False
     )
     assert second.returncode == 0, second.stderr
-    assert len(second.stderr.splitlines()) == 1, "only what is missing is raced"
-    lines = [line.split() for line in second.stdout.splitlines()]
-    assert [line[0] for line in lines[-len(methods) :]] == methods
-    assert len((data / "runs.json").read_text().splitlines()) == len(methods)
+    assert len(second.stderr.splitlines()) == 2, "only what is missing is raced"
+    results = [json.loads(line) for line in (data / "runs.json").read_text().splitlines()]
+    raced = {(result["method"], result["budget"]) for result in results}
+    assert raced == {(method, budget) for method in methods for budget in (5, 40)}
+    assert len(results) == 2 * len(methods)
+    for trials in ("5", "40"):
+        title = f"taskset: 1 tasks, 1 seeds, {trials} trials, 8 workers"
+        table = second.stdout.split(title)[1].splitlines()[4:]
+        assert [line.split()[0] for line in table[: len(methods)]] == methods
+    assert "Targets" in second.stdout

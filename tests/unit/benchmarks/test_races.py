@@ -1,0 +1,120 @@
+"""Which races the command runs, and how it reads and writes their results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BEFORE = {
+    "method": "random",
+    "task": "small",
+    "family": "taskset",
+    "seed": 0,
+    "workers": 8,
+    "metric": "accuracy",
+    "regret": [0.5] * 100,
+    "seen": [0.5] * 100,
+    "decisions": 48,
+    "deciding_s": 0.1,
+    "trials": 48,
+}
+"""A line of a file that was written when every race had the same budget."""
+
+
+@pytest.fixture
+def schedule(bench: Any) -> Any:
+    return bench("schedule")
+
+
+def test_results_from_before_races_named_their_budget_had_40_trials(
+    bench: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps(BEFORE) + "\n" + json.dumps({**BEFORE, "budget": 10}) + "\n")
+    old, new = bench("anytime").known_results(file)
+    assert (old.terms.trials, old.terms.workers, old.family) == (40, 8, "taskset")
+    assert new.terms.trials == 10
+
+
+def test_halves_share_no_task_and_leave_none_out(schedule: Any, several: Any) -> None:
+    names = {
+        half: [task.name for task in schedule.split(several, half)] for half in schedule.SPLITS
+    }
+    assert names["develop"] == ["middle", "tiny"]
+    assert names["report"] == ["small"]
+    assert sorted(names["all"]) == ["middle", "small", "tiny"]
+    assert schedule.split(several[::-1], "report") == schedule.split(several, "report")
+
+
+def test_recording_one_more_workload_moves_no_other_to_the_other_half(
+    bench: Any, schedule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = bench("curves").Recorded
+    monkeypatch.setattr(schedule, "RECORDED", tmp_path)
+    for name in "abcd":
+        (tmp_path / f"{name}.yaml").touch()
+    few = [recorded(tmp_path, name) for name in "bd"]
+    more = [recorded(tmp_path, name) for name in "bcd"]
+    assert [task.name for task in schedule.split(few, "develop")] == []
+    assert [task.name for task in schedule.split(few, "report")] == ["b", "d"]
+    assert [task.name for task in schedule.split(more, "develop")] == ["c"]
+
+
+def test_a_budget_is_at_most_half_of_a_table(
+    schedule: Any, several: Any, bench: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms = [bench("race").Terms(trials, 8) for trials in (10, 40)]
+    entries = schedule.races(["random"], several, [0], terms, "accuracy")
+    raced = {(entry.task, entry.terms.trials) for entry in entries}
+    assert raced == {("small", 10), ("small", 40), ("middle", 10), ("tiny", 10)}
+    assert "no races over 40 trials on small tables: middle, tiny" in capsys.readouterr().err
+
+
+def test_slow_peers_race_over_40_trials_with_8_workers_only(
+    schedule: Any, small: Any, bench: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms = [bench("race").Terms(trials, workers) for trials in (10, 40) for workers in (1, 8)]
+    entries = schedule.races(["random", "hebo"], [small], [0], terms, "accuracy")
+    slow = [entry.terms for entry in entries if entry.method == "hebo"]
+    assert slow == [bench("race").Terms(40, 8)]
+    assert len(entries) == 5
+    assert "slow, so only in races of 40 trials and 8 workers: hebo" in capsys.readouterr().err
+
+
+def test_of_all_families_those_without_tasks_are_left_out(
+    schedule: Any, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = schedule.tasks_of(["all"], data / "tasks.json", data, "accuracy")
+    assert "small" in [task.name for task in found]
+    assert "lcbench is left out" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="no task of the family lcbench"):
+        schedule.tasks_of(["taskset", "lcbench"], data / "tasks.json", data, "accuracy")
+
+
+def test_all_tables_are_meant_if_no_file_names_some(bench: Any, several: Any, data: Path) -> None:
+    found = bench("curves").tasks_in(None, data, "taskset", "accuracy")
+    assert [task.name for task in found] == [task.name for task in several]
+    with pytest.raises(SystemExit, match="no task of the family taskset"):
+        bench("curves").tasks_in(None, None, "taskset", "accuracy")
+
+
+def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
+    race = bench("race")
+    spent = {}
+    for budget in (10, 40):
+        result = race.Result("random", "small", "taskset", 0, 2, "accuracy", budget=budget)
+        with bench("peers").contender("random", small, 1, result.terms, Path()) as peer:
+            race.Race(peer, small, result).run()
+        assert len(result.regret) == race.MARKS
+        spent[budget] = result.trials
+    assert 10 <= spent[10] <= 14
+    assert 40 <= spent[40] <= 46
+
+
+def test_the_first_configuration_of_the_ranking_is_recommended(bench: Any, small: Any) -> None:
+    result = bench("race").Result("hpsearch", "small", "taskset", 0, 2, "accuracy", budget=3)
+    bench("ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
+    assert result.regret[-1] < result.regret[0] == 1.0

@@ -1,0 +1,192 @@
+"""How races are scored: ranks, paired differences, lost tasks and targets, on made-up results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def scores(bench: Any) -> Any:
+    return bench("scores")
+
+
+@pytest.fixture
+def made(bench: Any) -> Any:
+    """Makes results of a method: for each task, the regret at every mark of seed 0, 1, ..."""
+    result = bench("race").Result
+
+    def make(
+        method: str, tasks: dict[str, Sequence[float]], family: str = "f", **terms: int
+    ) -> list[Any]:
+        workers, budget = terms.get("workers", 8), terms.get("budget", 40)
+        return [
+            result(
+                method,
+                task,
+                family,
+                seed,
+                workers,
+                "accuracy",
+                regret=[value] * 100,
+                seen=[value] * 100,
+                budget=budget,
+            )
+            for task, values in tasks.items()
+            for seed, value in enumerate(values)
+        ]
+
+    return make
+
+
+def curve(scores: Any, result: Any, **percents: float) -> None:
+    """Give a result other regrets at some percentages."""
+    for name, value in percents.items():
+        result.regret[scores.place(int(name[1:]))] = value
+
+
+def test_equal_regrets_share_their_places(scores: Any, made: Any) -> None:
+    runs = made("a", {"t": [0.1]}) + made("b", {"t": [0.3]}) + made("c", {"t": [0.1]})
+    ranks = scores.mean_ranks(runs, ["a", "b", "c"])
+    assert [ranks[name][5] for name in "abc"] == [1.5, 3.0, 1.5]
+
+
+def test_ranks_are_taken_race_by_race_and_mark_by_mark(scores: Any, made: Any) -> None:
+    ours, other = made("a", {"t": [0.1, 0.9], "u": [0.1]}), made("b", {"t": [0.5, 0.5], "u": [0.5]})
+    curve(scores, ours[0], p5=0.6)
+    ranks = scores.mean_ranks(ours + other, ["a", "b"])
+    assert ranks["a"][5] == pytest.approx(5 / 3)
+    assert ranks["a"][100] == pytest.approx(4 / 3)
+    assert ranks["b"][100] == pytest.approx(5 / 3)
+
+
+def test_a_target_is_reached_at_the_first_mark_that_is_not_worse(scores: Any) -> None:
+    assert scores.reached([0.5, 0.2, 0.1, *[0.0] * 97], 0.15) == 3.0
+    assert scores.reached([0.5] * 100, 0.15) is None
+    assert scores.reached([0.15] * 100, 0.15) == 1.0
+
+
+def test_the_best_peer_is_not_one_of_ours(scores: Any, made: Any) -> None:
+    runs = {
+        "hpsearch": made("hpsearch", {"t": [0.0]}),
+        "hpsearch sampler=tpe": made("hpsearch sampler=tpe", {"t": [0.1]}),
+        "a": made("a", {"t": [0.4, 0.2]}),
+        "b": made("b", {"t": [0.1, 0.7]}),
+    }
+    assert scores.best_peer(runs) == ("a", pytest.approx(0.3))
+
+
+def test_differences_are_paired_by_task_and_seed(scores: Any, made: Any) -> None:
+    """The differences are 0.1, 0.2 and 0.3, whatever order the results stand in: a mean of 0.2 with
+    a standard error of 0.1 / sqrt(3)."""
+    ours = made("a", {"t": [0.2, 0.5], "u": [0.9]})
+    others = made("b", {"t": [0.1, 0.3], "u": [0.6]})
+    found = scores.difference(ours, others[::-1])
+    assert found.mean == pytest.approx(0.2)
+    assert found.error == pytest.approx(0.1 / math.sqrt(3))
+    assert found.is_clear
+    assert not scores.difference(others, ours).is_clear
+
+
+def test_a_difference_within_twice_its_error_is_not_clear(scores: Any, made: Any) -> None:
+    ours, zero = made("a", {"t": [0.0, 0.1, 0.2]}), made("b", {"t": [0.0, 0.0, 0.0]})
+    found = scores.difference(ours, zero)
+    assert (found.mean, found.error) == (pytest.approx(0.1), pytest.approx(0.1 / math.sqrt(3)))
+    assert not found.is_clear
+    assert not scores.difference(zero, zero).is_clear
+
+
+def test_a_single_pair_is_never_clear(scores: Any, made: Any) -> None:
+    found = scores.difference(made("a", {"t": [0.9]}), made("b", {"t": [0.1]}))
+    assert math.isnan(found.error)
+    assert not found.is_clear
+
+
+def test_a_difference_is_that_of_its_mark(scores: Any, made: Any) -> None:
+    ours, others = made("a", {"t": [0.2]}), made("b", {"t": [0.2]})
+    curve(scores, ours[0], p25=0.7)
+    assert scores.difference(ours, others, 25).mean == pytest.approx(0.5)
+    assert scores.difference(ours, others, 50).mean == 0
+
+
+def test_tasks_are_lost_by_the_mean_over_seeds_at_the_end(scores: Any, made: Any) -> None:
+    """Lost clearly in t; lost in u, where one seed of two is much worse; won in v; equal in w."""
+    ours = made("a", {"t": [0.5, 0.6, 0.5], "u": [0.9, 0.0], "v": [0.0, 0.4], "w": [0.3, 0.3]})
+    peer = made("b", {"t": [0.1, 0.2, 0.2], "u": [0.1, 0.1], "v": [0.3, 0.3], "w": [0.3, 0.3]})
+    lost = scores.lost_tasks(ours, peer)
+    assert (lost.tasks, lost.worse, lost.clearly) == (4, 2, 1)
+
+
+def test_results_are_compared_within_a_family_a_budget_and_a_number_of_workers(
+    scores: Any, made: Any
+) -> None:
+    runs = [
+        *made("a", {"t": [0.1]}),
+        *made("a", {"t": [0.1]}, budget=10),
+        *made("a", {"t": [0.1]}, workers=1),
+        *made("a", {"t": [0.1]}, family="g"),
+    ]
+    found = scores.fields(runs, ["a"])
+    assert [(field.family, field.terms.trials, field.terms.workers) for field in found] == [
+        ("f", 40, 8),
+        ("f", 10, 8),
+        ("f", 40, 1),
+        ("g", 40, 8),
+    ]
+    assert found[1].title == "f: 1 tasks, 1 seeds, 10 trials, 8 workers"
+
+
+def test_a_method_that_lacks_races_is_left_out(scores: Any, made: Any) -> None:
+    runs = made("a", {"t": [0.1, 0.1], "u": [0.1, 0.1]}) + made("b", {"t": [0.1], "u": [0.1]})
+    (field,) = scores.fields(runs, ["b", "a", "c"])
+    assert list(field.runs) == ["a"]
+    assert field.incomplete == {"b": 2}
+
+
+def test_families_count_alike_in_the_rank_over_all(scores: Any, made: Any) -> None:
+    """In family f, a is first in all of three races; in family g, last in the only one. The method
+    that only f has does not count."""
+    three, one = {"t": [0.1, 0.1, 0.1]}, {"u": [0.9]}
+    runs = made("a", three) + made("b", {"t": [0.5] * 3}) + made("c", {"t": [0.0] * 3})
+    runs += made("a", one, family="g") + made("b", {"u": [0.5]}, family="g")
+    ranks = scores.ranks_over_families(scores.fields(runs, ["a", "b", "c"]))
+    assert {method: of[100] for method, of in ranks.items()} == {"a": 1.5, "b": 1.5}
+
+
+def test_the_report_says_where_ours_is_behind(
+    bench: Any, scores: Any, made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours is worse than random search at 5% of the budget, by 0.2 in every race, and better by 0.1
+    and 0.3 afterwards, from 26% on also than what ASHA ends with."""
+    ours = made("hpsearch", {"t": [0.3, 0.1]})
+    for run in ours:
+        run.regret[:5] = [0.6] * 5
+        run.regret[5:25] = [0.41] * 20
+    runs = ours + made("random", {"t": [0.4, 0.4]}) + made("syne-asha", {"t": [0.4, 0.4]})
+    bench("report").report(runs, ["hpsearch", "random", "syne-asha"])
+    tables = capsys.readouterr().out
+    assert "f: 1 tasks, 2 seeds, 40 trials, 8 workers" in tables
+    targets = tables[tables.index("Targets") :].splitlines()
+    words = [line.split() for line in targets]
+    (against,) = [line for line in words if line[4:7] == ["random", "in", "full"]]
+    assert against[:4] == ["f", "40", "8", "hpsearch"]
+    assert against[7:11] == ["+0.200", "±", "0.000", "BEHIND"]
+    assert against[-3:] == ["-0.200", "±", "0.100"]
+    assert any(line[4:5] == ["ASHA"] for line in words)
+    assert "BEHIND by more than twice the standard error in 6 of 10" in targets
+    (share,) = [line for line in words if line[4:] == ["random", "0.400", "26%"]]
+    assert share[:4] == ["f", "40", "8", "hpsearch"]
+
+
+def test_the_report_counts_tasks_lost_to_random_search(
+    bench: Any, made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = made("random", {"t": [0.1, 0.1], "u": [0.5, 0.5]})
+    runs += made("peer", {"t": [0.3, 0.3], "u": [0.4, 0.4]})
+    bench("report").report(runs, ["random", "peer"])
+    tables = capsys.readouterr().out
+    assert "1 of 2, 1 clearly" in tables
+    assert "Targets" not in tables
