@@ -104,7 +104,9 @@ def columns_go_together(connection: Connection, which: Which) -> Iterator[Violat
         miscounted = shapes.miscounted(objective_values, directions)
         if miscounted is not None:
             yield Violation(name, number, f"trials.objective_values holds {miscounted}")
-        distributions = {name: shapes.distribution_of(text) for name, text in written.items()}
+        distributions = {}
+        for parameter, text in written.items():
+            distributions[parameter] = shapes.distribution_of(text)
         unlike = shapes.unlike(params, distributions)
         if unlike is not None:
             yield Violation(name, number, f"trials.params holds {unlike}")
@@ -215,7 +217,9 @@ def _key(row: Any) -> str:
     for name, value in row._mapping.items():
         if name not in ("study", "of_trial", "raw"):
             told.append(f"{name} {value:g}")
-    return f" ({', '.join(told)})" if told else ""
+    if not told:
+        return ""
+    return f" ({', '.join(told)})"
 
 
 def _of(statement: Select[Any], which: Which) -> Select[Any]:

@@ -156,11 +156,13 @@ def _known(environ: WSGIEnvironment, token: bytes) -> bool:
     scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer" and _same(given.encode("latin-1"), token):
         return True
-    cookies = (each.strip().partition("=") for each in environ.get("HTTP_COOKIE", "").split(";"))
-    name, value = _cookie_name(environ), _cookie_value(token).encode()
-    return any(
-        each == name and _same(theirs.encode("latin-1"), value) for each, _, theirs in cookies
-    )
+    wanted_name = _cookie_name(environ)
+    wanted_value = _cookie_value(token).encode()
+    for cookie in environ.get("HTTP_COOKIE", "").split(";"):
+        name, _, value = cookie.strip().partition("=")
+        if name == wanted_name and _same(value.encode("latin-1"), wanted_value):
+            return True
+    return False
 
 
 def _token_of_link(environ: WSGIEnvironment) -> bytes | None:

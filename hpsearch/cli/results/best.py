@@ -134,7 +134,8 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     space, _ = space_in(spec.get("space"))
     # A training alone is measured in the same way as all trials of the study.
     known = BUILT_IN.get(spec["task"]["kind"])
-    shared = spaces.largest(space, fixed, known.settings if known is not None else None)
+    table = None if known is None else known.settings
+    shared = spaces.largest(space, fixed, table)
     task = {key: _absolute(value, study.base) for key, value in spec["task"].items()}
     written = {
         "task": task,
@@ -143,7 +144,9 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
-    return written if recorded is None else {**written, "arithmetic": recorded.as_plain()}
+    if recorded is not None:
+        written["arithmetic"] = recorded.as_plain()
+    return written
 
 
 def _absolute(value: Any, base: str | None) -> Any:

@@ -56,17 +56,20 @@ def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A row for each report, by trial and resource, with a column for each parameter and metric:
     recorded curves."""
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    statement = select(*plain, reports.c.metrics).where(reports.c.study_id == study.id)
-    rows = connection.execute(statement.order_by(reports.c.trial, reports.c.resource)).all()
+    statement = select(*plain, reports.c.metrics)
+    statement = statement.where(reports.c.study_id == study.id)
+    statement = statement.order_by(reports.c.trial, reports.c.resource)
+    rows = connection.execute(statement).all()
     columns: dict[str, list[Any]] = {}
     for place, column in enumerate(plain):
         columns[column.name] = [row[place] for row in rows]
     params = {row.number: row.params for row in trial_rows(connection, study)}
+    params_of = [params[row.trial] for row in rows]
     metrics_of = [row.metrics for row in rows]
     taken = set(columns)
     metrics = _columns(metrics_of, taken, METRIC_PREFIX)
     parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
-    columns |= _filled(parameters, [params[row.trial] for row in rows])
+    columns |= _filled(parameters, params_of)
     columns |= _filled(metrics, metrics_of)
     return pd.DataFrame(columns)
 
