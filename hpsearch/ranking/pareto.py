@@ -55,9 +55,9 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
     chosen: list[Of] = []
     numbers: set[int] = set()
     while rest and len(chosen) < most:
-        front = _first_front(rest)
-        chosen += [place.trial for place in _spread(front)]
-        numbers.update(place.number for place in front)
+        front = _spread(_first_front(rest))
+        chosen += [place.trial for place in front]
+        numbers |= {place.number for place in front}
         rest = [place for place in rest if place.number not in numbers]
     chosen += [trial for trial in everyone if trial.number not in numbers]
     return chosen[:most]

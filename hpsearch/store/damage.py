@@ -184,15 +184,17 @@ def _problem(raw: str | bytes | None, kind: TypeEngine[Any]) -> str | None:
 def _rows(table: Table, cell: ColumnElement[Any], which: Which) -> Select[Any]:
     """A cell of every row of a table, with the study, the trial and what else is in the row's
     key."""
-    study = studies.c.name.label("study")
-    of_trial = table.c.number if table is trials else table.c.get("trial", null())
-    named = [study, of_trial.label("of_trial"), cell.label("raw")]
+    study = studies.c.name
+    trial = table.c.number if table is trials else table.c.get("trial", null())
+    named = [study.label("study"), trial.label("of_trial"), cell.label("raw")]
     statement = select(*named, *_rest_of_key(table))
     if table is studies:
         statement = statement.select_from(studies)
     else:
-        statement = statement.join_from(studies, table, table.c.study_id == studies.c.id)
-    return _of(statement.order_by(studies.c.id, *table.primary_key), which)
+        same_study = table.c.study_id == studies.c.id
+        statement = statement.join_from(studies, table, same_study)
+    statement = statement.order_by(studies.c.id, *table.primary_key)
+    return _of(statement, which)
 
 
 def _rest_of_key(table: Table) -> list[Column[Any]]:

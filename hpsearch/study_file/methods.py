@@ -281,7 +281,8 @@ def _promotion_problems(
             yield Problem(f"{where}.{name}", what)
     for name, (least, most) in PROMOTION_RANGES.items():
         value = arguments.get(name, least)
-        if not is_whole_number(value) or not least <= value <= most:
+        is_right = is_whole_number(value) and least <= value <= most
+        if not is_right:
             what = f"must be a whole number from {least} to {most}, not {shown(value)}"
             yield Problem(f"{where}.{name}", what)
     if "first_rung" in arguments:

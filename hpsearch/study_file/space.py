@@ -176,10 +176,12 @@ def largest(
             continue
         if name in settings or name in space:
             continue
-        values = [_largest_value(space[searched])]
-        if space[searched].when:
-            values.append(table[searched].default)  # where it is not active
-        found[name] = max(values)
+        parameter = space[searched]
+        largest_value = _largest_value(parameter)
+        if parameter.when:
+            while_inactive = table[searched].default
+            largest_value = max(largest_value, while_inactive)
+        found[name] = largest_value
     return found
 
 

@@ -126,7 +126,8 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
         facts["target"] = f"ends at {spec.objective.metric} {number(budget.target)}"
     confirm = spec.search.confirm
     if confirm is not None:
-        facts["confirmation"] = f"{count(confirm.seeds, 'run')} of each of the best {confirm.top}"
+        runs = count(confirm.seeds, "run")
+        facts["confirmation"] = f"{runs} of each of the best {confirm.top}"
     return facts
 
 

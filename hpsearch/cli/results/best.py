@@ -46,18 +46,21 @@ def print_best(
         documents = []
         if format_ is Format.YAML:
             documents = [_training(connection, study, each.trial) for each in ranked]
-    if not ranked and format_ is Format.YAML:
-        raise UserError(_nothing(study, where), f"see its progress: hpsearch status {study.name}")
     if format_ is Format.YAML:
+        if not ranked:
+            hint = f"see its progress: hpsearch status {study.name}"
+            raise UserError(_nothing(study, where), hint)
         emit_yaml(*documents)
-    elif format_ is not Format.TABLE:
+        return
+    if format_ is not Format.TABLE:
         emit([as_plain(study.name, each) for each in ranked], format_)
-    elif not ranked:
+        return
+    if not ranked:
         note(_nothing(study, where))
-    else:
-        show(tables.best(ranked, terminal_width(), objectives(study)))
-        if gained is not None and where is None:
-            note(gained)
+        return
+    show(tables.best(ranked, terminal_width(), objectives(study)))
+    if gained is not None and where is None:
+        note(gained)
 
 
 def _nothing(study: StudyHead, where: str | None) -> str:

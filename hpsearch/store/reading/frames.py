@@ -4,6 +4,7 @@ metric."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -89,10 +90,11 @@ def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
 
 def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) -> dict[str, str]:
     """The column that each name of some rows gets; adds them to `taken`."""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(chain.from_iterable(rows))
     columns = {}
     for name in names:
-        columns[name] = prefix + name if name in taken else name
+        is_taken = name in taken
+        columns[name] = prefix + name if is_taken else name
     taken.update(columns.values())
     return columns
 

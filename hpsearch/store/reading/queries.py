@@ -375,7 +375,8 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     Raises:
         UserError: The study has no trial of that number.
     """
-    found = _trial_rows(connection, study, _trials_of(study).where(trials.c.number == number))
+    numbered = _trials_of(study).where(trials.c.number == number)
+    found = _trial_rows(connection, study, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 

@@ -168,7 +168,8 @@ def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
-    same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    same_study = attempts.c.study_id == trials.c.study_id
+    same_trial = same_study & (attempts.c.trial == trials.c.number)
     live = (
         select(attempts, trials.c.resource, trials.c.value)
         .join_from(attempts, trials, same_trial)
@@ -197,7 +198,8 @@ def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
         kind = stated or "error"
         counts[kind] += 1
         latest[kind] = number
-    texts = select(trial.number, trial.error_text).where(*failed, trial.number.in_(latest.values()))
+    is_latest = trial.number.in_(latest.values())
+    texts = select(trial.number, trial.error_text).where(*failed, is_latest)
     text_of = {row.number: row.error_text for row in connection.execute(texts)}
     failures = []
     for kind, count in counts.most_common():
