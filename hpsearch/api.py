@@ -39,13 +39,14 @@ class StudyReader:
         """
         with self._reading() as connection:
             ranked = best_trials(connection, self._study(connection), top)
+        confirmed = [each.confirmed for each in ranked]
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
-        more = {
-            name: [getattr(each.confirmed, field, None) for each in ranked]
-            for name, field in fields.items()
-        }
+        more = {}
+        for name, field in fields.items():
+            more[name] = [getattr(each, field, None) for each in confirmed]
         more["tied"] = [each.tied for each in ranked]
-        return frame_of([each.trial for each in ranked], more)
+        rows = [each.trial for each in ranked]
+        return frame_of(rows, more)
 
     def trials(
         self, where: str | None = None, sort: str | None = None, limit: int | None = None

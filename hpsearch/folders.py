@@ -59,12 +59,14 @@ class Home:
         Raises:
             UserError: It is another study's, or cannot be written.
         """
-        if not self.refuse_foreign():
-            said = {"study": self.mark.study, "uid": self.mark.uid}
-            try:
-                place(self.folder).write(MARKER, json.dumps(said, indent=1) + "\n")
-            except Exception as error:
-                raise _unusable(self.folder, error) from error
+        if self.refuse_foreign():
+            return
+        said = {"study": self.mark.study, "uid": self.mark.uid}
+        text = json.dumps(said, indent=1) + "\n"
+        try:
+            place(self.folder).write(MARKER, text)
+        except Exception as error:
+            raise _unusable(self.folder, error) from error
 
     def refuse_foreign(self) -> bool:
         """Whether the folder carries this study's mark; else it carries none.
@@ -123,11 +125,15 @@ def _refuse_inside(root: str) -> None:
 
 def folder_name(study: str, uid: str) -> str:
     """A name that every file system and store takes, and that says whose folder it is."""
-    letters = (
-        c if c.isalnum() or c in "._-" else "-" for c in unicodedata.normalize("NFKC", study)
-    )
+    letters = map(_letter, unicodedata.normalize("NFKC", study))
     readable = "".join(letters)[:LONGEST_NAME].strip("-._")
     return f"{readable or 'study'}-{uid[:SHOWN_UID]}"
+
+
+def _letter(character: str) -> str:
+    """A character that may stand in a folder's name; others become a dash."""
+    is_safe = character.isalnum() or character in "._-"
+    return character if is_safe else "-"
 
 
 def mark_of(folder: str) -> Mark | None:
@@ -159,9 +165,8 @@ def trials_in(folder: str) -> list[int]:
     Raises:
         Exception: It cannot be read; each store has errors of its own.
     """
-    return sorted(
-        number for name in place(folder).entries() if (number := trial_of(name)) is not None
-    )
+    numbers = [trial_of(name) for name in place(folder).entries()]
+    return sorted(number for number in numbers if number is not None)
 
 
 def folders_of(record: StudyRecord) -> list[str]:

@@ -248,8 +248,8 @@ class Study:
         if not isinstance(event, ev.Stopped) or event.trial >= len(trials):
             return
         trial = trials[event.trial]
-        latest = len(trial.attempts)
-        if event.attempt != latest or trial.checkpoint is None:
+        is_latest = event.attempt == len(trial.attempts)
+        if not is_latest or trial.checkpoint is None:
             return
         if trial.state in (State.PAUSED, State.PRUNED):
             self._log.keep(trial, event.best, event.held)
@@ -342,7 +342,8 @@ class Study:
         value = trial.value
         if target is None or value is None or trial.violation > 0:
             return False
-        return self.spec.objective.sign * (value - target) <= 0
+        short_by = self.spec.objective.sign * (value - target)
+        return short_by <= 0
 
     # ------------------------------------------------------------------------ the end of an attempt
 

@@ -41,6 +41,7 @@ def check_database(name: str | None, storage: str) -> None:
             found = violations(connection, study_id)
         found += unusable(store, study_id)
     if found:
-        lines = [f"{count(len(found), 'problem')} found:", *(f"  {each}" for each in found)]
+        problems = [f"  {each}" for each in found]
+        lines = [f"{count(len(found), 'problem')} found:", *problems]
         raise UserError("\n".join(lines))
     note("no problems found")

@@ -83,7 +83,8 @@ def worker_count(workers: str | None) -> int | str | None:
     """
     if workers is None or workers == "auto":
         return workers
-    if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:
+    is_short_number = workers.isdecimal() and len(workers) < 10
+    if is_short_number and 0 < int(workers) <= MOST_WORKERS:
         return int(workers)
     raise UserError(
         f"--workers {workers[:40]}: must be a whole number from 1 to {MOST_WORKERS}, or auto"

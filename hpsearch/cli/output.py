@@ -91,7 +91,8 @@ def show(*parts: RenderableType) -> None:
     wide = Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH, no_color=True)
     with wide.capture() as capture:
         wide.print(*shown, sep="\n")
-    sys.stdout.writelines(line.rstrip() + "\n" for line in capture.get().splitlines())
+    lines = capture.get().splitlines()
+    sys.stdout.writelines(line.rstrip() + "\n" for line in lines)
 
 
 def terminal_width() -> int | None:

@@ -48,9 +48,11 @@ def simulate_study(
     ranked = _ranked(spec, history, top)
     found = summary(spec, history, recorded.curves, worker_count)
     if format_ is TreeFormat.TABLE:
-        several = len(spec.objectives) > 1
-        names = [each.metric for each in spec.objectives] if several else ["value"]
-        best = tables.best(_as_recorded(ranked, recorded.curves), terminal_width(), names)
+        names = ["value"]
+        if len(spec.objectives) > 1:
+            names = [each.metric for each in spec.objectives]
+        rows = _as_recorded(ranked, recorded.curves)
+        best = tables.best(rows, terminal_width(), names)
         show(best, *_lines(found, recorded))
         return
     plain = {**found, "best": [as_plain(each, recorded.curves) for each in ranked]}
@@ -98,6 +100,7 @@ def summary(
     spent = sum(trial.gpu_seconds for trial in history.trials)
     in_full = sum(curves.seconds(trial.params, total) for trial in history.trials)
     trained = sum(map(_trained_s, history.trials))
+    saved = 1 - trained / in_full if in_full else 0.0
     states = Counter(trial.state for trial in history.trials)
     return {
         "study": spec.study,
@@ -108,7 +111,7 @@ def summary(
         "configurations_used": curves.taken,
         "wall_clock_s": history.study.active_seconds,
         "gpu_hours": spent / 3600,
-        "saved_by_pruning": 1 - trained / in_full if in_full else 0.0,
+        "saved_by_pruning": saved,
     }
 
 

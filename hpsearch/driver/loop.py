@@ -131,7 +131,8 @@ class Driver:
         due = due_of(self.study)
         if due is None:
             return self._poll_s
-        return min(self._poll_s, max(0.0, due - self._clock()))
+        until_due_s = max(0.0, due - self._clock())
+        return min(self._poll_s, until_due_s)
 
     def _tick(self, events: list[ev.Event]) -> None:
         """Decide on what happened and commit it; only then tell the executor."""

@@ -61,7 +61,9 @@ def remove_checkpoints(
         UserError: A folder cannot be read from this machine, or not all of it could be removed.
     """
     try:
-        reasons = {folder: _why_left(record, folder, named_in) for folder in folders_of(record)}
+        reasons = {}
+        for folder in folders_of(record):
+            reasons[folder] = _why_left(record, folder, named_in)
         ours = [folder for folder, why in reasons.items() if why == _OURS]
         emptied = [_emptied(folder, go_on) for folder in ours]
     except UserError as error:
@@ -80,9 +82,9 @@ _EMPTY = "there is nothing in it"
 def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool]) -> str:
     """Why a folder is left as it is; `_OURS` where it is not."""
     owner = mark_of(folder)
-    if owner is not None and owner.uid == record.uid:
-        return _OURS
     if owner is not None:
+        if owner.uid == record.uid:
+            return _OURS
         return f"it is marked as the folder of another study, {owner.study}"
     if not _is_empty(folder):
         return "it carries no mark of this study, and other studies may keep checkpoints there"

@@ -141,10 +141,11 @@ class Slimmer:
         # A trial that waits may go on meanwhile, in a folder before its own in the list: nothing
         # that it writes there is on record yet.
         first = kept.home + 1 if kept.waits else 0
+        name = trial_folder(kept.trial)
         for number in range(first, len(self._folders)):
             if number == kept.home or not self._is_ours(number):
                 continue
-            folder = inside(self._folders[number], trial_folder(kept.trial))
+            folder = inside(self._folders[number], name)
             trim_moved(folder, kept.checkpoint, kept.best)
 
     def _trim(self, kept: _Kept) -> None:

@@ -119,8 +119,9 @@ class Control:
         while self.until <= resource and not self.stop:
             self.changed.wait()
             self.changed.clear()
+        waited_s = time.monotonic() - began
         if self.deadline is not None:
-            self.deadline += time.monotonic() - began
+            self.deadline += waited_s
 
 
 class Execution:
@@ -163,7 +164,8 @@ class Execution:
             params = self._settle_arithmetic()
             self._runner = self._start(params, given)
             return self._drive(self._runner)
-        except BaseException as error:  # noqa: BLE001 - what a training job raises is its trial's failure
+        # What a training job raises is its trial's failure.
+        except BaseException as error:  # noqa: BLE001
             failure = failure_of(_cause(error))
             kind = ErrorKind(failure.kind)
             key = self._order.trial, self._order.attempt
@@ -190,7 +192,8 @@ class Execution:
             return ending
         try:
             best = self._runner.best
-        except Exception:  # noqa: BLE001 - a store that does not answer: the last report named the best before
+        # A store that does not answer: the last report named the best one before.
+        except Exception:  # noqa: BLE001
             return ending
         return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
 
@@ -326,7 +329,8 @@ def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
         return None
     try:
         return held(newest, best)
-    except Exception:  # noqa: BLE001 - each store has errors of its own, and no trial fails for a size
+    # Each store has errors of its own, and no trial fails for a size.
+    except Exception:  # noqa: BLE001
         return None
 
 

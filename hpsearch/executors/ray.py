@@ -294,10 +294,11 @@ class RayExecutor:
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
         events: list[ev.Event] = []
+        start_limit_s = STARTS * limit_s
         for name, slot in list(self._slots.items()):
             silent_s = now - slot.asked
             if not slot.ready:
-                if silent_s > STARTS * limit_s:
+                if silent_s > start_limit_s:
                     self._give_up_start(name)
             elif slot.pending is not None and silent_s > limit_s:
                 why = f"no sign of life for {limit_s:g} s (worker_timeout)"
@@ -329,13 +330,16 @@ class RayExecutor:
     def _follow_cluster(self) -> None:
         """Start as many workers as the cluster has room for, and retire those whose node leaves."""
         self._followed = time.monotonic()
-        leaving = self._head.leaving
-        for slot in self._slots.values():
-            if slot.node in leaving:
-                slot.actor.retire.remote()  # repeating this has no effect
+        self._retire_from(self._head.leaving)
         missing = self._wanted() - len(self._slots)
         for _ in range(missing):
             self._start_worker()
+
+    def _retire_from(self, nodes: set[str]) -> None:
+        """Let the workers on these nodes end."""
+        for slot in self._slots.values():
+            if slot.node in nodes:
+                slot.actor.retire.remote()  # repeating this has no effect
 
     def _start_worker(self) -> None:
         name = f"w{self._made}"

@@ -65,23 +65,31 @@ def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
     state, values = TO_OPTUNA[trial.state], _values(trial)
     if state is TrialState.COMPLETE and values is None:
         state = TrialState.FAIL  # samplers take no complete trial without a value
+    has_result = state in (TrialState.COMPLETE, TrialState.PRUNED)
+    ended = _ended(trial) if state.is_finished() else None
     return FrozenTrial(
         number=trial.number,
         state=state,
         value=None,
-        values=values if state in (TrialState.COMPLETE, TrialState.PRUNED) else None,
+        values=values if has_result else None,
         datetime_start=_datetime(trial.started),
-        datetime_complete=_datetime(_ended(trial)) if state.is_finished() else None,
+        datetime_complete=_datetime(ended),
         params=dict(trial.params),
         distributions=dict(trial.distributions),
         user_attrs=dict(trial.user_attrs),
         system_attrs=_system_attrs(trial),
-        intermediate_values={
-            step_of(study, resource): math.nan if report.value is None else report.value
-            for resource, report in sorted(trial.reports.items())
-        },
+        intermediate_values=_curve(study, trial),
         trial_id=trial_id(study.id, trial.number),
     )
+
+
+def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
+    """What a trial has reported, by Optuna's step, ascending; not a number where it was nothing."""
+    curve = {}
+    for resource, report in sorted(trial.reports.items()):
+        step = step_of(study, resource)
+        curve[step] = math.nan if report.value is None else report.value
+    return curve
 
 
 def thaw(study: StudyRecord, number: int, template: FrozenTrial, now: float) -> Trial:
@@ -97,7 +105,8 @@ def thaw(study: StudyRecord, number: int, template: FrozenTrial, now: float) -> 
         started=_seconds(template.datetime_start),
         ended=_seconds(template.datetime_complete),
     )
-    if (failure := trial.system_attrs.pop(FAILED, None)) is not None:
+    failure = trial.system_attrs.pop(FAILED, None)
+    if failure is not None:
         trial.error_kind = ErrorKind(failure)
     set_values(trial, template.values)
     for step, value in template.intermediate_values.items():

@@ -113,7 +113,9 @@ class StudyStorage(BaseStorage):
     def create_new_study(
         self, directions: Sequence[StudyDirection], study_name: str | None = None
     ) -> int:
-        name = NAME_PREFIX + str(uuid.uuid4()) if study_name is None else study_name
+        name = study_name
+        if name is None:
+            name = NAME_PREFIX + str(uuid.uuid4())
         stated = tuple(direction.name.lower() for direction in directions)
         record = StudyRecord(id=0, name=name, spec="", directions=stated, created=time.time())
         try:

@@ -155,7 +155,8 @@ class HistoryStorage(BaseStorage):
                 return False
             to = FROM_OPTUNA[state]
             if to is not trial.state:
-                trial.state = move(trial.state, to, f"trial {trial.number}, ordered through Optuna")
+                who = f"trial {trial.number}, ordered through Optuna"
+                trial.state = move(trial.state, to, who)
             if values is not None:
                 set_values(trial, list(values))
             if state == TrialState.RUNNING:
@@ -215,7 +216,9 @@ class HistoryStorage(BaseStorage):
                 chosen = list(trials)
             else:
                 chosen = [trial for trial in trials if trial.state in states]
-            return copy.deepcopy(chosen) if deepcopy else chosen
+            if deepcopy:
+                return copy.deepcopy(chosen)
+            return chosen
 
     @contextmanager
     def _editing(self, an_id: int) -> Iterator[Trial]:
@@ -248,7 +251,8 @@ class HistoryStorage(BaseStorage):
         self._seen, changed = self.history.changed_since(self._seen)
         for number in sorted(changed):
             trial = self.history.trials[number]
-            self._frozen[number : number + 1] = [freeze(self.history.study, trial)]
+            frozen = freeze(self.history.study, trial)
+            self._frozen[number : number + 1] = [frozen]  # in its place, or at the end
             self._distributions.update(trial.distributions)
             if trial.state is State.QUEUED:
                 self._waiting.add(number)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from hpsearch.ranking.selection import Of, Ranked, counts
+from hpsearch.ranking.selection import Candidate, Of, Ranked, counts
 
 
 def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked[Of]]:
@@ -55,9 +55,9 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
     chosen: list[Of] = []
     numbers: set[int] = set()
     while rest and len(chosen) < most:
-        front = _first_front(rest)
-        chosen += [place.trial for place in _spread(front)]
-        numbers.update(place.number for place in front)
+        front = _spread(_first_front(rest))
+        chosen += [place.trial for place in front]
+        numbers |= {place.number for place in front}
         rest = [place for place in rest if place.number not in numbers]
     chosen += [trial for trial in everyone if trial.number not in numbers]
     return chosen[:most]
@@ -88,16 +88,21 @@ def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]
     signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
     places = []
     for trial in trials:
-        values = trial.values
-        if values is None or not counts(trial):
-            continue
-        if not all(map(math.isfinite, values)):
-            continue
-        losses = [sign * value for sign, value in zip(signs, values, strict=True)]
-        place = _Place(trial.violation, losses, trial)
-        places.append(place)
+        losses = _losses(trial, signs)
+        if losses is not None:
+            places.append(_Place(trial.violation, losses, trial))
     places.sort(key=lambda place: (place.violation, place.losses, place.number))
     return places
+
+
+def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
+    """A trial's objectives, all to be minimised; None where it cannot be in a front."""
+    values = trial.values
+    if values is None or not counts(trial):
+        return None
+    if not all(map(math.isfinite, values)):
+        return None
+    return [sign * value for sign, value in zip(signs, values, strict=True)]
 
 
 def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:

@@ -64,14 +64,20 @@ def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
     runs: defaultdict[int, list[float]] = defaultdict(list)
     for trial in trials:
         repeated = trial.repeats
-        if trial.role is not Role.CONFIRM or repeated is None:
-            continue
-        value = trial.value
-        if trial.state is not State.COMPLETE or value is None:
-            continue
-        if math.isfinite(value):
+        value = _value_of_repeat(trial)
+        if repeated is not None and value is not None:
             runs[repeated].append(value)
     return dict(runs)
+
+
+def _value_of_repeat(trial: RepeatedTrial) -> float | None:
+    """The value of a complete repeat; None for any other trial and where it is not finite."""
+    if trial.role is not Role.CONFIRM or trial.state is not State.COMPLETE:
+        return None
+    value = trial.value
+    if value is None or not math.isfinite(value):
+        return None
+    return value
 
 
 class Repeats:

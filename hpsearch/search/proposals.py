@@ -97,7 +97,8 @@ class Proposals:
         name = self._history.study.name
         if self._method.kind == methods.CURVE_GP:
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
-        limits = self._spec.constraints if methods.heeds_constraints(self._method) else None
+        heeds_limits = methods.heeds_constraints(self._method)
+        limits = self._spec.constraints if heeds_limits else None
         storage = self._storage
         if not methods.averages(self._method):
             storage = cast(BaseStorage, WithoutRepeats(storage, self._history))
@@ -113,7 +114,8 @@ class Proposals:
         study_seed = self._spec.seed
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(study_seed, "design", "sampler")
-            return Design(self._distributions(), trial.number, seed, **self._method.arguments)
+            distributions = self._distributions()
+            return Design(distributions, trial.number, seed, **self._method.arguments)
         seed = derived_seed(study_seed, trial.number, "sampler")
         return cast(BaseSampler, methods.sampler(self._method, seed))
 

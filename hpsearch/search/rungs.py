@@ -249,10 +249,11 @@ class PromotionPruner(BasePruner):
             at = self._step_at(index, other)
             if other.number == number or at is None:
                 continue
-            value = other.intermediate_values[at]
-            rung.record(other.number, score_of(value, sign))
+            value_there = other.intermediate_values[at]
+            rung.record(other.number, score_of(value_there, sign))
         value = trial.intermediate_values[step]
-        return rungs.arrive(index, number, score_of(value, sign))
+        score = score_of(value, sign)
+        return rungs.arrive(index, number, score)
 
     def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
         """Where a trial's report stands that counts at a rung.

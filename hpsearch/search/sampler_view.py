@@ -84,7 +84,8 @@ class SamplerView(optuna.Study):
         trials = in_bracket(whole.pruner, whole, trials, self._number)
         if self._is_multi_objective():
             trials = list(map(_without_curve, trials))
-        if limits is None or not any(map(_has_failed, trials)):
+        some_failed = any(map(_has_failed, trials))
+        if limits is None or not some_failed:
             return trials
         worst = _worst(trials, self.directions)
         names = [CONSTRAINT + metric for metric in limits]
@@ -189,7 +190,8 @@ def _with_failure(
         unknown: The study's own constraints, for a trial that has none on record.
     """
     failed = _has_failed(trial)
-    if not failed and trial.state not in (TrialState.COMPLETE, TrialState.PRUNED):
+    has_result = trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+    if not failed and not has_result:
         return trial
     shown = copy.copy(trial)
     failure = OVER if failed else WITHIN

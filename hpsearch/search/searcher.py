@@ -145,7 +145,9 @@ class Searcher:
         resource = trial.resource
         if self._rungs is not None:
             ahead = self._rungs.level_after(rung, resource)
-            return self._total if ahead is None else ahead
+            if ahead is None:
+                return self._total
+            return ahead
         if isinstance(self._pruner, NopPruner):
             return self._total
         return math.nextafter(resource, math.inf)
@@ -169,7 +171,8 @@ class Searcher:
         kind = self._spec.search.pruner.kind
         study_id = self._history.study.id
         trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
-        if pruner.prune(self.searched(), storage.get_trial(trial_id)):
+        frozen = storage.get_trial(trial_id)
+        if pruner.prune(self.searched(), frozen):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
         return Judgement(Verdict.CONTINUE, f"{kind} lets it go on")
 

@@ -116,9 +116,11 @@ def margin(limit: Limit, value: float) -> float:
     margins: list[float] = []
     most, least = limit.max, limit.min
     if most is not None:
-        margins.append((value - most) / _scale(most))
+        above = value - most
+        margins.append(above / _scale(most))
     if least is not None:
-        margins.append((least - value) / _scale(least))
+        below = least - value
+        margins.append(below / _scale(least))
     return max(margins)
 
 

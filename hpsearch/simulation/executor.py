@@ -118,7 +118,8 @@ class SimulatedExecutor:
         resumed = order.resume_from
         if resumed:
             resource = self._resource_of(resumed)
-            left = self.checkpoints.get(order.trial, set()) - {resumed}
+            of_trial = self.checkpoints.get(order.trial, set())
+            left = of_trial - {resumed}
             run.resource = resource
             run.named = [(resource, name) for name in (*left, resumed)]
         self._runs[key] = run
@@ -160,13 +161,13 @@ class SimulatedExecutor:
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """The next events; the clock moves to them, or by the timeout if none happens before."""
-        if not self._ready:
-            give_up = self.now + timeout_s
-            happens = self._happens
-            while happens and happens[0].time <= give_up and not self._ready:
-                self._happen(heapq.heappop(happens))
-            if not self._ready:
+        give_up = self.now + timeout_s
+        while not self._ready:
+            if not self._happens or self._happens[0].time > give_up:
                 self.now = give_up
+                break
+            next_moment = heapq.heappop(self._happens)
+            self._happen(next_moment)
         events, self._ready = self._ready, []
         return events
 
@@ -180,8 +181,9 @@ class SimulatedExecutor:
         seconds = 0.0
         if level is not None:
             params = run.order.params
-            begun_at = self._curves.seconds(params, run.resource)
-            seconds = self._curves.seconds(params, level) - begun_at
+            until_here = self._curves.seconds(params, run.resource)
+            until_level = self._curves.seconds(params, level)
+            seconds = until_level - until_here
         self._at(run.trained_until + seconds, run, level)
 
     def _happen(self, moment: _Moment) -> None:

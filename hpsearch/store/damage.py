@@ -104,7 +104,9 @@ def columns_go_together(connection: Connection, which: Which) -> Iterator[Violat
         miscounted = shapes.miscounted(objective_values, directions)
         if miscounted is not None:
             yield Violation(name, number, f"trials.objective_values holds {miscounted}")
-        distributions = {name: shapes.distribution_of(text) for name, text in written.items()}
+        distributions = {}
+        for parameter, text in written.items():
+            distributions[parameter] = shapes.distribution_of(text)
         unlike = shapes.unlike(params, distributions)
         if unlike is not None:
             yield Violation(name, number, f"trials.params holds {unlike}")
@@ -182,15 +184,17 @@ def _problem(raw: str | bytes | None, kind: TypeEngine[Any]) -> str | None:
 def _rows(table: Table, cell: ColumnElement[Any], which: Which) -> Select[Any]:
     """A cell of every row of a table, with the study, the trial and what else is in the row's
     key."""
-    study = studies.c.name.label("study")
-    of_trial = table.c.number if table is trials else table.c.get("trial", null())
-    named = [study, of_trial.label("of_trial"), cell.label("raw")]
+    study = studies.c.name
+    trial = table.c.number if table is trials else table.c.get("trial", null())
+    named = [study.label("study"), trial.label("of_trial"), cell.label("raw")]
     statement = select(*named, *_rest_of_key(table))
     if table is studies:
         statement = statement.select_from(studies)
     else:
-        statement = statement.join_from(studies, table, table.c.study_id == studies.c.id)
-    return _of(statement.order_by(studies.c.id, *table.primary_key), which)
+        same_study = table.c.study_id == studies.c.id
+        statement = statement.join_from(studies, table, same_study)
+    statement = statement.order_by(studies.c.id, *table.primary_key)
+    return _of(statement, which)
 
 
 def _rest_of_key(table: Table) -> list[Column[Any]]:
@@ -215,7 +219,9 @@ def _key(row: Any) -> str:
     for name, value in row._mapping.items():
         if name not in ("study", "of_trial", "raw"):
             told.append(f"{name} {value:g}")
-    return f" ({', '.join(told)})" if told else ""
+    if not told:
+        return ""
+    return f" ({', '.join(told)})"
 
 
 def _of(statement: Select[Any], which: Which) -> Select[Any]:

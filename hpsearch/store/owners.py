@@ -100,7 +100,9 @@ def _boot() -> str:
     if sys.platform == "darwin":
         asked = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
         try:
-            told = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603 - fixed
+            told = subprocess.run(  # noqa: S603 - fixed
+                asked, capture_output=True, text=True, check=False, timeout=10
+            )
         except (OSError, subprocess.TimeoutExpired):
             return ""
         return told.stdout.strip()

@@ -191,7 +191,8 @@ class Store:
             StudyNotFound: It is gone already.
         """
         with self._database.transaction("write") as connection:
-            deleted = connection.execute(delete(studies).where(studies.c.id == study_id))
+            of_id = delete(studies).where(studies.c.id == study_id)
+            deleted = connection.execute(of_id)
             if not deleted.rowcount:
                 raise leases.gone(study_id)
 
@@ -231,7 +232,8 @@ class Store:
         Raises:
             StudyNotFound: The study was deleted.
         """
-        if since_revision >= 0 and self.revision(history.study.id) == since_revision:
+        wants_all = since_revision < 0
+        if not wants_all and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
             return contents.read(connection, history, since_revision)

@@ -22,14 +22,15 @@ def advice(spec: StudySpec) -> list[str]:
 
 def code_that_runs(spec: StudySpec) -> list[str]:
     """A note on models whose own code will run because the study file trusts it; empty for none."""
-    if spec.task["kind"] not in BUILT_IN or spec.task.get(KEY) is not True:
+    is_trusted = spec.task.get(KEY) is True
+    if spec.task["kind"] not in BUILT_IN or not is_trusted:
         return []
     models = [_pretrained(name, spec.base) for name in _names(spec)]
-    running = ", ".join(model.name for model in models if brings_code(model))
+    running = [model.name for model in models if brings_code(model)]
     if not running:
         return []
     where = "with your rights, here and on every worker"
-    return [f"task.{KEY}: code of {running} will run {where}"]
+    return [f"task.{KEY}: code of {', '.join(running)} will run {where}"]
 
 
 def _names(spec: StudySpec) -> list[str]:

@@ -7,7 +7,7 @@ imports a training library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from hpsearch.study_file.methods import (
     MULTI_OBJECTIVE,
     PRUNERS,
     SAMPLERS,
+    class_name,
     pruner_problems,
     sampler_problems,
 )
@@ -83,18 +84,31 @@ def _name_problems(draft: Draft) -> Iterator[Problem]:
     """Names that cannot be used, that are given twice, or that the task does not know."""
     settings = draft.settings or {}
     for name in sorted(draft.names):
-        if not name or not name.isprintable() or name.startswith("$"):
+        if not _can_be_a_name(name):
             what = "is not a name; use letters, digits and marks such as _ or /"
             yield Problem(f"space.{name}", what)
-    for name in sorted(draft.names & settings.keys()):
+    given_twice = draft.names & settings.keys()
+    for name in sorted(given_twice):
         yield Problem(f"space.{name}", "is also fixed under settings; keep it in one of the two")
-    known = draft.description.settings if draft.description else None
-    if known is None:
+    if draft.description is None or draft.description.settings is None:
         return
-    for section, names in (("settings", settings.keys()), ("space", draft.names)):
-        for name in sorted(names - known.keys()):
-            what = f"the task has no such setting; {nearest(name, known)}"
-            yield Problem(f"{section}.{name}", what)
+    known = draft.description.settings
+    yield from _unknown_names("settings", settings.keys(), known)
+    yield from _unknown_names("space", draft.names, known)
+
+
+def _can_be_a_name(name: str) -> bool:
+    if not name or name.startswith("$"):
+        return False
+    return name.isprintable()
+
+
+def _unknown_names(
+    section: str, names: Set[str], known: Mapping[str, Setting]
+) -> Iterator[Problem]:
+    for name in sorted(names - known.keys()):
+        what = f"the task has no such setting; {nearest(name, known)}"
+        yield Problem(f"{section}.{name}", what)
 
 
 def _budget_problems(draft: Draft) -> list[Problem]:
@@ -107,14 +121,18 @@ def _budget_problems(draft: Draft) -> list[Problem]:
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
     """More GPUs for a worker than its trials would train on."""
     built_in = draft.description is not None and draft.description.settings is not None
-    if built_in and isinstance(draft.gpu, float) and draft.gpu > 1:
+    if not built_in or not isinstance(draft.gpu, float):
+        return
+    if draft.gpu > 1:
         what = f"a trial of this task trains on one GPU, and {draft.gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
         yield Problem("resources.gpu", f"{what}; {hint}")
 
 
 def _known_settings(draft: Draft) -> Mapping[str, Setting]:
-    return (draft.description.settings if draft.description else None) or {}
+    if draft.description is None:
+        return {}
+    return draft.description.settings or {}
 
 
 def _setting_problems(draft: Draft) -> Iterator[Problem]:
@@ -200,8 +218,10 @@ def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
             cycle = path[path.index(name) :]
             found.setdefault(frozenset(cycle), cycle)
             return
+        if name in done:
+            return
         for parent in space[name].when or {}:
-            if parent in space and parent != name and name not in done:
+            if parent in space and parent != name:
                 walk(parent, [*path, name])
         done.add(name)
 
@@ -213,10 +233,13 @@ def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
 
 def _metric_problems(draft: Draft) -> Iterator[Problem]:
     known = draft.description.metrics if draft.description else None
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     for where, metric in draft.metrics.items():
-        if where.startswith("objective") and seen.setdefault(metric, where) != where:
-            other = seen[metric].split(".")[0]
+        first = where
+        if where.startswith("objective"):
+            first = places.setdefault(metric, where)
+        if first != where:
+            other = first.split(".")[0]
             yield Problem(where, f"is already the metric of {other}; name another one")
         if known is not None and metric not in known:
             hint = nearest(metric, sorted(known))
@@ -236,9 +259,9 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
 def _several_problems(draft: Draft) -> Iterator[Problem]:
     """What supports only one objective."""
     sampler, pruner = draft.sampler, draft.pruner
-    if sampler is not None and SAMPLERS.get(sampler.kind, sampler.kind) not in MULTI_OBJECTIVE:
-        able = ", ".join(name for name in SAMPLERS if SAMPLERS[name] in MULTI_OBJECTIVE)
-        what = f"{sampler.kind} supports only one objective; use one of {able}"
+    if sampler is not None and class_name(sampler) not in MULTI_OBJECTIVE:
+        able = [name for name, long in SAMPLERS.items() if long in MULTI_OBJECTIVE]
+        what = f"{sampler.kind} supports only one objective; use one of {', '.join(able)}"
         yield Problem("search.sampler", what)
     several = (PROMOTION, "NopPruner")
     if pruner is not None and PRUNERS.get(pruner.kind, pruner.kind) not in several:
@@ -251,7 +274,7 @@ def _several_problems(draft: Draft) -> Iterator[Problem]:
 
 def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:
     """Parameters with too many values for a sampler that tries every configuration."""
-    if SAMPLERS.get(sampler.kind, sampler.kind) != "BruteForceSampler":
+    if class_name(sampler) != "BruteForceSampler":
         return
     for name, parameter in space.items():
         if isinstance(parameter, CategoricalParameter):
@@ -259,7 +282,9 @@ def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterat
         if parameter.step is None:
             what = f"{sampler.kind} tries every value, and this parameter has infinitely many"
             yield Problem(f"space.{name}", f"{what}; add a step, or use another sampler")
-        elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
+            continue
+        steps = (parameter.high - parameter.low) / parameter.step
+        if steps > MOST_VALUES:
             what = f"{sampler.kind} tries every value, and this parameter has over {MOST_VALUES}"
             yield Problem(f"space.{name}", f"{what}; raise step, or use another sampler")
 

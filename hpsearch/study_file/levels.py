@@ -62,9 +62,11 @@ def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iter
     total, interval = per_trial.total, per_trial.report_interval
     eta = arguments.get("eta", ETA)
     reports_often = interval <= total / FINE
-    if reports_often and not arguments.keys() & {"first_rung", "rungs"}:
+    rungs_given = arguments.keys() & {"first_rung", "rungs"}
+    if reports_often and not rungs_given:
         lowest = round(total / FINE / interval) * interval
-        return itertools.takewhile(lambda level: level < total * 0.9, _multiplied(lowest, eta))
+        above = _multiplied(lowest, eta)
+        return itertools.takewhile(lambda level: level < total * 0.9, above)
     below = _divided(total, eta)
     first = arguments.get("first_rung")
     if first is None:
@@ -83,7 +85,10 @@ def step_scale(spec: StudySpec) -> int:
     levels = trial_budget(spec).report_at
     if all(level == int(level) for level in levels):
         return 1
-    return next((scale for scale in SCALES if _apart(levels, scale)), SCALES[-1])
+    for scale in SCALES:
+        if _apart(levels, scale):
+            return scale
+    return SCALES[-1]
 
 
 def _divided(level: float, eta: int) -> Iterator[float]:

@@ -58,10 +58,13 @@ def _problems_of_one(
     details: ErrorDetails, loc: tuple[int | str, ...], model: type[BaseModel] | None, where: str
 ) -> list[Problem]:
     here = _joined(where, loc)
-    if details["type"] == "mistakes":
-        mistakes = details["ctx"]["mistakes"]
-        return [Problem(place(here, key) if key else here, what) for key, what in mistakes]
-    return [_problem_of(details, loc, model, where)]
+    if details["type"] != "mistakes":
+        return [_problem_of(details, loc, model, where)]
+    problems = []
+    for key, what in details["ctx"]["mistakes"]:
+        at = place(here, key) if key else here
+        problems.append(Problem(at, what))
+    return problems
 
 
 def _problem_of(
@@ -99,7 +102,8 @@ def _hint(kind: str, value: Any) -> str:
     """What to write instead, where a value of the wrong type shows what was meant."""
     if kind == "string_type":
         return "; put it in quotes"
-    if not isinstance(value, str) or kind not in ("int_type", "float_type"):
+    wants_number = kind in ("int_type", "float_type")
+    if not wants_number or not isinstance(value, str):
         return ""
     try:
         number = float(value)

@@ -229,7 +229,8 @@ def sampler_problems(method: Method) -> list[Problem]:
     if package is not None and importlib.util.find_spec(package) is None:
         what = f"{method.kind} needs the package {package}; pip install {package}, or use tpe"
         return [Problem(where, what)]
-    problems = list(_argument_problems(where, method, getattr(optuna.samplers, name)))
+    sampler_class = getattr(optuna.samplers, name)
+    problems = list(_argument_problems(where, method, sampler_class))
     return problems or list(_building_problems(where, lambda: sampler(method, seed=0)))
 
 
@@ -251,15 +252,23 @@ def pruner_problems(
     if name not in PRUNERS.values():
         hint = nearest(method.kind, [PROMOTION, *PRUNERS])
         return [Problem(where, f"{shown(method.kind)} is not a pruner; {hint}")]
-    problems = list(_argument_problems(where, method, getattr(optuna.pruners, name)))
+    pruner_class = getattr(optuna.pruners, name)
+    problems = list(_argument_problems(where, method, pruner_class))
     wrapped = method.arguments.get("wrapped_pruner")
     if isinstance(wrapped, str | dict) and not problems:
-        inside = f"{where}.wrapped_pruner"
-        inner = split_method(wrapped)
-        if not isinstance(inner["kind"], str) or inner["kind"] == PROMOTION:
-            return [Problem(inside, f"must be one of {', '.join(PRUNERS)}")]
-        problems = pruner_problems(Method.model_validate(inner), per_trial, inside)
+        problems = _wrapped_problems(wrapped, per_trial, f"{where}.wrapped_pruner")
     return problems or list(_building_problems(where, lambda: pruner(method)))
+
+
+def _wrapped_problems(
+    wrapped: str | dict[str, Any], per_trial: PerTrial | None, where: str
+) -> list[Problem]:
+    """What is wrong with a pruner of Optuna that another one wraps."""
+    inner = split_method(wrapped)
+    kind = inner["kind"]
+    if not isinstance(kind, str) or kind == PROMOTION:
+        return [Problem(where, f"must be one of {', '.join(PRUNERS)}")]
+    return pruner_problems(Method.model_validate(inner), per_trial, where)
 
 
 def _promotion_problems(
@@ -272,7 +281,8 @@ def _promotion_problems(
             yield Problem(f"{where}.{name}", what)
     for name, (least, most) in PROMOTION_RANGES.items():
         value = arguments.get(name, least)
-        if not is_whole_number(value) or not least <= value <= most:
+        is_right = is_whole_number(value) and least <= value <= most
+        if not is_right:
             what = f"must be a whole number from {least} to {most}, not {shown(value)}"
             yield Problem(f"{where}.{name}", what)
     if "first_rung" in arguments:
@@ -286,7 +296,10 @@ def _first_rung_mistakes(arguments: Mapping[str, Any], per_trial: PerTrial | Non
         yield "cannot be combined with rungs: both set the lowest rung; keep one"
     if not is_number(first) or not first > 0:
         yield f"must be a number above 0, not {shown(first)}"
-    elif per_trial is not None and first > per_trial.total:
+        return
+    if per_trial is None:
+        return
+    if first > per_trial.total:
         budget = f"{per_trial.total:g} {per_trial.unit.value}"
         yield f"{first} is above the trial budget ({budget}); lower it"
 

@@ -95,14 +95,16 @@ class _Numeric(Model):
         if self.log and self.low <= 0:
             what = f"a logarithmic scale needs bounds above 0, not {self.low}"
             yield "low", f"{what}; raise it or remove log"
-        if self.step is None or self.step == self._step_of_one:
-            return
+        if self.step is not None and self.step != self._step_of_one:
+            yield from self._step_mistakes(self.step)
+
+    def _step_mistakes(self, step: float) -> Iterator[Mistake]:
         if self.log:
             yield "step", "a logarithmic scale has no step; remove log or step"
-        elif self.step <= 0:
-            yield "step", f"must be above 0, not {self.step}"
+        elif step <= 0:
+            yield "step", f"must be above 0, not {step}"
         elif self.low < self.high:
-            yield from self._grid_mistakes(self.step)
+            yield from self._grid_mistakes(step)
 
     def _grid_mistakes(self, step: float) -> Iterator[Mistake]:
         width = _exact(self.high) - _exact(self.low)
@@ -182,14 +184,17 @@ class CategoricalParameter(Model):
                 seen[choice] = choice
                 continue
             first = seen[choice]
-            why = "is listed twice" if same(first, choice) else f"counts as equal to {shown(first)}"
+            why = "is listed twice"
+            if not same(first, choice):
+                why = f"counts as equal to {shown(first)}"
             yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
 
     def problem_with(self, value: Any) -> str | None:
         """Why the parameter can never have this value, as half a sentence; None if it can."""
         if any(same(value, choice) for choice in self.choices):
             return None
-        return f"must be one of {', '.join(map(shown, self.choices))}, not {shown(value)}"
+        choices = ", ".join(map(shown, self.choices))
+        return f"must be one of {choices}, not {shown(value)}"
 
 
 Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter
@@ -223,7 +228,9 @@ class Limit(Model):
         """No bound at all, or bounds that leave nothing between them."""
         if self.min is None and self.max is None:
             yield "", "has no bound; give max, min or both"
-        if self.min is not None and self.max is not None and self.min > self.max:
+        if self.min is None or self.max is None:
+            return
+        if self.min > self.max:
             yield "min", f"{self.min:g} is above max ({self.max:g}); swap them"
 
 
@@ -247,7 +254,7 @@ class PerTrial(Model):
 
     def mistakes(self) -> Iterator[Mistake]:
         """No unit or several, and a report grid that does not suit it."""
-        given = [unit.value for unit in Unit if getattr(self, unit.value) is not None]
+        given = [unit.value for unit in self._units()]
         if not given:
             yield "", "sets no length; give one of steps, epochs, samples, tokens or seconds"
         for name in given[1:]:
@@ -257,12 +264,19 @@ class PerTrial(Model):
             return
         problem = report_grid.problem_with_interval(self.unit, self.total, self.report_interval)
         if problem is not None:
-            yield ("report_every" if self.report_every else given[0]), problem
+            place = "report_every" if self.report_every else given[0]
+            yield place, problem
 
     @property
     def unit(self) -> Unit:
         """What the trial budget counts."""
-        return next(unit for unit in Unit if getattr(self, unit.value) is not None)
+        return next(self._units())
+
+    def _units(self) -> Iterator[Unit]:
+        """The units that a length is given in."""
+        for unit in Unit:
+            if getattr(self, unit.value) is not None:
+                yield unit
 
     @property
     def total(self) -> float:

@@ -174,7 +174,8 @@ def _written(value: dict[str, Any]) -> dict[str, Any]:
     written = {key: part for key, part in value.items() if part is not None}
     objective = written.get("objective")
     search = written.get("search", {})
-    if isinstance(objective, list) and len(objective) > 1 and isinstance(search, dict):
+    has_several = isinstance(objective, list) and len(objective) > 1
+    if has_several and isinstance(search, dict):
         written["search"] = {**SEVERAL, **search}
     return written
 

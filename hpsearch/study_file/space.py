@@ -86,7 +86,8 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
 
 def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
     """Whether a parameter's condition holds, given the values of the parameters that are active."""
-    for parent, values in (parameter.when or {}).items():
+    condition = parameter.when or {}
+    for parent, values in condition.items():
         if parent not in params or not _is_one_of(params[parent], values):
             return False
     return True
@@ -114,9 +115,13 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
         return f"no parameter of the space has this name; {nearest(name, space)}"
     if what := space[name].problem_with(value):
         return what
-    for parent, values in (space[name].when or {}).items():
-        if parent in params and not _is_one_of(params[parent], values):
-            return f"is not active while {parent} is {shown(params[parent])}; leave it out"
+    condition = space[name].when or {}
+    for parent, values in condition.items():
+        if parent not in params:
+            continue
+        given = params[parent]
+        if not _is_one_of(given, values):
+            return f"is not active while {parent} is {shown(given)}; leave it out"
     return None
 
 
@@ -140,10 +145,13 @@ def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict
     table = settings_table or {}
     params: dict[str, Any] = {}
     for name in ordered(space):
-        if name not in table or not _is_active(space[name], params):
+        parameter = space[name]
+        if name not in table or not _is_active(parameter, params):
             continue
-        value = _nearest_value(space[name], table[name].default)
-        if space[name].problem_with(value) is None:
+        default = table[name].default
+        value = _nearest_value(parameter, default)
+        problem = parameter.problem_with(value)
+        if problem is None:
             params[name] = value
     return params or None
 
@@ -168,10 +176,12 @@ def largest(
             continue
         if name in settings or name in space:
             continue
-        values = [_largest_value(space[searched])]
-        if space[searched].when:
-            values.append(table[searched].default)  # where it is not active
-        found[name] = max(values)
+        parameter = space[searched]
+        largest_value = _largest_value(parameter)
+        if parameter.when:
+            while_inactive = table[searched].default
+            largest_value = max(largest_value, while_inactive)
+        found[name] = largest_value
     return found
 
 
@@ -186,11 +196,15 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
     low, high, step = parameter.low, parameter.high, parameter.step
-    value = min(max(value, low), high)
+    value = max(value, low)
+    value = min(value, high)
     if step is not None and not parameter.log:
         steps = round((value - low) / step)
-        value = min(low + steps * step, high)  # 3 * 0.1 is slightly above 0.3
-    return round(value) if isinstance(parameter, IntParameter) else float(value)
+        on_grid = low + steps * step
+        value = min(on_grid, high)  # 3 * 0.1 is slightly above 0.3
+    if isinstance(parameter, IntParameter):
+        return round(value)
+    return float(value)
 
 
 def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,9 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python prints
         text = "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    return text[:57] + "..."
 
 
 def same(a: Scalar, b: Scalar) -> bool:
@@ -124,7 +126,8 @@ def _gpus(value: Any) -> float | str:
         return "auto"
     if not is_number(value) or not 0 <= value < EXACT:
         raise _wrong("must be a number of at least 0, or auto", value)
-    if value > 1 and value != int(value):
+    is_whole = value == int(value)
+    if value > 1 and not is_whole:
         raise _wrong("must be a share of at most 1 or a whole number of GPUs", value)
     return float(value)
 

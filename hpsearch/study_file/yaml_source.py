@@ -138,12 +138,13 @@ class _Builder:
         for key_node, _ in node.value:
             if not isinstance(key_node, ScalarNode):
                 continue
+            key = key_node.value
             line = key_node.start_mark.line + 1
-            if key_node.value not in first:
-                first[key_node.value] = line
+            if key not in first:
+                first[key] = line
                 continue
-            what = f"is written twice, in lines {first[key_node.value]} and {line}; keep one"
-            self._refuse(place(where, key_node.value), what)
+            what = f"is written twice, in lines {first[key]} and {line}; keep one"
+            self._refuse(place(where, key), what)
 
     def _sequence(self, node: SequenceNode, where: str, around: tuple[Node, ...]) -> list[Any]:
         value = []

@@ -53,7 +53,9 @@ def guessed(spec: StudySpec) -> CheckpointSize | None:
     count = None if model is None else parameters(model)
     if not count:
         return None
-    return CheckpointSize(count * (WEIGHT_BYTES + STATE_BYTES), count * WEIGHT_BYTES)
+    weights_bytes = count * WEIGHT_BYTES
+    state_bytes = count * STATE_BYTES
+    return CheckpointSize(weights_bytes + state_bytes, weights_bytes)
 
 
 def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
@@ -74,12 +76,25 @@ def peak_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
 
 def _resting_bytes(spec: StudySpec, one: CheckpointSize) -> float:
     """The most that the checkpoints of waiting and ended trials take."""
-    trials = spec.budget.trials if spec.budget.trials is not None else WAITING + BEST
-    waiting = min(WAITING, trials) if spec.search.pruner.kind == PROMOTION else 0
-    confirmed = spec.search.confirm.top if spec.search.confirm is not None else 0
-    best = FRONT if len(spec.objectives) > 1 else max(BEST, confirmed)
-    ended = min(best, trials - waiting)
-    return waiting * (one.whole_bytes + one.weights_bytes) + ended * one.weights_bytes
+    trials = spec.budget.trials
+    if trials is None:
+        trials = WAITING + BEST
+    pauses_trials = spec.search.pruner.kind == PROMOTION
+    waiting = min(WAITING, trials) if pauses_trials else 0
+    ended = min(_most_best(spec), trials - waiting)
+    waiting_bytes = waiting * (one.whole_bytes + one.weights_bytes)
+    ended_bytes = ended * one.weights_bytes
+    return waiting_bytes + ended_bytes
+
+
+def _most_best(spec: StudySpec) -> int:
+    """How many of the best trials keep their weights, at most."""
+    if len(spec.objectives) > 1:
+        return FRONT
+    confirm = spec.search.confirm
+    if confirm is None:
+        return BEST
+    return max(BEST, confirm.top)
 
 
 def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) -> Iterator[str]:

@@ -55,26 +55,32 @@ class LiveView:
             self._first = (now, _ended(study))
         if self._quiet:
             return
+        since_drawn_s = now - self._drawn
         if self._live is not None:
-            if now - self._drawn >= REDRAW_S:
+            if since_drawn_s >= REDRAW_S:
                 self._drawn = now
-                self._live.update(self._panel(study, now), refresh=True)
+                panel = self._panel(study, now)
+                self._live.update(panel, refresh=True)
             return
         self._print_ended(study, changes)
-        if now - self._drawn >= PLAIN_S:
+        if since_drawn_s >= PLAIN_S:
             self._drawn = now
             parts = [f"{name} {text}" for name, text in self._progress(study, now)]
-            self._console.print(plain(", ".join(parts)), soft_wrap=True)
+            self._print(", ".join(parts))
 
     def _print_ended(self, study: Study, changes: Changes) -> None:
         """Print a line for each trial that ended or paused in this tick."""
         for trial in changes.trials:
             if trial.state in (State.QUEUED, State.RUNNING):
                 continue
-            if self._printed.get(trial.number) is trial.state:
+            printed = self._printed.get(trial.number)
+            if printed is trial.state:
                 continue
             self._printed[trial.number] = trial.state
-            self._console.print(plain(_line(study, trial)), soft_wrap=True)
+            self._print(_line(study, trial))
+
+    def _print(self, line: str) -> None:
+        self._console.print(plain(line), soft_wrap=True)
 
     def _panel(self, study: Study, now: float) -> Table:
         table = Table.grid(padding=(0, 2))
@@ -102,12 +108,16 @@ class LiveView:
         """Trials an hour since this driver began, and the time that the rest will take."""
         assert self._first is not None
         began, ended_before = self._first
-        seconds, ended = now - began, _ended(study) - ended_before
+        seconds = now - began
+        ended = _ended(study) - ended_before
         if ended < 3 or seconds <= 0:
             return "too early to tell"
-        pace = f"{number(ended / seconds * 3600)} trials/hour"
+        per_hour = ended / seconds * 3600
+        pace = f"{number(per_hour)} trials/hour"
         left = _seconds_left(study, now)
-        return pace if left is None else f"{pace}, about {duration(left)} left"
+        if left is None:
+            return pace
+        return f"{pace}, about {duration(left)} left"
 
 
 def _line(study: Study, trial: Trial) -> str:
@@ -126,19 +136,21 @@ def _seconds_left(study: Study, now: float) -> float | None:
     Trials that have not started count at the mean cost so far, promotions included; running trials
     at their own speed. None where nothing limits the number of trials, or no trial has run yet.
     """
+    trials = study.history.trials
     wanted = study.spec.budget.trials
-    spent = [trial.gpu_seconds for trial in study.history.trials if trial.gpu_seconds > 0]
+    spent = [trial.gpu_seconds for trial in trials if trial.gpu_seconds > 0]
     if wanted is None or not spent or not study.slots:
         return None
     slots = list(study.slots.values())
-    not_started = max(0, wanted - len(study.history.trials))
+    not_started = max(0, wanted - len(trials))
     mean_cost = sum(spent) / len(spent)
     seconds = not_started * mean_cost / gpu_share(slots[0].gpus)
     for live in study.live.values():
-        speed = study.history.trials[live.attempt.trial].speed
+        speed = trials[live.attempt.trial].speed
         if speed:
             stretch = live.until - live.resource
-            seconds += max(0.0, stretch / speed - (now - live.heard))
+            since_heard = now - live.heard
+            seconds += max(0.0, stretch / speed - since_heard)
     return seconds / len(slots)
 
 
@@ -176,9 +188,11 @@ def _budget(study: Study, now: float) -> str:
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} of GPU time spent"]
     if budget.trials is not None:
-        parts.append(f"{len(study.history.trials)} of {budget.trials} trials started")
+        started = len(study.history.trials)
+        parts.append(f"{started} of {budget.trials} trials started")
     if ledger.limit is not None:
-        parts.append(f"{duration(ledger.left)} free of {duration(ledger.limit)}")
+        free = duration(ledger.left)
+        parts.append(f"{free} free of {duration(ledger.limit)}")
     if budget.wall_clock_s is not None:
         left = max(0.0, budget.wall_clock_s - study.active_s(now))
         parts.append(f"{duration(left)} of wall clock left")

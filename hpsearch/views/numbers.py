@@ -37,7 +37,9 @@ def cell(value: Any) -> str:
         return NOTHING
     if isinstance(value, bool):
         return "true" if value else "false"
-    return number(value) if isinstance(value, int | float) else str(value)
+    if isinstance(value, int | float):
+        return number(value)
+    return str(value)
 
 
 def pairs(values: Mapping[str, Any]) -> str:
@@ -57,7 +59,8 @@ def duration(seconds: float | None) -> str:
     for (large, unit), (small, subunit) in pairwise(_UNITS):
         if whole >= large:
             rest = whole % large // small
-            return f"{whole // large} {unit}" + (f" {rest} {subunit}" if rest else "")
+            more = f" {rest} {subunit}" if rest else ""
+            return f"{whole // large} {unit}{more}"
     return f"{whole} s"
 
 

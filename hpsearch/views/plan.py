@@ -71,9 +71,11 @@ def fitting_workers(resources: Resources, capacity: Capacity) -> int:
     if share == 0:
         return by_cores
     if share > 1:
-        return min(by_cores, int(capacity.gpus / share))
-    workers_per_gpu = int(1 / share + 1e-9)
-    return min(by_cores, capacity.gpus * workers_per_gpu)
+        by_gpus = int(capacity.gpus / share)
+    else:
+        workers_per_gpu = int(1 / share + 1e-9)
+        by_gpus = capacity.gpus * workers_per_gpu
+    return min(by_cores, by_gpus)
 
 
 def _what(spec: StudySpec) -> dict[str, str]:
@@ -124,7 +126,8 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
         facts["target"] = f"ends at {spec.objective.metric} {number(budget.target)}"
     confirm = spec.search.confirm
     if confirm is not None:
-        facts["confirmation"] = f"{count(confirm.seeds, 'run')} of each of the best {confirm.top}"
+        runs = count(confirm.seeds, "run")
+        facts["confirmation"] = f"{runs} of each of the best {confirm.top}"
     return facts
 
 
@@ -212,7 +215,8 @@ def _parameter(parameter: Parameter) -> tuple[str, str, str]:
         values += ", whole"
     if parameter.step not in (None, 1):
         values += f", step {parameter.step:g}"
-    return values, "logarithmic" if parameter.log else "linear", condition
+    scale = "logarithmic" if parameter.log else "linear"
+    return values, scale, condition
 
 
 def _condition(parameter: Parameter) -> str:

@@ -125,27 +125,32 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
 def _checkpoint(of: TrialDetail, disk: int | None) -> str:
     row = of.trial
     if row.checkpoint:
-        return row.checkpoint + (f" (its folder takes {size(disk)})" if disk else "")
-    return "not kept" if of.attempts and row.state.terminal else NOTHING
+        takes = f" (its folder takes {size(disk)})" if disk else ""
+        return row.checkpoint + takes
+    has_ended = row.state.terminal
+    return "not kept" if of.attempts and has_ended else NOTHING
 
 
 def first_line(text: str | None, longest: int = 200) -> str:
     """The most useful line of an error: the last of a traceback, the first of anything else."""
-    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    stripped = [line.strip() for line in (text or "").splitlines()]
+    lines = [line for line in stripped if line]
     if not lines:
         return NOTHING
-    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    is_traceback = lines[0].startswith("Traceback")
+    line = lines[-1] if is_traceback else lines[0]
+    if len(line) <= longest:
+        return line
+    return line[: longest - 1] + "…"
 
 
 def _study_facts(of: StudyStatus) -> dict[str, str]:
     """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
-    counts = [f"{n} {each.value}" for each in State if (n := summary.trials.get(each, 0))]
     facts = {
         "study": head.name,
         "state": summary.state + _remark(summary),
-        "trials": ", ".join(counts) or "none yet",
+        "trials": _trial_counts(summary) or "none yet",
     }
     if summary.best is not None:
         found = summary.best.trial
@@ -155,9 +160,20 @@ def _study_facts(of: StudyStatus) -> dict[str, str]:
     if of.reserved_gpu_seconds:
         facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
-        facts["speed"] = f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour"
+        rounded = float(f"{of.trials_per_hour:.3g}")
+        facts["speed"] = f"{number(rounded)} trials per hour"
     facts["created"] = moment(head.created)
     return facts
+
+
+def _trial_counts(summary: StudySummary) -> str:
+    """How many trials are in each state, as far as any are."""
+    counts = []
+    for state in State:
+        n = summary.trials.get(state, 0)
+        if n:
+            counts.append(f"{n} {state.value}")
+    return ", ".join(counts)
 
 
 def _remark(summary: StudySummary) -> str:
@@ -182,13 +198,22 @@ _LABELS = {
 def _spent(limit: BudgetLine) -> str:
     """A line of the budget: what is used, of how much, and what is left."""
     if limit.name == "trials":
-        used = count(int(limit.used), "trial")
-        return used if limit.most is None else f"{used} of {number(limit.most)}"
-    write = duration if limit.name.endswith("seconds") else number
+        return _spent_trials(limit)
+    is_time = limit.name.endswith("seconds")
+    write = duration if is_time else number
+    used = write(limit.used)
     if limit.most is None:
-        return write(limit.used)
+        return used
+    most = write(limit.most)
     left = max(0.0, limit.most - limit.used)
-    return f"{write(limit.used)} of {write(limit.most)}, {write(left)} left"
+    return f"{used} of {most}, {write(left)} left"
+
+
+def _spent_trials(limit: BudgetLine) -> str:
+    used = count(int(limit.used), "trial")
+    if limit.most is None:
+        return used
+    return f"{used} of {number(limit.most)}"
 
 
 def _role(of: TrialDetail) -> str:

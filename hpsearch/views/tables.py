@@ -104,12 +104,15 @@ def best(
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
         trial = row.trial
+        of_objectives = [row.value] if trial.values is None else trial.values
         own: list[str | Text] = [str(trial.number), state(trial.state)]
-        own += map(number, [row.value] if trial.values is None else trial.values)
+        own += map(number, of_objectives)
         own.append(_mark(row))
         if confirmed:
             own.append(interval(row.confirmed))
-        return [*own, number(trial.resource), duration(trial.gpu_seconds)]
+        own.append(number(trial.resource))
+        own.append(duration(trial.gpu_seconds))
+        return own
 
     columns = Columns(head, cells, lambda row: row.trial.params, "parameters")
     return with_named(ranked, columns, width)
@@ -164,17 +167,29 @@ def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Tabl
         columns: Its columns.
         width: Columns of the terminal; None where the table goes elsewhere.
     """
-    named = [columns.named(row) for row in rows]
-    names = list(dict.fromkeys(chain.from_iterable(named)))
-    wide = table(*columns.head, *((name, NUMERIC) for name in names), width=width)
-    for row, by_name in zip(rows, named, strict=True):
-        wide.add_row(*columns.cells(row), *(_text(by_name, name) for name in names))
-    if width is None or Console(width=10_000).measure(wide).maximum <= width:
+    wide = _wide(rows, columns, width)
+    if width is None:
+        return wide
+    needed = Console(width=10_000).measure(wide).maximum
+    if needed <= width:
         return wide
     narrow = table(*columns.head, columns.shared, width=width)
-    for row, by_name in zip(rows, named, strict=True):
+    for row in rows:
+        by_name = columns.named(row)
         narrow.add_row(*columns.cells(row), pairs(by_name))
     return narrow
+
+
+def _wide(rows: Sequence[Any], columns: Columns, width: int | None) -> Table:
+    """A table with a column for each named value."""
+    named = [columns.named(row) for row in rows]
+    names = list(dict.fromkeys(chain.from_iterable(named)))
+    named_heads = [(name, NUMERIC) for name in names]
+    wide = table(*columns.head, *named_heads, width=width)
+    for row, by_name in zip(rows, named, strict=True):
+        named_cells = [_text(by_name, name) for name in names]
+        wide.add_row(*columns.cells(row), *named_cells)
+    return wide
 
 
 def best_value(summary: StudySummary) -> str:
@@ -194,7 +209,8 @@ def score(row: Ranked[TrialRow], *, driven: bool) -> str:
     """
     if row.confirmed is not None:
         return interval(row.confirmed)
-    shown, current = number(row.value), row.trial.state
+    shown = number(row.value)
+    current = row.trial.state
     if current is State.COMPLETE:
         return shown
     if current is State.RUNNING and not driven:
@@ -206,15 +222,19 @@ def interval(confirmed: Confirmed | None) -> str:
     """A confirmed mean with half of its interval's width: ``0.8123 ± 0.004 (3 runs)``."""
     if confirmed is None:
         return ""
-    if confirmed.low is None or confirmed.high is None:
-        return f"{number(confirmed.mean)} (1 run)"
-    half_width = (confirmed.high - confirmed.low) / 2
-    return f"{number(confirmed.mean)} ± {half_width:.2g} ({confirmed.runs} runs)"
+    mean = number(confirmed.mean)
+    low, high = confirmed.low, confirmed.high
+    if low is None or high is None:
+        return f"{mean} (1 run)"
+    half_width = (high - low) / 2
+    return f"{mean} ± {half_width:.2g} ({confirmed.runs} runs)"
 
 
 def values(row: TrialRow) -> str:
     """A trial's value, or the values of all objectives."""
-    return number(row.value) if row.values is None else ", ".join(map(number, row.values))
+    if row.values is None:
+        return number(row.value)
+    return ", ".join(map(number, row.values))
 
 
 def ended(counts: Mapping[State, int]) -> int:

@@ -57,8 +57,10 @@ def home_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> Home
     moves = asked_for is not None and usable(asked_for) != present
     if record.uid is None or present is None or moves:
         root = checkpoint_root(spec, asked_for or present)
-        return home_in(root, record.name, record.uid or new_uid())
-    home = Home(Mark(record.name, record.uid), usable(present))
+        uid = record.uid or new_uid()
+        return home_in(root, record.name, uid)
+    mark = Mark(record.name, record.uid)
+    home = Home(mark, usable(present))
     home.refuse_foreign()
     return home
 

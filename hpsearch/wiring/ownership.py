@@ -33,7 +33,8 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
     before = store.holder(record.name)
     if before is not None and owners.is_dead(before.owner):
         store.release(before)
-    lease = store.acquire(record.id, owners.this_process(), lease_s)
+    owner = owners.this_process()
+    lease = store.acquire(record.id, owner, lease_s)
     try:
         yield lease
     finally:

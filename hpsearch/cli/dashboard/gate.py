@@ -89,21 +89,15 @@ class Gate:
 
         303 to the link, 401 without the token, 403 to a foreign page, else what the app answers.
         """
-        if self._token is None:
+        token = self._token
+        if token is None:
             if not _names_loopback(environ.get("HTTP_HOST", "")):
                 return _answer(environ, start_response, HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
-        elif environ["REQUEST_METHOD"] in ("GET", "HEAD") and _same(
-            _token_of_link(environ), self._token
-        ):
-            return _let_in(environ, start_response, self._token)
-        elif not _known(environ, self._token):
-            return _answer(
-                environ,
-                start_response,
-                HTTPStatus.UNAUTHORIZED,
-                _UNKNOWN,
-                ("WWW-Authenticate", "Bearer"),
-            )
+        elif _follows_link(environ, token):
+            return _let_in(environ, start_response, token)
+        elif not _known(environ, token):
+            how = ("WWW-Authenticate", "Bearer")
+            return _answer(environ, start_response, HTTPStatus.UNAUTHORIZED, _UNKNOWN, how)
         if environ["REQUEST_METHOD"] not in _READING and _from_elsewhere(environ):
             return _answer(environ, start_response, HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
 
@@ -135,12 +129,10 @@ def _let_in(
     """Leave the cookie in the browser, and send it to the same page without the token in its
     address."""
     # One slash in front: with two, the path would name another host.
-    page = "/" + quote(environ.get("PATH_INFO", "").lstrip("/").encode("latin-1"))
-    rest = "&".join(
-        field
-        for field in environ.get("QUERY_STRING", "").split("&")
-        if not field.startswith("token=")
-    )
+    path = environ.get("PATH_INFO", "").lstrip("/")
+    page = "/" + quote(path.encode("latin-1"))
+    fields = environ.get("QUERY_STRING", "").split("&")
+    rest = "&".join(field for field in fields if not field.startswith("token="))
     if rest:
         page += "?" + quote(rest, safe="!$%&'()*+,-./:;=?@_~", encoding="latin-1")
     cookie = f"{_cookie_name(environ)}={_cookie_value(token)}; HttpOnly; SameSite=Strict; Path=/"
@@ -151,16 +143,24 @@ def _let_in(
 # ---------------------------------------------------------------------------------------- requests
 
 
+def _follows_link(environ: WSGIEnvironment, token: bytes) -> bool:
+    """Whether a request asks for a page, with the token in its address."""
+    asks_for_page = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+    return asks_for_page and _same(_token_of_link(environ), token)
+
+
 def _known(environ: WSGIEnvironment, token: bytes) -> bool:
     """Whether a request has the cookie, or the token in its header."""
     scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer" and _same(given.encode("latin-1"), token):
         return True
-    cookies = (each.strip().partition("=") for each in environ.get("HTTP_COOKIE", "").split(";"))
-    name, value = _cookie_name(environ), _cookie_value(token).encode()
-    return any(
-        each == name and _same(theirs.encode("latin-1"), value) for each, _, theirs in cookies
-    )
+    wanted_name = _cookie_name(environ)
+    wanted_value = _cookie_value(token).encode()
+    for cookie in environ.get("HTTP_COOKIE", "").split(";"):
+        name, _, value = cookie.strip().partition("=")
+        if name == wanted_name and _same(value.encode("latin-1"), wanted_value):
+            return True
+    return False
 
 
 def _token_of_link(environ: WSGIEnvironment) -> bytes | None:

@@ -46,18 +46,21 @@ def print_best(
         documents = []
         if format_ is Format.YAML:
             documents = [_training(connection, study, each.trial) for each in ranked]
-    if not ranked and format_ is Format.YAML:
-        raise UserError(_nothing(study, where), f"see its progress: hpsearch status {study.name}")
     if format_ is Format.YAML:
+        if not ranked:
+            hint = f"see its progress: hpsearch status {study.name}"
+            raise UserError(_nothing(study, where), hint)
         emit_yaml(*documents)
-    elif format_ is not Format.TABLE:
+        return
+    if format_ is not Format.TABLE:
         emit([as_plain(study.name, each) for each in ranked], format_)
-    elif not ranked:
+        return
+    if not ranked:
         note(_nothing(study, where))
-    else:
-        show(tables.best(ranked, terminal_width(), objectives(study)))
-        if gained is not None and where is None:
-            note(gained)
+        return
+    show(tables.best(ranked, terminal_width(), objectives(study)))
+    if gained is not None and where is None:
+        note(gained)
 
 
 def _nothing(study: StudyHead, where: str | None) -> str:
@@ -134,7 +137,8 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     space, _ = space_in(spec.get("space"))
     # A training alone is measured in the same way as all trials of the study.
     known = BUILT_IN.get(spec["task"]["kind"])
-    shared = spaces.largest(space, fixed, known.settings if known is not None else None)
+    table = None if known is None else known.settings
+    shared = spaces.largest(space, fixed, table)
     task = {key: _absolute(value, study.base) for key, value in spec["task"].items()}
     written = {
         "task": task,
@@ -143,7 +147,9 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
-    return written if recorded is None else {**written, "arithmetic": recorded.as_plain()}
+    if recorded is not None:
+        written["arithmetic"] = recorded.as_plain()
+    return written
 
 
 def _absolute(value: Any, base: str | None) -> Any:

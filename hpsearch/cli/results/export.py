@@ -64,12 +64,17 @@ def _with_one_type_per_column(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with texts in columns of mixed types, because Parquet has one type per column."""
     frame = frame.copy(deep=False)
     for name in frame.columns:
-        if frame[name].dtype != object:
+        column = frame[name]
+        if column.dtype != object:
             continue
-        types = {_type(value) for value in frame[name].dropna()}
+        types = {_type(value) for value in column.dropna()}
         if len(types) > 1:
-            frame[name] = [None if value is None else cell(value) for value in frame[name]]
+            frame[name] = [_text(value) for value in column]
     return frame
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else cell(value)
 
 
 def _type(value: object) -> type:

@@ -27,12 +27,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     Raises:
         UserError: `words` are not that, or there is no such trial.
     """
-    if len(words) > 2 or not _NUMBER.fullmatch(words[-1]):
+    *before, number = words
+    if len(before) > 1 or not _NUMBER.fullmatch(number):
         message = f"'{' '.join(words)}' is not a study and the number of a trial"
         raise UserError(message, "for example: hpsearch show NAME 7")
+    name = before[0] if before else None
     with reading(storage) as connection:
-        study = chosen_study(connection, words[0] if len(words) == 2 else None)
-        detail = trial_detail(connection, study, int(words[-1]))
+        study = chosen_study(connection, name)
+        detail = trial_detail(connection, study, int(number))
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
         show(*view.trial(detail, terminal_width(), disk))

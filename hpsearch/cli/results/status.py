@@ -17,7 +17,8 @@ from trials.checkpoints import places
 def print_status(name: str | None, storage: str, format_: Format) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures."""
     with reading(storage) as connection:
-        found = study_status(connection, chosen_study(connection, name))
+        study = chosen_study(connection, name)
+        found = study_status(connection, study)
     disk = found.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = used(found.summary.head.checkpoints)

@@ -34,7 +34,8 @@ def print_trials(name: str | None, selection: Selection, format_: Format, storag
     Raises:
         UserError: `top` together with `sort` or `limit`, or of a study without a single direction.
     """
-    if selection.top is not None and (selection.sort is not None or selection.limit is not None):
+    has_order = selection.sort is not None or selection.limit is not None
+    if selection.top is not None and has_order:
         message = "--top cannot be combined with --sort or --limit"
         raise UserError(message, "leave out --top, or --sort and --limit")
     with reading(storage) as connection:

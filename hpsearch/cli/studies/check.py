@@ -160,10 +160,11 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
         if name in spec.space:
             wanted.update(_largest(name, spec.space[name]))
     monitor = {}
-    if "monitor" in (table or {}):
+    if table and "monitor" in table:
         monitor["monitor"] = spec.objective.metric
     shared = space.largest(spec.space, spec.settings, table)
-    return {**monitor, **shared, **spec.settings, **space.completed(spec.space, wanted)}
+    searched = space.completed(spec.space, wanted)
+    return {**monitor, **shared, **spec.settings, **searched}
 
 
 def _largest(name: str, parameter: Parameter) -> dict[str, Any]:

@@ -93,8 +93,10 @@ def _agreed(record: StudyRecord, keep_checkpoints: bool) -> bool:
         UserError: There is nobody to ask.
     """
     what = f"remove {_what_goes(record, keep_checkpoints)}"
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return typer.confirm(escaped(f"{what}? It cannot be undone."), err=True)
+    somebody_answers = sys.stdin.isatty() and sys.stderr.isatty()
+    if somebody_answers:
+        question = escaped(f"{what}? It cannot be undone.")
+        return typer.confirm(question, err=True)
     options = "--yes --keep-checkpoints" if keep_checkpoints else "--yes"
     hint = f"it cannot be undone; if you mean it: hpsearch rm {record.name} {options}"
     raise UserError(f"this would {what}", hint)

@@ -32,7 +32,8 @@ def _configuration(text: str, space: Space) -> dict[str, Any]:
         params[name] = value_of(value)
     problems = contains(space, params)
     if problems:
-        raise UserError(f'--enqueue "{text}": {"; ".join(problems)}')
+        what = "; ".join(problems)
+        raise UserError(f'--enqueue "{text}": {what}')
     return params
 
 
@@ -43,8 +44,9 @@ def _unreadable(text: str, problem: str) -> UserError:
 
 def value_of(text: str) -> Any:
     """The text as a number, true, false or null if it is one; else the text without its quotes."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
+    word = text.lower()
+    if word in _WORDS:
+        return _WORDS[word]
     number = _number(text)
     if number is not None:
         return number if math.isfinite(number) else text

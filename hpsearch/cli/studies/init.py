@@ -138,11 +138,17 @@ def _columns(data: DataOptions) -> dict[str, str]:
         UserError: The file cannot be read, or its columns cannot be guessed.
     """
     train, text, label = data.train, data.text, data.label
-    if train is None or (text is not None and label is not None):
+    both_given = text is not None and label is not None
+    if train is None or both_given:
         return {"text": text or "text", "label": label or "label"}
     if train.suffix.lower() != ".csv":
         message = f"{train} is not a CSV file: its columns are not guessed"
         raise UserError(message, "name them with --text and --label")
+    return _guessed_columns(train, text, label)
+
+
+def _guessed_columns(train: Path, text: str | None, label: str | None) -> dict[str, str]:
+    """The columns of a CSV file: as given, by their usual names, or by what is in them."""
     rows = _first_rows(train)
     header = rows[0]
     free = [name for name in header if name not in (text, label)]

@@ -134,7 +134,8 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         if known_good:
             _refuse_without_trials_left(spec, history)
         home = home_of(spec, history.study, options.checkpoints)
-        if history.study.state is StudyState.FINISHED and not budget and not options.enqueue:
+        has_ended = history.study.state is StudyState.FINISHED
+        if has_ended and not budget and not options.enqueue:
             note(f"study {name} has already ended: {history.study.reason}")
             note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
             return

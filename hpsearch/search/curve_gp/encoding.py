@@ -105,8 +105,9 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
     """(n,) At which coordinates a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
-        of_choices = [_is_one_of(choice, wanted) for choice in distribution.choices]
-        return np.asarray(np.array(of_choices)[_index(distribution, u)])
+        of_choices = np.array([_is_one_of(choice, wanted) for choice in distribution.choices])
+        index = _index(distribution, u)
+        return np.asarray(of_choices[index])
     values = [_value(distribution, float(x)) for x in u]
     return np.array([_is_one_of(value, wanted) for value in values])
 

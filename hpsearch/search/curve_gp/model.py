@@ -250,9 +250,10 @@ class Posterior:
         """(m,) each: mean and standard deviation of what is measured at m points, without noise."""
         cross = self._model.covariance(self._points, points)
         mean = cross.T @ self._weights
-        explained = solve_triangular(self._factor, cross, lower=True, check_finite=False)
-        variance = self._model.variance - (explained**2).sum(0)
-        return mean, np.sqrt(np.maximum(variance, 1e-10))
+        whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
+        explained = (whitened**2).sum(0)
+        variance = np.maximum(self._model.variance - explained, 1e-10)
+        return mean, np.sqrt(variance)
 
 
 def matern(squared: Floats) -> tuple[Floats, Floats]:

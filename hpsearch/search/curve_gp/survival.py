@@ -43,8 +43,11 @@ class SurvivalModel:
         self._length = LENGTH * math.sqrt(parameters)
         self._features = features[kept]
         self._mean = (labels.sum() + 0.5) / (len(labels) + 5.0)
-        covariance = self._kernel(self._features) + NOISE * np.eye(len(kept))
-        self._weights = cho_solve(cho_factor(covariance), labels[kept] - self._mean)
+        noise = NOISE * np.eye(len(kept))
+        covariance = self._kernel(self._features) + noise
+        factor = cho_factor(covariance)
+        above_mean = labels[kept] - self._mean
+        self._weights = cho_solve(factor, above_mean)
 
     def survival(self, features: Floats) -> Floats:
         """(m,) The probability that each of (m, dimensions) configurations does not fail."""

@@ -107,7 +107,9 @@ def _owned_by_another(store: Store, study_id: int) -> Violation | None:
         owner = None if folder is None else mark_of(folder)
     except (Damaged, UserError):  # what is damaged is found by other checks
         return None
-    if row is None or row.uid is None or owner is None or owner.uid == row.uid:
+    if row is None or owner is None:
+        return None
+    if row.uid is None or row.uid == owner.uid:
         return None
     what = f"its folder of checkpoints {folder} is marked as another study's, {owner.study}"
     return Violation(row.name, None, what)

@@ -101,8 +101,7 @@ def one_attempt_lives(connection: Connection, which: Which) -> Iterator[Violatio
     none."""
     state_of = trials.c.state
     live = _count_where(attempts.c.outcome.is_(None))
-    is_running = state_of == State.RUNNING.value
-    odd = or_(and_(is_running, live != 1), and_(~is_running, live != 0))
+    odd = _miscounted(live, state_of == State.RUNNING.value)
     counted = _by_trial(state_of, live).group_by(state_of).having(odd)
     for name, trial, state, n in connection.execute(_of(counted, which)):
         yield Violation(name, trial, f"it is {state} and has {n} live attempts")
@@ -142,8 +141,7 @@ def one_attempt_wins(connection: Connection, which: Which) -> Iterator[Violation
     """Exactly one attempt of a complete trial completed it; none of any other trial did."""
     state_of = trials.c.state
     wins = _count_where(attempts.c.outcome == Outcome.COMPLETE.value)
-    is_complete = state_of == State.COMPLETE.value
-    odd = or_(and_(is_complete, wins != 1), and_(~is_complete, wins != 0))
+    odd = _miscounted(wins, state_of == State.COMPLETE.value)
     counted = _by_trial(state_of, wins).group_by(state_of).having(odd)
     for name, trial, state, n in connection.execute(_of(counted, which)):
         yield Violation(name, trial, f"it is {state} and has {n} winning attempts")
@@ -221,7 +219,8 @@ def final_reports_are_there(connection: Connection, which: Which) -> Iterator[Vi
     """What a finished trial has trained to, it has reported; a complete one has reported at all."""
     state_of = trials.c.state
     trained_to = trials.c.resource
-    is_over = state_of.in_([state.value for state in State if state.terminal])
+    ended = [state.value for state in State if state.terminal]
+    is_over = state_of.in_(ended)
     has_reached = or_(trained_to > 0, state_of == State.COMPLETE.value)
     is_final = and_(_same_trial(reports), reports.c.resource == trained_to)
     final = select(reports.c.trial).where(is_final).correlate(trials)
@@ -237,9 +236,11 @@ def results_are_there(connection: Connection, which: Which) -> Iterator[Violatio
     trial_has = trials.c
     is_complete = trial_has.state == State.COMPLETE.value
     has_no_value = and_(trial_has.value.is_(None), trial_has.objective_values.is_(None))
+    lacks_value = and_(is_complete, has_no_value)
     has_failed = trial_has.state == State.FAILED.value
     says_nothing = and_(trial_has.error_kind.is_(None), _has_attempts())
-    odd = or_(and_(is_complete, has_no_value), and_(has_failed, says_nothing))
+    lacks_error = and_(has_failed, says_nothing)
+    odd = or_(lacks_value, lacks_error)
     found = select(studies.c.name, trial_has.number, trial_has.state)
     found = found.join_from(studies, trials, _IN_STUDY).where(odd)
     for name, trial, state in connection.execute(_of(found, which)):
@@ -289,6 +290,14 @@ def _per_trial(spec: str) -> PerTrial | None:
         return PerTrial.model_validate(yaml.safe_load(spec)["budget"]["per_trial"])
     except (yaml.YAMLError, ValidationError, KeyError, TypeError):
         return None
+
+
+def _miscounted(n: ColumnElement[Any], has_one: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether a trial has not exactly one of something where it should, or any where it should
+    not."""
+    not_one = and_(has_one, n != 1)
+    not_none = and_(~has_one, n != 0)
+    return or_(not_one, not_none)
 
 
 def _same_trial(part: FromClause) -> ColumnElement[bool]:

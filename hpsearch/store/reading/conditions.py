@@ -187,9 +187,10 @@ class _Compiler:
         operand = self._operand(key.name)
         columns: list[ColumnElement[Any]] = []
         for column in (operand.number, operand.text, operand.truth):
-            if column is not None:
-                order = column.desc() if key.descending else column.asc()
-                columns.append(order.nulls_last())
+            if column is None:
+                continue
+            order = column.desc() if key.descending else column.asc()
+            columns.append(order.nulls_last())
         return columns
 
     def _operand(self, name: Name) -> Operand:

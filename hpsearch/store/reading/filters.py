@@ -130,7 +130,8 @@ def point_at(option: str, text: str, at: int, what: str, hint: str | None = None
     before = "…" if start else ""
     after = "…" if len(shown) > end else ""
     excerpt = before + shown[start:end] + after
-    caret = " " * (len(before) + at - start) + "^"
+    indent = len(before) + at - start
+    caret = " " * indent + "^"
     return FilterError(f"{option}: {what}\n    {excerpt}\n    {caret}", hint)
 
 

@@ -4,6 +4,7 @@ metric."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -56,17 +57,20 @@ def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A row for each report, by trial and resource, with a column for each parameter and metric:
     recorded curves."""
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    statement = select(*plain, reports.c.metrics).where(reports.c.study_id == study.id)
-    rows = connection.execute(statement.order_by(reports.c.trial, reports.c.resource)).all()
+    statement = select(*plain, reports.c.metrics)
+    statement = statement.where(reports.c.study_id == study.id)
+    statement = statement.order_by(reports.c.trial, reports.c.resource)
+    rows = connection.execute(statement).all()
     columns: dict[str, list[Any]] = {}
     for place, column in enumerate(plain):
         columns[column.name] = [row[place] for row in rows]
     params = {row.number: row.params for row in trial_rows(connection, study)}
+    params_of = [params[row.trial] for row in rows]
     metrics_of = [row.metrics for row in rows]
     taken = set(columns)
     metrics = _columns(metrics_of, taken, METRIC_PREFIX)
     parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
-    columns |= _filled(parameters, [params[row.trial] for row in rows])
+    columns |= _filled(parameters, params_of)
     columns |= _filled(metrics, metrics_of)
     return pd.DataFrame(columns)
 
@@ -86,10 +90,11 @@ def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
 
 def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) -> dict[str, str]:
     """The column that each name of some rows gets; adds them to `taken`."""
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(chain.from_iterable(rows))
     columns = {}
     for name in names:
-        columns[name] = prefix + name if name in taken else name
+        is_taken = name in taken
+        columns[name] = prefix + name if is_taken else name
     taken.update(columns.values())
     return columns
 

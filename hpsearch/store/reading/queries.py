@@ -326,18 +326,19 @@ def best_trials(
         searched = searched.where(conditions.where(where, names))
     is_repeat = trials.c.role == Role.CONFIRM.value
     repeats = _trial_rows(connection, study, _trials_of(study).where(is_repeat))
-    repeated = sorted({trial.repeats for trial in repeats if trial.repeats is not None})
+    numbers = {trial.repeats for trial in repeats}
+    repeated = sorted(number for number in numbers if number is not None)
     most = None if study.limited else top + len(repeated)
     nearest_top = searched.order_by(*best_first).limit(most)
     asked_again = searched.where(trials.c.number.in_(repeated))
-    candidates: dict[int, TrialRow] = {}
-    for statement in (nearest_top, asked_again):
-        for row in _trial_rows(connection, study, statement):
-            candidates[row.number] = row
+    found = _trial_rows(connection, study, nearest_top)
+    found += _trial_rows(connection, study, asked_again)
+    candidates = {row.number: row for row in found}
     ranked = rank([*candidates.values(), *repeats], study.direction)
     if ranked and not study.limited:  # is the first one tied with one further down?
         may_tie = [*_may_tie(ranked[0]), trials.c.number.not_in(repeated)]
-        for row in _trial_rows(connection, study, searched.where(*may_tie).limit(1)):
+        one_tied = searched.where(*may_tie).limit(1)
+        for row in _trial_rows(connection, study, one_tied):
             candidates[row.number] = row
         ranked = rank([*candidates.values(), *repeats], study.direction)
     return ranked[:top]
@@ -374,7 +375,8 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     Raises:
         UserError: The study has no trial of that number.
     """
-    found = _trial_rows(connection, study, _trials_of(study).where(trials.c.number == number))
+    numbered = _trials_of(study).where(trials.c.number == number)
+    found = _trial_rows(connection, study, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 

@@ -116,12 +116,11 @@ def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:
-    ended = 0
-    for state, count in summary.trials.items():
-        if state.terminal:
-            ended += count
+    ended = sum(count for state, count in summary.trials.items() if state.terminal)
     hours = summary.head.active_seconds / 3600
-    return ended / hours if ended and hours > 0 else None
+    if not ended or hours <= 0:
+        return None
+    return ended / hours
 
 
 def _checkpoint_bytes(connection: Connection, study: StudyHead) -> int | None:
@@ -139,18 +138,21 @@ def _summary(connection: Connection, head: StudyHead) -> StudySummary:
     rows = connection.execute(by_state).all()
     counts = {codec.member(State, state): count for state, count, _ in rows}
     gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
-    best = best_trials(connection, head, 1) if head.has_best else []
-    return StudySummary(head, counts, gpu_seconds, best[0] if best else None)
+    first = best_trials(connection, head, 1) if head.has_best else []
+    best = first[0] if first else None
+    return StudySummary(head, counts, gpu_seconds, best)
 
 
 def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
     """What is used of the budget that the study file gives, and GPU time in any case."""
     head = summary.head
     budget = head.budget
-    most_trials = None if budget is None else budget.trials
-    most_gpu_hours = None if budget is None else budget.gpu_hours
-    most_gpu_seconds = None if most_gpu_hours is None else most_gpu_hours * 3600
-    most_seconds = None if budget is None else budget.wall_clock_s
+    most_trials = most_gpu_seconds = most_seconds = None
+    if budget is not None:
+        most_trials = budget.trials
+        most_seconds = budget.wall_clock_s
+        if budget.gpu_hours is not None:
+            most_gpu_seconds = budget.gpu_hours * 3600
     of_study = trials.c.study_id == head.id
     count = select(func.count()).where(of_study, trials.c.role != Role.CONFIRM.value)
     searched = connection.scalar(count)
@@ -166,7 +168,8 @@ def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
-    same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    same_study = attempts.c.study_id == trials.c.study_id
+    same_trial = same_study & (attempts.c.trial == trials.c.number)
     live = (
         select(attempts, trials.c.resource, trials.c.value)
         .join_from(attempts, trials, same_trial)
@@ -195,7 +198,8 @@ def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
         kind = stated or "error"
         counts[kind] += 1
         latest[kind] = number
-    texts = select(trial.number, trial.error_text).where(*failed, trial.number.in_(latest.values()))
+    is_latest = trial.number.in_(latest.values())
+    texts = select(trial.number, trial.error_text).where(*failed, is_latest)
     text_of = {row.number: row.error_text for row in connection.execute(texts)}
     failures = []
     for kind, count in counts.most_common():

@@ -59,14 +59,16 @@ def _method(names: list[str], arguments: Mapping[str, Argument], about: str) -> 
 
 
 def _argument(argument: Argument) -> Schema:
-    default = argument.default
-    has_default = isinstance(default, bool | int | float | str) and not argument.required
     if "BasePruner" in argument.kinds:
         return {"anyOf": [ref("OptunaPruner"), NULL]}
     schema: Schema = {"type": [_KINDS[kind] for kind in argument.kinds]}
     if argument.range is not None:
         schema["minimum"], schema["maximum"] = argument.range
-    return {**schema, "default": default} if has_default else schema
+    default = argument.default
+    can_be_written = isinstance(default, bool | int | float | str)
+    if can_be_written and not argument.required:
+        schema["default"] = default
+    return schema
 
 
 def _promotion() -> list[Schema]:

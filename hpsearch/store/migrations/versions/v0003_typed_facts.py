@@ -85,7 +85,8 @@ def _move(table: str, key: tuple[str, ...], moves: dict[str, dict[str, str]]) ->
         for column, columns_of in moves.items():
             cells |= _moved(column, row[column], columns_of)
         if cells:
-            _update(connection, table, {name: row[name] for name in key}, cells)
+            row_key = {name: row[name] for name in key}
+            _update(connection, table, row_key, cells)
 
 
 def _with_our_attributes(
@@ -96,8 +97,9 @@ def _with_our_attributes(
     kind = "BLOB" if connection.dialect.name == "sqlite" else "TEXT"
     user, system = (f"CAST({name} AS {kind})" for name in ("user_attrs", "system_attrs"))
     ours = "LIKE '%\"hpsearch:%'"
+    columns = f"{', '.join(key)}, {user} AS user_attrs, {system} AS system_attrs"
     statement = (
-        f"SELECT {', '.join(key)}, {user} AS user_attrs, {system} AS system_attrs FROM {table}"  # noqa: S608 - our names
+        f"SELECT {columns} FROM {table}"  # noqa: S608 - our names
         f" WHERE CAST(user_attrs AS TEXT) {ours} OR CAST(system_attrs AS TEXT) {ours}"
     )
     for row in connection.execute(sa.text(statement.replace(":%", "\\:%"))):
@@ -117,7 +119,9 @@ def _moved(column: str, written: str | bytes, columns_of: dict[str, str]) -> Cel
     for attribute, to in columns_of.items():
         if attribute in attributes and _takes(to, attributes[attribute]):
             cells[to] = attributes.pop(attribute)
-    return cells | {column: attributes} if cells else {}
+    if cells:
+        cells[column] = attributes
+    return cells
 
 
 def _takes(column: str, value: Any) -> bool:
@@ -131,9 +135,13 @@ def _update(connection: sa.Connection, table: str, key: Cells, cells: Cells) -> 
     settings = []
     values = {}
     for name, value in cells.items():
-        is_json = name not in SCALARS
-        values[name] = _written(value) if is_json else value
-        settings.append(f"{name} = {as_json.format(name) if is_json else f':{name}'}")
+        if name in SCALARS:
+            values[name] = value
+            placeholder = f":{name}"
+        else:
+            values[name] = _written(value)
+            placeholder = as_json.format(name)
+        settings.append(f"{name} = {placeholder}")
     which = " AND ".join(f"{name} = :{name}" for name in key)
     statement = f"UPDATE {table} SET {', '.join(settings)} WHERE {which}"  # noqa: S608 - our names
     connection.execute(sa.text(statement), {**values, **key})
