@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, History, StudyState
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyState
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S, Patience
 from hpsearch.driver.loop import Driver

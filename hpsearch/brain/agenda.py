@@ -18,8 +18,9 @@ from typing import Any
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import DecisionKind, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Outcome, Trial
+from hpsearch.domain.records import Outcome, Trial
 from hpsearch.search.proposals import derived_seed
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from hpsearch.brain.ledger import Key
 from hpsearch.brain.spending import Spending
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0

@@ -20,8 +20,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hpsearch.domain.facts import Race, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec

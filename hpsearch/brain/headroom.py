@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.spending import Spending
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 
 NOTE_S = 10.0
 """How often the time worked is written down."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import History
+from hpsearch.domain.history import History
 
 Facts = Mapping[str, Sequence[int | None]]
 

@@ -11,8 +11,9 @@ that were lost until then count against no trial.
 
 from __future__ import annotations
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, Outcome, StudyState, Trial
+from hpsearch.domain.records import Outcome, StudyState, Trial
 
 
 def leave(trial: Trial) -> None:

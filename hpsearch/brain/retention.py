@@ -20,8 +20,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.pareto import foremost, pareto_front
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import GB, StudySpec

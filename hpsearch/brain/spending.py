@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 
 from hpsearch.brain.ledger import Ledger, gpu_share
-from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 

@@ -42,8 +42,9 @@ from hpsearch.brain.spending import Spending
 from hpsearch.brain.trial_log import TrialLog, lacking, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Outcome, ReportRecord, StudyState, Trial
+from hpsearch.domain.records import Outcome, ReportRecord, StudyState, Trial
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
 from hpsearch.study_file.models import StudySpec

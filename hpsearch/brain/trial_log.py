@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from hpsearch.domain.events import Reported
 from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import CONSTRAINT, Decision, History, ReportRecord, Trial
+from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.searcher import Assessment
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held

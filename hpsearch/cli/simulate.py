@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, show, terminal_width
-from hpsearch.domain.records import History, StudyState, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, rank

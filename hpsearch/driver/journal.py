@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hpsearch.domain.records import Changes, StudyRecord
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StoreUnreachable
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, ReportRecord
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import ReportRecord
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.executor import Executor
 from hpsearch.driver.journal import DEFAULT, Journal, Patience

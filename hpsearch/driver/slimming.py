@@ -23,7 +23,8 @@ from pathlib import Path
 from hpsearch.brain.retention import waits
 from hpsearch.brain.study import Study
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
 from hpsearch.errors import UserError
 from hpsearch.folders import Mark, mark_of

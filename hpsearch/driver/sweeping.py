@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpsearch.brain.study import Study
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
 from hpsearch.folders import Mark, mark_of, trials_in
 from trials.checkpoints.places import place, trial_folder

@@ -21,8 +21,9 @@ from optuna.study import StudyDirection
 from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.optuna_storage.frozen import (
     FROM_OPTUNA,
     TO_OPTUNA,

@@ -29,7 +29,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hpsearch.domain.facts import FAILED, Role
-from hpsearch.domain.records import CONSTRAINT, History
+from hpsearch.domain.history import History
+from hpsearch.domain.records import CONSTRAINT
 from hpsearch.search.optuna_private import brackets_of
 
 FAILURE = f"{CONSTRAINT}failed"

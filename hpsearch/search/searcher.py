@@ -22,8 +22,9 @@ from optuna.pruners import BasePruner, NopPruner
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats

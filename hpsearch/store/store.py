@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import DataError, IntegrityError
 
-from hpsearch.domain.records import Changes, History, StudyRecord
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.database import Database, write_ahead

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
 from hpsearch.views.terminal import plain
 

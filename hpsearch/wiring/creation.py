@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from hpsearch.domain.records import History, StudyRecord
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.folders import new_uid
 from hpsearch.store.store import Store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpsearch.domain.records import History, StudyRecord
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.folders import Home, Mark, folders_of, home_in, new_uid, settle
 from hpsearch.store.leases import Lease

@@ -16,7 +16,8 @@ import pytest
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.records import Changes, Decision, Environment, History
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Decision, Environment
 from hpsearch.store.damage import CHECKS, Violation
 from hpsearch.store.schema import Json, metadata
 from hpsearch.store.store import Store

@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import make_url
 
 from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, UserError

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.cli.main import main
-from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import CHECKS, violations

@@ -17,8 +17,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StudyHeld
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.optuna_storage.view import HistoryStorage

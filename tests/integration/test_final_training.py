@@ -15,8 +15,9 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, ErrorKind
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
 
 SOUNDS = {

@@ -7,8 +7,9 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Attempt, Changes, Outcome, StudyRecord, Trial
+from hpsearch.domain.records import Attempt, Outcome, StudyRecord, Trial
 from hpsearch.store.store import Store
 from malformed import STUDY, TABLE, Case, Make, both, nothing, written
 

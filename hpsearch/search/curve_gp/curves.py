@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import Evidence, Points
 

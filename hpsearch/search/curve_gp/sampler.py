@@ -25,7 +25,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, tau_of, warp_of
 from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior

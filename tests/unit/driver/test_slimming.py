@@ -20,8 +20,9 @@ import yaml
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.driver.slimming import Slimmer
 from hpsearch.folders import Home, Mark
