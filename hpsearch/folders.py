@@ -147,7 +147,7 @@ def mark_of(folder: str) -> Mark | None:
         return Mark(str(said["study"]), str(said["uid"]))
     except (ValueError, KeyError, TypeError):
         raise UserError(
-            f"the mark of the folder of checkpoints {folder} cannot be read",
+            f"the mark of the checkpoint folder {folder} cannot be read",
             f"it says whose folder it is: restore {MARKER} in it,"
             " or name another folder with --checkpoints",
         ) from None

@@ -77,7 +77,7 @@ def _refuse_to_share(kind: str) -> None:
     """
     if kind not in BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         what = (
-            "is training code of one's own, which is not shared out among processes; "
+            "is your own training code, which cannot be divided among processes; "
             "start it without torchrun"
         )
         raise TaskError([Problem("task.kind", what)])
@@ -154,7 +154,7 @@ def _to_resume(options: argparse.Namespace) -> Path | None:
             _say(f"nothing to resume in {options.out}; starting afresh")
         return None
     if not options.resume:
-        what = "holds a run already; add --resume to continue it, or name another folder"
+        what = "already holds a run; add --resume to continue it, or name another folder"
         raise TaskError([Problem("--out", f"{options.out} {what}")])
     return last
 
@@ -236,7 +236,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise TaskError(problems)
     ignored = [key for key in IGNORED if key in study]
     if ignored:
-        _say(f"note: a single training does without {', '.join(ignored)}")
+        _say(f"note: a single training ignores {', '.join(ignored)}")
     return study
 
 

@@ -306,7 +306,9 @@ class Settings:
             return "min"
         if self.monitor in LARGER_IS_BETTER:
             return "max"
-        what = "may be better large or small; make it the objective, with its direction"
+        what = (
+            "could be better when larger or when smaller; make it the objective, with its direction"
+        )
         raise TaskError([Problem("settings.monitor", f"{self.monitor!r} {what}")])
 
     @classmethod

@@ -75,7 +75,7 @@ class Live:
         """
         silent = now - self.heard
         if silent > deadline_s:
-            return f"no word for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
+            return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
             return None
         started = self.attempt.started

@@ -309,7 +309,8 @@ class Study:
         if trial.resource < live.until or live.stopping is not None:
             return []
         if not self._reserve(live, trial, answer.stretch, now):
-            return [self._attempts.stop(live, "the budget left does not reach to its next rung")]
+            why = "the remaining budget is not enough to reach its next rung"
+            return [self._attempts.stop(live, why)]
         attempt = live.attempt
         live.until = answer.until
         return [ev.Advance(trial.number, attempt.number, live.until)]
@@ -352,7 +353,7 @@ class Study:
     ) -> list[ev.Command]:
         if trial.value is None:
             kind = ErrorKind.DIVERGED if trial.reports else ErrorKind.ERROR
-            text = f"it came to its end without a finite {self.spec.objective.metric}"
+            text = f"it ended without a finite {self.spec.objective.metric}"
             return self._failed(live, trial, kind, text, now)
         self._log.decide(trial, DecisionKind.FINISH, event.why, now)
         self._attempts.end(live, Outcome.COMPLETE, now)
@@ -424,7 +425,7 @@ class Study:
         if ending is not None and not self.interrupted:
             return self._wind_down(ending)
         if self._time.is_used(now):
-            return self._wind_down("its wall-clock time is used")
+            return self._wind_down("its wall-clock time is used up")
         return []
 
     def _watch_attempts(self, now: float) -> list[ev.Command]:
@@ -438,7 +439,7 @@ class Study:
             if overdue is not None:
                 commands += self._fail_overdue(live, overdue, now)
             elif live.stopping is None and self._has_outgrown(live, now):
-                stop = self._attempts.stop(live, "the study's budget is used")
+                stop = self._attempts.stop(live, "the study's budget is used up")
                 commands.append(stop)
         return commands
 

@@ -151,7 +151,7 @@ def _lines(found: dict[str, Any], recorded: CurveFile) -> list[str]:
     trials, known = sum(found["trials"].values()), recorded.configurations
     used = f"{found['configurations_used']} of {known} recorded configurations tried"
     if trials > known:
-        used += "; the table has run out, so that trials share them"
+        used += "; there are fewer of them than trials, so trials share them"
     time = f"{duration(found['wall_clock_s'])} on {count(found['workers'], 'worker')}"
     saved = f"pruning saved {found['saved_by_pruning']:.0%} of full training"
     return [

@@ -165,5 +165,5 @@ class Journal:
         resume = f"hpsearch resume {self._study.name}"
         return StoreUnreachable(
             f"{error.message} - waited {waited_s:.0f} s for it",
-            f"all is saved as of the last report; when it answers again: {resume}",
+            f"everything up to the last report is saved; when it answers again: {resume}",
         )

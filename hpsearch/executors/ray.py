@@ -259,7 +259,7 @@ class RayExecutor:
         if self._false_starts < MOST_FALSE_STARTS:
             return
         what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
-        packages = "see that every node has the driver's packages"
+        packages = "check that every node has the driver's packages"
         hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
         raise ClusterUnreachable(what, hint)
 

@@ -213,7 +213,7 @@ def _first_to_promote(rung: Rung, places: int, can_finish: Callable[[int], bool]
 def _standing(rung: Rung, number: int, places: int) -> str:
     """A trial's place at a rung, in words."""
     place = rung.rank(number) + 1
-    return f"place {place} of {len(rung)} at {rung.level:g}; the best {places} go on"
+    return f"place {place} of {len(rung)} at {rung.level:g}; the best {places} continue"
 
 
 class PromotionPruner(BasePruner):

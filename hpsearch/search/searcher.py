@@ -172,7 +172,7 @@ class Searcher:
         trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
         if pruner.prune(self.searched(), storage.get_trial(trial_id)):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
-        return Judgement(Verdict.CONTINUE, f"{kind} lets it go on")
+        return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 
     def searched(self) -> optuna.Study:
         """The study as its pruner reads it: without repeats."""

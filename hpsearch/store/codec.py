@@ -51,7 +51,7 @@ def decode(text: str | bytes) -> Any:
         has_escapes = '"$' in text
         return _decode_escaped(text) if has_escapes else _decode(text)
     except (ValueError, RecursionError, TypeError, AttributeError):
-        raise Damaged(f"{text[:40]!r} where JSON should stand") from None
+        raise Damaged(f"{text[:40]!r} where JSON should be") from None
 
 
 def decode_column(text: str | bytes) -> Any:
@@ -62,7 +62,7 @@ def decode_column(text: str | bytes) -> Any:
     """
     value = decode(text)
     if value is None:
-        raise Damaged("'null' where a JSON object or array should stand")
+        raise Damaged("'null' where a JSON object or array should be")
     return value
 
 
@@ -76,7 +76,7 @@ def member(kind: type[E], text: str) -> E:
         return kind(text)
     except ValueError:
         known = ", ".join(map(str, kind))
-        raise Damaged(f"{text!r} where one of {known} should stand") from None
+        raise Damaged(f"{text!r} where one of {known} should be") from None
 
 
 def member_or_none(kind: type[E], text: str | None) -> E | None:
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     kind = type(value).__name__
-    raise TypeError(f"{value!r} of type {kind} cannot be stored: it is no JSON value")
+    raise TypeError(f"{value!r} of type {kind} cannot be stored: it is not a JSON value")
 
 
 _encode = json.JSONEncoder(

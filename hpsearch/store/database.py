@@ -167,8 +167,8 @@ class Database:
         # A file that is written ahead needs another beside it, also to be read.
         if "readonly" in reason:
             return (
-                "SQLite needs permission to write the file and its folder, also to read it;"
-                " get it, or copy the file"
+                "SQLite needs permission to write the file and its folder, even to read it;"
+                " get this permission, or copy the file"
             )
         if "locked" in reason:
             return (

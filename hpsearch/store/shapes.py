@@ -41,7 +41,7 @@ class Wrong:
     """A value that cannot be where it stands."""
 
     what: str
-    """The value, and what should stand there."""
+    """The value, and what should be there."""
     at: str = ""
     """The way to it from the column's value, such as ``[0].name``."""
 
@@ -55,7 +55,7 @@ def wrong(value: Any, wanted: str, at: str = "") -> Wrong:
         shown = encode(value)
     except RecursionError:
         shown = "values nested without end"
-    return Wrong(f"{shown[:40]!r} where {wanted} should stand", at)
+    return Wrong(f"{shown[:40]!r} where {wanted} should be", at)
 
 
 class Shape:
@@ -129,7 +129,7 @@ _WANTED = {
     "dataclass_type": "a JSON object",
     "distribution": "a distribution",
 }
-"""By the kind of pydantic's error, what should stand in the place."""
+"""By the kind of pydantic's error, what should be in the place."""
 
 
 def _explained(error: ErrorDetails) -> Wrong:
@@ -144,7 +144,7 @@ def _explained(error: ErrorDetails) -> Wrong:
         return wrong(given, f"one of {words}", _path(place))
     if kind == "distribution":
         shown = str(given)[:40]
-        return Wrong(f"{shown!r} where a distribution should stand", _path(place))
+        return Wrong(f"{shown!r} where a distribution should be", _path(place))
     wanted = _WANTED.get(kind, error["msg"])
     return wrong(given, wanted, _path(place))
 
@@ -241,7 +241,7 @@ def written_in(spec: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(spec)
     except (yaml.YAMLError, ValueError):
-        raise Damaged("a study file that is no YAML") from None
+        raise Damaged("a study file that is not YAML") from None
     return content if isinstance(content, dict) else {}
 
 

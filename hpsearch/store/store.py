@@ -153,7 +153,7 @@ class Store:
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",
-                f"go on with it: hpsearch resume {record.name}; or choose another name",
+                f"continue it with: hpsearch resume {record.name}; or choose another name",
             ) from None
         return record
 

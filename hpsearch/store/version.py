@@ -62,7 +62,7 @@ def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
     missing = sorted(set(schema.metadata.tables) - set(tables))
     if version == schema.VERSION and missing:
         raise StoreUnreachable(
-            f"{display(url)} is half made: it says schema {version}"
+            f"{display(url)} is incomplete: it says schema {version}"
             f" and has no table {', '.join(missing)}",
             "restore a backup of it, or name another database with --storage",
         )

@@ -95,7 +95,7 @@ def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) ->
     limit = spec.checkpoints.max_gb
     if limit is not None and running > limit * GB:
         yield (
-            f"checkpoints.max_gb: {limit:g} GB are less than the {in_gb(running)} "
+            f"checkpoints.max_gb: {limit:g} GB is less than the {in_gb(running)} "
             "that running trials take, which are always kept; "
             "raise the limit, or lower resources.workers"
         )

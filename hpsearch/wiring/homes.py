@@ -125,7 +125,7 @@ def move_in(store: Store, history: History, home: Home, lease: Lease) -> None:
     record = history.study
     if record.uid not in (None, home.mark.uid):
         raise StudyHeld(
-            f"another driver took study {record.name} up",
+            f"another driver took over study {record.name}",
             f"try again: hpsearch resume {record.name}",
         )
     present = next(iter(folders_of(record)), None)

@@ -334,7 +334,7 @@ def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(
         ev.SlotUp,
     ]
     down = next(event for event in events if isinstance(event, ev.SlotDown))
-    assert down.why == "1024 MiB of GPU memory stayed behind after its last trial"
+    assert down.why == "1024 MiB of GPU memory were not freed after its last trial"
 
 
 def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: Make) -> None:

@@ -167,7 +167,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(
     assert not list((tmp_path / "models" / "animals").glob("v*"))
     assert train(storage) == 0
     said = capsys.readouterr()
-    assert "going on where the same training was interrupted\n3 of 12 epochs" in said.err
+    assert "continuing where the same training was interrupted\n3 of 12 epochs" in said.err
     assert said.out == f"{tmp_path}/models/animals/v1\n"
 
 

@@ -92,7 +92,7 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
     except FileNotFoundError:
         pass
     except (DamagedError, OSError) as error:
-        log.warning("prepared data is made anew: %s", error)
+        log.warning("prepared data is made again: %s", error)
     entry = build()
     try:
         _write(entry, place)

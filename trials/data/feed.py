@@ -204,7 +204,7 @@ class Line:
 
     def _too_late(self, rows: Ints) -> str:
         what = f"a batch of {len(rows)} samples was not gathered within {self._patience_s:g} s"
-        remedy = "see whether the storage of HPSEARCH_CACHE has stalled, or set data_workers to 0"
+        remedy = "check whether the storage of HPSEARCH_CACHE has stalled, or set data_workers to 0"
         return f"{what}; {remedy}"
 
     def close(self) -> bool:

@@ -217,11 +217,11 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
             raise
         what = str(error).strip() or type(error).__name__
         first = what.splitlines()[0]
-        raise _refusal(model, f"cannot read them: {first}") from error
+        raise _refusal(model, f"cannot read packed samples: {first}") from error
     finally:
         model.train(training)
     if not is_same:
-        raise _refusal(model, "computes a token otherwise where another sample is in its row")
+        raise _refusal(model, "computes a token differently if another sample is in its row")
 
 
 def _computes_the_same(
@@ -281,6 +281,6 @@ def _probe(model: transformers.PreTrainedModel, count: int) -> Tokens:
 
 
 def _refusal(model: transformers.PreTrainedModel, why: str) -> TaskError:
-    what = f"is not for packed samples: a {type(model).__name__} {why}"
+    what = f"does not suit this model: a {type(model).__name__} {why}"
     remedy = "set it to false, or choose another model"
     return TaskError([Problem("settings.packing", f"{what}; {remedy}")])

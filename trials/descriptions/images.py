@@ -21,14 +21,14 @@ METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
 
 _FIELDS = (
     *files(
-        "a folder with a folder of images a class, or a .npz file",
+        "a folder with one folder of images for each class, or a .npz file",
         validation="such data",
         test="data that",
     ),
     Field(
         "model",
         (str,),
-        "a model of transformers: a hub id or a local folder; a small network where missing",
+        "a model of transformers: a hub id or a local folder; if missing, a small network",
     ),
     TRUST,
     Field(

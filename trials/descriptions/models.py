@@ -26,7 +26,7 @@ KEY = "trust_remote_code"
 TRUST = Field(
     KEY,
     (bool,),
-    "true lets code that a model brings run, with your rights; false where it is missing",
+    "true lets code that a model brings run, with your rights; false if missing",
 )
 """The field of every kind of task that can name a pretrained model."""
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"

@@ -207,7 +207,7 @@ def _run(job: _Job, setup: Setup, listener: _Listener) -> dict[str, Any] | None:
         saved itself.
     """
     if setup.resume_from is not None:
-        listener.say("going on where the same training was interrupted")
+        listener.say("continuing where the same training was interrupted")
     runner = Runner(job.task, job.training_data, setup)
     try:
         for report in runner.advance(float("inf"), listener.should_stop):

@@ -151,7 +151,7 @@ class CompilableLoss:
         except RuntimeError as error:  # what torch's compilers raise, or wrap other errors in
             if not self.compiled or is_out_of_memory(error):
                 raise
-            what = "torch.compile failed, the trial goes on without it: %s"
+            what = "torch.compile failed; the trial continues without it: %s"
             log.warning(what, _first_line(error))
         # Only here, after the except block, are the error and the tensors of its frames gone.
         self.do_without()

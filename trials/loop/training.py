@@ -366,7 +366,7 @@ class TrainingRun:
         if before is None or before == now or not self._group.first:
             return
         what = (
-            "trained in %s until step %d and goes on in %s: the results are not exactly those of "
+            "trained in %s until step %d and continues in %s: the results are not exactly those of "
             "either"
         )
         log.warning(what, before, self.position.step, now)

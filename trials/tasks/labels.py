@@ -46,7 +46,7 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
     names = {label for label in labels if label is not None}
     longest = max(map(len, names), default=0)
     if longest > LONGEST_NAME:
-        what = f"has a class whose name has {longest} characters, {LONGEST_NAME} is the most"
+        what = f"has a class whose name has {longest} characters; the most is {LONGEST_NAME}"
         hint = "is it the right column? Name another one, or shorten it"
         return [Problem(where, f"{what}; {hint}")]
     if len(names) != 1:

@@ -37,7 +37,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     reader = READERS.get(suffix)
     if reader is None:
         known = ", ".join(READERS)
-        raise _refused(where, f"{path} is of an unknown format; use a file that ends in {known}")
+        raise _refused(where, f"{path} has an unknown format; use a file that ends in {known}")
     demand_plain(path, where, text=suffix != ".parquet")
     try:
         return reader(path)
@@ -48,7 +48,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         kind = path.suffix.lstrip(".").upper()
-        raise _refused(where, f"{path} cannot be read as {kind}: {why}; mend the file") from None
+        raise _refused(where, f"{path} cannot be read as {kind}: {why}; fix the file") from None
 
 
 def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
@@ -183,7 +183,7 @@ def lines_of(path: Path, where: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise _refused(where, _not_utf_8(path, error)) from None
     except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}; mend the file"
+        what = f"{path} cannot be read: {error.strerror}; fix the file"
         raise _refused(where, what) from None
 
 
@@ -299,7 +299,7 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
         except RecursionError:
             raise ValueError(f"line {number}: is nested too deeply") from None
         if not isinstance(row, dict):
-            raise ValueError(f"line {number}: is no object")
+            raise ValueError(f"line {number}: is not an object")
         rows.append(row)
     if not rows:
         raise pd.errors.EmptyDataError

@@ -235,7 +235,7 @@ def memory_growth(course: RunCourse) -> Finding | None:
     if last - half < grown / 4:
         return None
     in_mib = f"{first / MIB:.0f} to {last / MIB:.0f} MiB"
-    evidence = f"memory grew from {in_mib} and goes on growing"
+    evidence = f"memory grew from {in_mib} and keeps growing"
     return Finding("memory_growth", evidence, Severity.WARNING)
 
 
@@ -259,7 +259,7 @@ def data_starvation(course: RunCourse) -> Finding | None:
     if course.steps < FEWEST_POINTS or waited <= STARVATION_SHARE * course.trained_s:
         return None
     share = waited / course.trained_s
-    evidence = f"{share:.0%} of the training time ({waited:.3g} s) went into waiting for batches"
+    evidence = f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
     return Finding("data_starvation", evidence, Severity.WARNING)
 
 

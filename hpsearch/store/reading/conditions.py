@@ -251,7 +251,7 @@ class _Compiler:
         hint = None
         if operand.text is not None:
             holds = "text"
-            hint = f"text stands in quotes: {name.text} = '…'"
+            hint = f"put text in quotes: {name.text} = '…'"
         raise self._wrong(value.at, f"'{name.text}' is {holds}, never {given!r}", hint)
 
     def _check_choice(self, operand: Operand, name: Name, given: str, value: Value) -> None:

@@ -334,9 +334,9 @@ def _no_comparison(error: UnexpectedToken, found: str) -> tuple[str, str]:
 
 def _hint_for_name(token: Token) -> str | None:
     if token.type in ("NUMBER", "TEXT"):
-        return "the name stands on the left, the value on the right"
+        return "write the name on the left and the value on the right"
     if token.type in _RESERVED:
-        return f"a parameter of that name stands in backticks: `{token}`"
+        return f"put a parameter of that name in backticks: `{token}`"
     return None
 
 
@@ -344,7 +344,7 @@ def _hint_for_value(token: Token) -> str | None:
     if token.lower() in ("null", "nan", "none"):
         return "write: is null, or: is not null"
     if token.type == "WORD":
-        return f"text stands in quotes: '{token}'"
+        return f"put text in quotes: '{token}'"
     return None
 
 

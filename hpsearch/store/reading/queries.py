@@ -118,8 +118,8 @@ class StudyHead:
             return self.directions[0]
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(
-            f"study {self.name} has {what}, so no trial is the best of it",
-            f"see those that nothing beats: hpsearch best {self.name}",
+            f"study {self.name} has {what}, so it has no single best trial",
+            f"see those that no other trial beats: hpsearch best {self.name}",
         )
 
 

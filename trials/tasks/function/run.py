@@ -96,7 +96,9 @@ class FunctionRun:
                 self._waiting = False
                 self._go.release()
             if not self._news.acquire(timeout=self._grace_s):
-                what = "the training function goes on in the background until its next trial.report"
+                what = (
+                    "the training function continues in the background until its next trial.report"
+                )
                 log.warning(what)
                 return False
             self._waiting = not self._ended

@@ -100,12 +100,12 @@ def _imported(name: str, base: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            what = f"no module named {missing!r}; it must stand in {base} or be installed"
+            what = f"no module named {missing!r}; it must be in {base} or be installed"
             raise _mistake(what) from None
         what = f"importing {name} failed: {error}; install what it imports"
         raise _mistake(what) from error
     except Exception as error:
-        what = f"importing {name} failed: {type(error).__name__}: {error}; mend the module"
+        what = f"importing {name} failed: {type(error).__name__}: {error}; fix the module"
         raise _mistake(what) from error
 
 

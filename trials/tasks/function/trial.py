@@ -181,7 +181,7 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
     except OverflowError:
-        raise ValueError(f"trial.report: {name} is a number that no float can hold") from None
+        raise ValueError(f"trial.report: {name} is too large for a float") from None
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:

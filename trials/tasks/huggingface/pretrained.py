@@ -51,7 +51,7 @@ def loading(model: Pretrained) -> Iterator[None]:
         if not model.trusted:
             raise
         what = f"{model.name!r} cannot be loaded: {type(error).__name__}: {_first_line(error)}"
-        hint = "mend the code that it brings, or install what that needs"
+        hint = "fix the code that it brings, or install what that needs"
         raise TaskError([Problem("task.model", f"{what}; {hint}")]) from error
 
 

@@ -71,7 +71,7 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     if "model" not in task:
         if KEY not in task:
             return None
-        what = "is about a model, and this task names none; remove it, or add model"
+        what = "applies to a model, and this task names none; remove it, or add model"
         raise TaskError([Problem(f"task.{KEY}", what)])
     model = parse_model(task["model"], base, task.get(KEY, False))
     if isinstance(model, Scratch):

@@ -198,7 +198,7 @@ def _words_in(file: _File, column: str) -> Iterator[Problem]:
     value = tables.texts_in(file.table, column)[row]
     first = f"the first of them row {row + 1}: {value!r}"
     what = f"column {column!r} of {file.path} is not a number in {len(words)} rows, {first}"
-    yield Problem(file.where, f"{what}; mend them, or treat it as classes")
+    yield Problem(file.where, f"{what}; correct them, or treat it as classes")
 
 
 def _gaps(spec: TabularSpec, table: pd.DataFrame, path: Path) -> Iterator[Problem]:

@@ -312,7 +312,7 @@ def test_a_model_that_cannot_tell_samples_apart_is_refused(folder, model):
     built = task(folder, model)
     with pytest.raises(
         TaskError,
-        match=r"settings\.packing: is not for packed samples: a \w+ForCausalLM .* set it to false",
+        match=r"settings\.packing: does not suit this model: a \w+ForCausalLM .* set it to false",
     ):
         built.start(setup(folder), built.prepare(PARAMS))
     assert built.start(setup(folder, packing=False), built.prepare({**PARAMS, "packing": False}))
