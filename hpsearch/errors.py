@@ -30,7 +30,7 @@ class HpsearchError(Exception):
 
     Args:
         message: What is wrong and where, one sentence.
-        hint: What to do next, one sentence; None where the message already says it.
+        hint: What to do next, one sentence; None if the message already says it.
     """
 
     exit_code = 1
@@ -120,7 +120,7 @@ class ClusterUnreachable(Unreachable):
 
 
 class ClusterLost(ClusterUnreachable):
-    """The Ray cluster went away under a driver. Threads of Ray may wait for it for ever."""
+    """The Ray cluster went away under a driver. Threads of Ray may wait for it forever."""
 
 
 class StudyHeld(HpsearchError):

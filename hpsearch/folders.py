@@ -131,7 +131,7 @@ def folder_name(study: str, uid: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None where it carries no mark.
+    """The study whose folder it is; None if it carries no mark.
 
     Raises:
         UserError: It cannot be read, or what it says cannot be.

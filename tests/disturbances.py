@@ -61,7 +61,7 @@ class Troubles:
     """What happens to one driver, by the number of the poll in which it does.
 
     Args:
-        stalls: Seconds for which its process is stopped while workers go on.
+        stalls: Seconds for which its process is stopped while workers continue.
         outages: Seconds for which the database does not answer from then on.
         clock_set: Seconds by which its machine's clock is set, forward (as a suspended machine sees
             it) or back.

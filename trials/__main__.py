@@ -143,7 +143,7 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
 
 
 def _to_resume(options: argparse.Namespace) -> Path | None:
-    """The checkpoint that is to be continued; None where the folder has no run.
+    """The checkpoint that is to be continued; None if the folder has no run.
 
     Raises:
         TaskError: It has one, and the command does not ask to continue it.
@@ -186,7 +186,7 @@ def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple
 
 
 def _remembered(file: Path) -> Arithmetic | None:
-    """How a run computed when it began; None where its folder does not say."""
+    """How a run computed when it began; None if its folder does not say."""
     try:
         plain = json.loads(file.read_text())
         return Arithmetic.from_plain(plain)
@@ -195,7 +195,7 @@ def _remembered(file: Path) -> Arithmetic | None:
 
 
 def _goal(objective: Any) -> Goal | None:
-    """What the study optimises: its objective, or the first of several; None where the file has
+    """What the study optimises: its objective, or the first of several; None if the file has
     none.
 
     Raises:

@@ -50,12 +50,12 @@ class Arithmetic:
 
     Args:
         threads: Threads that share out one operation on the CPU.
-        precision: What `precision: auto` stood for: bf16, fp16 or fp32; None where the task has no
+        precision: What `precision: auto` stood for: bf16, fp16 or fp32; None if the task has no
             such setting.
         deterministic: Whether torch was restricted to deterministic algorithms.
         float32_matmul: torch's precision of float32 matrix products: highest, high (TensorFloat32)
             or medium.
-        device: The processor with its vector instructions, or the GPU; None where nobody recorded
+        device: The processor with its vector instructions, or the GPU; None if nobody recorded
             it.
         versions: Of the libraries that compute.
     """
@@ -127,7 +127,7 @@ def adopt(
         settings: Of the training.
         device: A torch device name.
         threads: For a training that begins; None for as many as torch takes by itself.
-        known: The settings that the task understands; None where it takes any. One without a
+        known: The settings that the task understands; None if it takes any. One without a
             precision has none.
 
     Returns:

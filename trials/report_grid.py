@@ -55,7 +55,7 @@ def usual_interval(unit: Unit, total: float) -> float:
 
 
 def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
-    """What is wrong with a report every so often, as half a sentence; None where nothing is."""
+    """What is wrong with a report every so often, as half a sentence; None if nothing is."""
     if every > total:
         return f"{every} is more than the whole trial ({total:g} {unit.value}); lower it"
     if is_whole(unit) and every != int(every):

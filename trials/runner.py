@@ -28,7 +28,7 @@ class Runner:
 
     @property
     def finished(self) -> str | None:
-        """Why the run ended by itself; None while it could go on."""
+        """Why the run ended by itself; None while it could continue."""
         return self._run.finished
 
     def advance(
@@ -48,12 +48,12 @@ class Runner:
                 return
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment; None where the task cannot."""
+        """Write a checkpoint of this moment; None if the task cannot."""
         return self._run.save()
 
     @property
     def best(self) -> Path | str | None:
-        """Of the checkpoints that are whole by now, the one of the best report; None where the task
+        """Of the checkpoints that are whole by now, the one of the best report; None if the task
         keeps none."""
         return self._run.best
 
@@ -62,11 +62,11 @@ class Runner:
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the run's course shows of its health; empty where it does not know."""
+        """What the run's course shows of its health; empty if it does not know."""
         return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still goes on: call it
+        """Release memory, files and threads. False while code of the run still continues: call it
         again."""
         return self._run.close()
 

@@ -53,7 +53,7 @@ class Live:
         self.away_s += seconds
 
     def speed_at(self, resource: float, now: float) -> float | None:
-        """Resource trained a second, by a report at that resource; None where it is not known.
+        """Resource trained a second, by a report at that resource; None if it is not known.
 
         Where the driver was away for most of the time, the attempt may have waited for it.
         """
@@ -213,7 +213,7 @@ class Attempts:
 def last_on_record(history: History) -> float:
     """The latest time at which a driver is known to have lived by what it wrote.
 
-    0 where there is nothing.
+    0 if there is nothing.
     """
     times: list[float] = []
     for trial in history.trials:

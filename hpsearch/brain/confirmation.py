@@ -10,8 +10,8 @@ by side.
 
 While the last trials of the search still run, slots that it has no use for any more begin with the
 leaders that are likely to stay among them. Once nothing of the search runs, the race has begun, and
-the search does not go on beside it: only a study that is given another budget, or more to try,
-searches again, and then races anew.
+the search does not continue beside it: only a study that is given another budget, or more to try,
+searches again, and then races again.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Confirmation:
     def leader_to_repeat(self) -> Trial | None:
         """The leader that the next repeat goes to.
 
-        None where the race is decided, used up, or waits for what runs.
+        None if the race is decided, used up, or waits for what runs.
         """
         confirm = self._confirm
         if confirm is None:

@@ -1,7 +1,7 @@
 """What workers find out, on record: the health of each trial, and what fits in memory.
 
 `Facts` are what is known of micro-batches, as plain data: by the kind of run, the largest one that
-fits for sure, and the smallest one that does not (None where that was not seen).
+fits for sure, and the smallest one that does not (None if that was not seen).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Ledger:
 
     Args:
         limit: GPU-seconds the study may spend; None for no limit.
-        price: Money a GPU-second; None where the study states no price.
+        price: Money a GPU-second; None if the study states no price.
         spent: GPU-seconds spent.
         reserved: GPU-seconds reserved, by attempt.
     """
@@ -86,7 +86,7 @@ class Ledger:
         self.spent += used
 
     def cost_of(self, gpu_seconds: float) -> float | None:
-        """Money for an amount of GPU-seconds; None where no price is stated."""
+        """Money for an amount of GPU-seconds; None if no price is stated."""
         if self.price is None:
             return None
         return gpu_seconds * self.price

@@ -1,4 +1,4 @@
-"""A study that has ended and goes on: what waited when it ended waits again.
+"""A study that has ended and continues: what waited when it ended waits again.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
 at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
@@ -60,7 +60,7 @@ def workers_lost(trial: Trial) -> int:
 
 
 def _back_to(trial: Trial, gave_up: bool) -> State | None:
-    """The state in which a trial waits once its study goes on; None where it has had its turn."""
+    """The state in which a trial waits once its study continues; None if it has had its turn."""
     state = trial.state
     if state is State.FAILED and gave_up:
         return _back_after_failure(trial)
@@ -73,7 +73,7 @@ def _back_to(trial: Trial, gave_up: bool) -> State | None:
 
 
 def _back_after_failure(trial: Trial) -> State | None:
-    """The same for a failed trial: None where its configuration was the reason."""
+    """The same for a failed trial: None if its configuration was the reason."""
     kind = trial.error_kind
     if kind is not None and kind.of_configuration:
         return None

@@ -43,7 +43,7 @@ class Dropped:
 
     Args:
         trial: The trial; one that waited is to be pruned.
-        why: For people; empty where the trial has no use for them.
+        why: For people; empty if the trial has no use for them.
         for_room: Whether they would have been kept, had there been more room.
     """
 

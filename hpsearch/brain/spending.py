@@ -76,7 +76,7 @@ class Spending:
     def pace_of(self, trial: Trial | None) -> float | None:
         """The pace of a trial: its own, or before it has trained, that of the one it repeats.
 
-        None where neither is known, and without a trial.
+        None if neither is known, and without a trial.
         """
         if trial is None:
             return None
@@ -123,7 +123,7 @@ class Spending:
         return max(fair, self._fruitless)
 
     def _worst_s(self, stretch: float, pace: float) -> float | None:
-        """Seconds that a stretch may take at most; None where nothing tells."""
+        """Seconds that a stretch may take at most; None if nothing tells."""
         per_trial = self._per_trial
         worst: float | None = None
         if pace:
@@ -205,7 +205,7 @@ class Spending:
 def _own_pace(trial: Trial) -> float | None:
     """Seconds a trial trains for a unit of its budget, by its latest attempt.
 
-    None where that is not known.
+    None if that is not known.
     """
     if not trial.speed or not math.isfinite(trial.speed):
         return None

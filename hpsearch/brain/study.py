@@ -384,7 +384,7 @@ class Study:
         return []
 
     def _disk_full(self, live: Live, trial: Trial, text: str, now: float) -> list[ev.Command]:
-        """Let a trial whose checkpoint could not be written go on once there is room again."""
+        """Let a trial whose checkpoint could not be written continue once there is room again."""
         self._attempts.end(live, Outcome.INTERRUPTED, now, text)
         self._log.decide(trial, DecisionKind.RETRY, text, now)
         self._requeue(trial)
@@ -505,7 +505,7 @@ class Study:
     def _drop_checkpoints(self, now: float) -> None:
         """Drop the checkpoints that are not kept.
 
-        A paused trial cannot go on without its own, and is pruned.
+        A paused trial cannot continue without its own, and is pruned.
         """
         for dropped in self._retention.drop():
             trial = dropped.trial

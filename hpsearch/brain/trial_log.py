@@ -66,7 +66,7 @@ class TrialLog:
             trial: The trial.
             best: The checkpoint of its best report; None where there is no newer one than on
                 record.
-            held: What its checkpoints take on the disk; None where that is not known.
+            held: What its checkpoints take on the disk; None if that is not known.
         """
         state = trial.state
         if best:

@@ -146,7 +146,7 @@ class Launch:
     known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
     """What the study has learnt about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None where it has not
+    """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None if it has not
     begun."""
 
 

@@ -119,7 +119,7 @@ class History:
         self._mark(trial.number)
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
-        """For readers that keep something made from trials: what to make anew.
+        """For readers that keep something made from trials: what to make again.
 
         Args:
             clock: What the last call returned; 0 at first.

@@ -22,7 +22,8 @@ class State(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing happens to the trial any more, unless its study goes on after its end."""
+        """Whether nothing happens to the trial any more, unless its study continues after its
+        end."""
         return self in (State.COMPLETE, State.PRUNED, State.FAILED)
 
 

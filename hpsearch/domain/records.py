@@ -28,7 +28,7 @@ class StudyState(enum.StrEnum):
     RUNNING = "running"
     """A driver works on it, or died working on it: the lease tells which."""
     INTERRUPTED = "interrupted"
-    """Stopped before its end; `hpsearch resume` goes on."""
+    """Stopped before its end; `hpsearch resume` continues."""
     FINISHED = "finished"
     """Its budget is used, or nothing is left to try."""
     FAILED = "failed"
@@ -65,7 +65,7 @@ def added(default: str) -> dict[str, str]:
 
 
 CONSTRAINT = "constraints:"
-"""Begins the system attributes of a trial that say how far it oversteps a limit; the metric
+"""Begins the system attributes of a trial that say how far it exceeds a limit; the metric
 follows, as in Optuna."""
 
 
@@ -90,7 +90,7 @@ class StudyRecord:
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = None
-    """Tells it from all other studies, of any database; None where nothing has its mark
+    """Tells it from all other studies, of any database; None if nothing has its mark
     (`hpsearch.folders`)."""
     base: str | None = None
     """The folder of the study file, where relative paths in it start; None for studies made through
@@ -147,7 +147,7 @@ class Attempt:
     note: str | None = None
     """What a lost or failed attempt left to say."""
     arithmetic: dict[str, Any] | None = None
-    """How it computed (`trials.arithmetic.Arithmetic`); None where it never began to train."""
+    """How it computed (`trials.arithmetic.Arithmetic`); None if it never began to train."""
     slowest_pace: float | None = None
     """The most seconds that a unit of the trial budget has taken it, by its reports; None before
     the first one."""
@@ -173,7 +173,7 @@ class Trial:
     speed: float | None = field(default=None, metadata=SHOWN)
     """Resource trained a second, over the latest attempt."""
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
-    """Why it failed; None where it did not."""
+    """Why it failed; None if it did not."""
     error_text: str | None = field(default=None, metadata=SHOWN)
     checkpoint: str | None = field(default=None, metadata=SHOWN)
     """The folder it can continue from."""
@@ -198,7 +198,7 @@ class Trial:
     """What its latest attempt found out about its health."""
     left_as: State | None = None
     """The state it waited in when its study ended without it: it goes back there should the study
-    go on."""
+    continue."""
     forgiven: int = field(default=0, metadata=added("0"))
     """How many of its attempts, the first ones, are not held against it: its study had given up
     after them."""
@@ -212,7 +212,7 @@ class Trial:
 
     @property
     def violation(self) -> float:
-        """How far it oversteps the study's limits; 0 where it keeps them all."""
+        """How far it exceeds the study's limits; 0 if it keeps them all."""
         return violation_of(self.system_attrs)
 
     @property
@@ -223,7 +223,7 @@ class Trial:
 
 
 def violation_of(system_attrs: Mapping[str, Any]) -> float:
-    """How far a trial oversteps limits, as a sum of shares of them; 0 where it keeps them all."""
+    """How far a trial exceeds limits, as a sum of shares of them; 0 if it keeps them all."""
     margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
     return sum(margin for margin in margins if margin > 0)
 

@@ -89,7 +89,7 @@ class _SweptFolder:
         self._mark = mark
         self._folder = folder
         self._listed: set[int] | None = None
-        """The trials with files in it; None where it could not be listed."""
+        """The trials with files in it; None if it could not be listed."""
         self._is_ours = False
         self._left: set[int] = set()
         """Trials whose files could not be removed."""

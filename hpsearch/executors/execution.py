@@ -68,7 +68,7 @@ class Workshop:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings; None where the task prepares none.
+        """The prepared data for an attempt's settings; None if the task prepares none.
 
         Args:
             order: The attempt's.
@@ -179,7 +179,7 @@ class Execution:
         """End the run.
 
         A slot is not free while a training function still runs in it. The executor kills a worker
-        in which one goes on for too long.
+        in which one continues for too long.
         """
         while self._runner is not None and not self._runner.close():
             pass
@@ -321,7 +321,7 @@ def _text(path: Path | str | None) -> str | None:
 
 
 def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
-    """What a trial's checkpoints take; None where it has none, or where that cannot be read."""
+    """What a trial's checkpoints take; None if it has none, or where that cannot be read."""
     if newest is None:
         return None
     try:

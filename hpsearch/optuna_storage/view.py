@@ -42,8 +42,8 @@ Clock = Callable[[], float]
 
 
 class HistoryStorage(BaseStorage):
-    """An Optuna storage of one study. Safe to share by threads; a trial is frozen anew only when it
-    has changed.
+    """An Optuna storage of one study. Safe to share by threads; a trial is frozen again only when
+    it has changed.
 
     Args:
         history: The study.

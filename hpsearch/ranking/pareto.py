@@ -18,7 +18,7 @@ def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked
     """The trials that no other one beats in all objectives, ordered by the first one.
 
     A trial that keeps the study's limits beats one that does not, and of those the one that
-    oversteps them by less beats the others (Deb 2000, "An efficient constraint handling method for
+    exceeds them by less beats the others (Deb 2000, "An efficient constraint handling method for
     genetic algorithms").
 
     Args:
@@ -43,7 +43,7 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
     Of the front that is too large, the trials that lie far from their neighbours go first, so that
     the whole breadth of it is there (Deb et al. 2002, "A fast and elitist multiobjective genetic
     algorithm: NSGA-II"). Trials that keep the limits stand before all that do not, and those by how
-    much they overstep them.
+    much they exceed them.
 
     Args:
         trials: The trials to choose from. Those that cannot be in a front come last.
@@ -68,7 +68,7 @@ class _Place(Generic[Of]):
     """Where a trial stands.
 
     Args:
-        violation: By how much it oversteps limits.
+        violation: By how much it exceeds limits.
         losses: Its objectives, all to be minimised.
         trial: The trial.
     """

@@ -49,7 +49,7 @@ class RepeatedTrial(Protocol):
 class Confirmed:
     """What the repeats of a trial with other seeds came to.
 
-    `low` and `high` bound the 90% interval of the true mean. They are None where no trial was
+    `low` and `high` bound the 90% interval of the true mean. They are None if no trial was
     repeated twice, so that it is not known how values scatter.
     """
 
@@ -93,7 +93,7 @@ class Repeats:
         self.freedom = sum(self._runs.values()) - len(self._runs)
         """Degrees of freedom of the pooled deviation."""
         self.deviation = self._pooled_deviation(runs)
-        """Pooled standard deviation of one run; None where no trial has two."""
+        """Pooled standard deviation of one run; None if no trial has two."""
 
     def _pooled_deviation(self, runs: Mapping[int, Sequence[float]]) -> float | None:
         if not self.freedom:

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial
 
 
 def study_attribute(study: Study, key: str) -> Any:
-    """A system attribute of a study; None where it has none of that name."""
+    """A system attribute of a study; None if it has none of that name."""
     return study._storage.get_study_system_attrs(study._study_id).get(key)
 
 

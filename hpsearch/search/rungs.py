@@ -3,7 +3,7 @@
 A rung is a resource level. A trial that reaches one is compared with every trial that ever reached
 it, at that level and no other. A report that lies past a level stands for it as long as it has not
 reached the next one: a trial that reports rarely may pass over a rung, and then it takes no place
-there. Among the best 1/eta it goes on at once; otherwise it pauses there, keeps its checkpoint,
+there. Among the best 1/eta it continues at once; otherwise it pauses there, keeps its checkpoint,
 gives its slot away, and is continued from exactly where it was if it comes to stand among the best
 1/eta later on.
 
@@ -114,7 +114,7 @@ class Rungs:
         levels: Ascending resource levels; the full budget may stand last and is not a rung to pause
             at.
         total: The full trial budget.
-        eta: At each rung one trial in `eta` goes on.
+        eta: At each rung one trial in `eta` continues.
     """
 
     def __init__(self, levels: Iterable[float], total: float, eta: int = 3) -> None:
@@ -166,7 +166,7 @@ class Rungs:
             can_finish: Whether a trial, by its number, can still be trained in full; others are
                 passed over.
             last_call: No new trial will come: round the share up, so that the best of each rung
-                goes on.
+                continues.
         """
         for rung in reversed(self.rungs):
             places = len(rung) // self.eta
@@ -224,7 +224,7 @@ class PromotionPruner(BasePruner):
 
     Args:
         levels: Optuna steps at which trials are compared, ascending, without the full budget.
-        eta: At each rung one trial in `eta` goes on.
+        eta: At each rung one trial in `eta` continues.
     """
 
     def __init__(self, levels: Iterable[int], eta: int = 3) -> None:
@@ -257,7 +257,7 @@ class PromotionPruner(BasePruner):
     def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
         """Where a trial's report stands that counts at a rung.
 
-        None where it has passed over it, or is not there.
+        None if it has passed over it, or is not there.
         """
         level, *later = self._levels[index:]
         above = later[0] if later else math.inf

@@ -3,7 +3,7 @@
 Optuna's samplers skip failed trials, and some of what a study of ours records is more than they can
 read. They are shown:
 
-* A trial that diverged, ran out of memory or ran out of time as one that oversteps a limit, with
+* A trial that diverged, ran out of memory or ran out of time as one that exceeds a limit, with
   the worst values there are: a fact about its region, for samplers that heed constraints.
 * Under the Hyperband pruner, only the trials of the proposal's own bracket, as Falkner et al.,
   "BOHB" (ICML 2018), compare like with like. (Optuna filters what `Study.get_trials` returns, and
@@ -34,7 +34,7 @@ from hpsearch.domain.records import CONSTRAINT
 from hpsearch.search.optuna_private import brackets_of
 
 FAILURE = f"{CONSTRAINT}failed"
-"""The constraint that a failed trial oversteps; Optuna reads it from a trial's system
+"""The constraint that a failed trial exceeds; Optuna reads it from a trial's system
 attributes."""
 
 OVER, WITHIN = 1.0, -1.0
@@ -186,7 +186,7 @@ def _with_failure(
 
     Args:
         trial: The trial.
-        worst: The values that a failed trial is shown with; None where none is known.
+        worst: The values that a failed trial is shown with; None if none is known.
         unknown: The study's own constraints, for a trial that has none on record.
     """
     failed = _has_failed(trial)

@@ -2,7 +2,7 @@
 
 `Searcher` joins three parts. `proposals` draws the parameters of new trials. `worth` values
 reports. Rungs (our own promotion of paused trials, see `rungs`) or a pruner of Optuna's decide
-which trials go on. For a report the brain asks once, by `assess`, and gets everything in one
+which trials continue. For a report the brain asks once, by `assess`, and gets everything in one
 `Assessment`; for a free slot it asks `promotion` and `propose`.
 
 The searcher keeps no records: it reads the history, and rebuilds the standings at the rungs from

@@ -62,9 +62,9 @@ class _Moment(NamedTuple):
     number: int
     """Puts what happens at the same time in order."""
     run: _Run | None
-    """The run that reports or ends; None where a slot is lost."""
+    """The run that reports or ends; None if a slot is lost."""
     level: float | None
-    """The resource at which it reports; None where it ends."""
+    """The resource at which it reports; None if it ends."""
 
 
 class SimulatedExecutor:
@@ -226,7 +226,7 @@ class SimulatedExecutor:
     # ------------------------------------------------------------------------- reports and saves
 
     def _next_level(self, run: _Run) -> float | None:
-        """Where a run reports next; None where it has come to its end."""
+        """Where a run reports next; None if it has come to its end."""
         ahead = (level for level in self._budget.report_at if level > run.resource)
         return next(ahead, None)
 

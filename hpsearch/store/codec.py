@@ -80,7 +80,7 @@ def member(kind: type[E], text: str) -> E:
 
 
 def member_or_none(kind: type[E], text: str | None) -> E | None:
-    """The member of an enumeration that a column names; None where it is NULL.
+    """The member of an enumeration that a column names; None if it is NULL.
 
     Raises:
         Damaged: It names none.

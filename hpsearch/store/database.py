@@ -43,7 +43,7 @@ def wait_s() -> float:
 
 
 def answer_s() -> float:
-    """How long to wait for a PostgreSQL server to go on with its answer, in seconds.
+    """How long to wait for a PostgreSQL server to continue with its answer, in seconds.
 
     It is longer than the server itself waits for a lock.
     """
@@ -186,7 +186,7 @@ class _Impatient(psycopg.Connection[Any]):
     """
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
-        """Wait for an answer, as psycopg does, but not for ever."""
+        """Wait for an answer, as psycopg does, but not forever."""
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
@@ -219,7 +219,7 @@ def _connect(url: URL) -> Connection:
         ]
     else:
         settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
-        # A driver frozen in the middle of a commit must not keep its successor waiting for ever.
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         session = [
             f"SET lock_timeout = {wait_s() * 1000:.0f}",
             f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",
@@ -268,7 +268,7 @@ def _refuse_missing_folder(url: URL) -> None:
 
 
 def _refuse_odd(url: URL) -> None:
-    """SQLite would wait at a pipe for ever.
+    """SQLite would wait at a pipe forever.
 
     Raises:
         StoreUnreachable: The file is not a database.

@@ -57,7 +57,7 @@ class Lease:
     """Whether it kept others out when it was read."""
     alive_at: float | None
     """When a driver of the study was last known to live, as of then: by that driver's clock, and
-    not the database's. None where none ever was."""
+    not the database's. None if none ever was."""
 
 
 class Entry(NamedTuple):
@@ -144,7 +144,7 @@ def end_former(connection: Connection, study_id: int) -> None:
     """End the session of an owner whose lease has run out.
 
     One that is frozen in the middle of a transaction would keep the study's row from its successor
-    for ever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
+    forever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
     for the rest of a batch of statements. SQLite knows no sessions; there a transaction ends with
     its process.
     """
@@ -187,14 +187,14 @@ def enter_free(connection: Connection, study_id: int) -> Entry:
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """End a lease; `lease_expires` keeps when. Does nothing where it was lost already."""
+    """End a lease; `lease_expires` keeps when. Does nothing if it was lost already."""
     connection.execute(
         _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     )
 
 
 def holder(connection: Connection, name: str) -> Lease | None:
-    """The lease on the study of a name, live or expired; None where it was given back."""
+    """The lease on the study of a name, live or expired; None if it was given back."""
     row = connection.execute(select(*_LEASE).where(studies.c.name == name)).one_or_none()
     if row is None or row.lease_owner is None:
         return None

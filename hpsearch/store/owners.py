@@ -29,7 +29,7 @@ class Machine:
 
     host: str
     boot: str
-    """An id of the time since the machine was started; empty where the system does not tell."""
+    """An id of the time since the machine was started; empty if the system does not tell."""
     space: str
     """An id of the PID namespace; 0 on systems that have none."""
 
@@ -111,7 +111,7 @@ def _boot() -> str:
 
 
 def _started(process: int) -> str | None:
-    """When a process started, in clock ticks since the machine did; None where that cannot be
+    """When a process started, in clock ticks since the machine did; None if that cannot be
     seen."""
     try:
         if str(Path("/proc/self").readlink()) != str(os.getpid()):

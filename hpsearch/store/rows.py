@@ -145,7 +145,7 @@ def study_values(record: StudyRecord) -> Values:
 
 
 def _number(value: float | None) -> float | None:
-    """The value, or None where it is not a number."""
+    """The value, or None if it is not a number."""
     if value is None or value != value:
         return None
     return float(value)

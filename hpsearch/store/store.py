@@ -31,7 +31,7 @@ class Store:
 
     One exception: when the connection breaks in the very moment of a commit, nobody can tell
     whether it came through; a `commit` that is named by its revision may be repeated to be sure.
-    The next call connects anew.
+    The next call connects again.
     """
 
     # -------------------------------------------------------------------------------------- opening
@@ -289,7 +289,7 @@ class Store:
             leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
-        """The lease on a study, live or expired; None where nobody has one: its last driver gave it
+        """The lease on a study, live or expired; None if nobody has one: its last driver gave it
         back.
 
         Raises:
@@ -396,7 +396,7 @@ def upgrade(url: str) -> str | None:
     """Bring a database of an older version to the one of this program, in one transaction.
 
     Returns:
-        The version it was at (the present one where there was nothing to do); None where it was
+        The version it was at (the present one where there was nothing to do); None if it was
         empty.
 
     Raises:

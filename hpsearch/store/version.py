@@ -24,7 +24,7 @@ def known_versions() -> list[str]:
 
 
 def stored_version(connection: Connection, url: URL) -> str | None:
-    """The schema version of a database of ours; None where it is empty.
+    """The schema version of a database of ours; None if it is empty.
 
     Raises:
         StoreUnreachable: Something else lives in it.
@@ -93,7 +93,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
     caller's.
 
     Returns:
-        The version it was at; None where it was empty.
+        The version it was at; None if it was empty.
 
     Raises:
         SchemaMismatch: It is newer.

@@ -78,7 +78,7 @@ def seconds_of(value: Any) -> float:
 
 
 def _seconds_in(text: str) -> float | None:
-    """The seconds of a duration such as 1h30m; None where the text is not a duration."""
+    """The seconds of a duration such as 1h30m; None if the text is not a duration."""
     match = _DURATION.fullmatch(text.replace(" ", ""))
     if match is None or not any(match.groups()):
         return None

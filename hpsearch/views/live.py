@@ -125,7 +125,7 @@ def _seconds_left(study: Study, now: float) -> float | None:
     """The time that the rest of the study will take, shared by its slots.
 
     Trials that have not started count at the mean cost so far, promotions included; running trials
-    at their own speed. None where nothing limits the number of trials, or no trial has run yet.
+    at their own speed. None if nothing limits the number of trials, or no trial has run yet.
     """
     wanted = study.spec.budget.trials
     spent = [trial.gpu_seconds for trial in study.history.trials if trial.gpu_seconds > 0]

@@ -46,7 +46,7 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
 
     Args:
         columns: Their heads.
-        width: Columns of the terminal; None where the table goes elsewhere.
+        width: Columns of the terminal; None if the table goes elsewhere.
         title: A line above it.
     """
     made = Sheet(
@@ -162,7 +162,7 @@ def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Tabl
     Args:
         rows: The rows of the table.
         columns: Its columns.
-        width: Columns of the terminal; None where the table goes elsewhere.
+        width: Columns of the terminal; None if the table goes elsewhere.
     """
     named = [columns.named(row) for row in rows]
     names = list(dict.fromkeys(chain.from_iterable(named)))

@@ -238,7 +238,7 @@ def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(
             assert f"the database is damaged: {here.place(column)} {what}" in said, command
             assert "restore a backup" in said
             assert "hpsearch db check" in said
-        elif command != "resume toy":  # which would go on with the study
+        elif command != "resume toy":  # which would continue with the study
             assert code == 0, (command, said)
 
 

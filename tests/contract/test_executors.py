@@ -266,7 +266,7 @@ def test_a_word_for_an_attempt_that_is_not_current_is_dropped(
 
 
 def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path) -> None:
-    """The driver dies after a commit and before it has acknowledged it; the next one goes on from
+    """The driver dies after a commit and before it has acknowledged it; the next one continues from
     what it wrote."""
     executor = make_executor(budget=EVERY_EPOCH)
     saved = Saved(executor, tmp_path)

@@ -1,4 +1,4 @@
-"""How studies end: at each limit, with what can still win finished; how they go on with more."""
+"""How studies end: at each limit, with what can still win finished; how they continue with more."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Failures are facts about a region: samplers are told, and the share of failing trials falls as a
-study goes on."""
+study continues."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class Checkpoints:
         return False
 
     def _best_known_to(self, name: str) -> str | None:
-        """The best checkpoint when a checkpoint was written; None where it does not say."""
+        """The best checkpoint when a checkpoint was written; None if it does not say."""
         manifest = manifest_of(self._place, name)
         if manifest.get("is_best"):
             return name

@@ -117,8 +117,8 @@ def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | N
 
     Args:
         source: The checkpoint that the run is continued from.
-        folder: Where it goes on; another folder.
-        runs: All names of the run, as `run_of` gives them; None where the old folder is known to be
+        folder: Where it continues; another folder.
+        runs: All names of the run, as `run_of` gives them; None if the old folder is known to be
             the trial's own.
 
     Raises:

@@ -110,7 +110,7 @@ class Feed:
         return parts, weight
 
     def _course(self, step: int, samples: int, size: int) -> Iterator[Ints]:
-        """The micro-batches of a run that goes on from here undisturbed, without an end."""
+        """The micro-batches of a run that continues from here undisturbed, without an end."""
         while True:
             rows = self.order.rows(step, samples)
             mine, _ = self._group.share(rows, 1.0)

@@ -104,8 +104,8 @@ class TaskDescription:
     Args:
         kind: Its name, as `task.kind` states it.
         fields: The keys it allows beside `kind`, by name.
-        settings: The settings it understands, by name; None where it takes any.
-        metrics: The metrics it reports; None where only a run can tell.
+        settings: The settings it understands, by name; None if it takes any.
+        metrics: The metrics it reports; None if only a run can tell.
         tokens: Whether its samples are made of tokens, which a budget can count.
     """
 

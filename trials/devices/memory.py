@@ -77,7 +77,7 @@ def allocated_bytes(device: str) -> int | None:
 
 
 def in_use_bytes(device: torch.device) -> int | None:
-    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None where Linux
+    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None if Linux
     does not say."""
     if device.type == "cuda":
         return allocated_bytes(str(device))

@@ -154,11 +154,11 @@ def train(
     Args:
         task: The training job.
         plan: What to train.
-        home: The folder of the versions; made where it is missing.
+        home: The folder of the versions; created if missing.
         say: Receives its progress, one line at a time.
         should_stop: Asked after every step.
 
-    Returns: The version's folder; None where `should_stop` ended it. Everything is saved then, and
+    Returns: The version's folder; None if `should_stop` ended it. Everything is saved then, and
         the same call continues it.
 
     Raises:
@@ -203,7 +203,7 @@ def _job(task: Task, plan: Plan) -> _Job:
 def _run(job: _Job, setup: Setup, listener: _Listener) -> dict[str, Any] | None:
     """Train to the end.
 
-    Returns: Why it ended, and what its course showed; None where it was asked to stop, and has
+    Returns: Why it ended, and what its course showed; None if it was asked to stop, and has
         saved itself.
     """
     if setup.resume_from is not None:

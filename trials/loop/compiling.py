@@ -132,7 +132,7 @@ class CompilableLoss:
         if not self.compiled:
             return self._plain(batch)
         if self._compiled is None:
-            # For any size of batch at once: without `dynamic` each new one may be compiled anew.
+            # For any size of batch at once: without `dynamic` each new one may be compiled again.
             self._compiled = torch.compile(self._plain, dynamic=True)
         return self._compiled(batch)
 
@@ -194,7 +194,7 @@ class CompilableLoss:
         return {"compiled": self.compiled}
 
     def load_state_dict(self, state: dict[str, bool | None]) -> None:
-        """Go on with what was decided; where nothing was, the measuring begins anew."""
+        """Go on with what was decided; where nothing was, the measuring begins again."""
         if self._open:
             self.compiled = state["compiled"]
 

@@ -46,7 +46,7 @@ class MicroBatch:
         asked: Samples, None for the whole batch, or `AUTO`.
         batch: Samples in one optimizer step.
         kind: What the memory of a sample depends on: runs of one kind learn from each other.
-        retries: Whether to try again in halves. False where several processes train together: the
+        retries: Whether to try again in halves. False if several processes train together: the
             other ones would wait for gradients that do not come.
         short: Whether other processes hold memory now that this one is entitled to.
     """

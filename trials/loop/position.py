@@ -18,7 +18,7 @@ class Position:
         tokens: Tokens trained on.
         seconds: Seconds trained, over all attempts.
         reported: The level of the last report; 0 before the first.
-        metrics: What was measured at this very step; None where nothing was. A step may reach
+        metrics: What was measured at this very step; None if nothing was. A step may reach
             several levels.
     """
 

@@ -62,14 +62,14 @@ class Progress:
 
     @property
     def exhausted(self) -> str | None:
-        """Why to stop now, or None to go on."""
+        """Why to stop now, or None to continue."""
         if self._patience is None or self._stale < self._patience:
             return None
         reports = "report" if self._stale == 1 else "reports"
         return f"no improvement for {self._stale} {reports}"
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"best": self._best, "reference": self._reference, "stale": self._stale}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

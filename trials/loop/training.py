@@ -220,13 +220,13 @@ class TrainingRun:
         return self._progress.exhausted
 
     def _level_due(self) -> float | None:
-        """The lowest level that is reached and not yet reported; None where the run has ended."""
+        """The lowest level that is reached and not yet reported; None if the run has ended."""
         if self.finished:
             return None
         return self._horizon.level_due(self.position)
 
     def _report(self, level: float) -> Report:
-        """Evaluate, note the best, decide whether to go on, save."""
+        """Evaluate, note the best, decide whether to continue, save."""
         measured_before = self.position.metrics is not None
         metrics = self._measure()
         # A step may reach several levels: what was measured once counts once.
@@ -357,10 +357,10 @@ class TrainingRun:
         self._note_arithmetic(state.get("precision"))
 
     def _note_arithmetic(self, before: str | None) -> None:
-        """Log where the run goes on in another arithmetic.
+        """Log where the run continues in another arithmetic.
 
         Args:
-            before: The arithmetic so far; None where the checkpoint does not say.
+            before: The arithmetic so far; None if the checkpoint does not say.
         """
         now = self._precision.name
         if before is None or before == now or not self._group.first:

@@ -104,7 +104,7 @@ class Updates:
         return self._average.in_place()
 
     def buffers(self) -> list[torch.Tensor]:
-        """The running means of the model's buffers; empty where no mean is kept."""
+        """The running means of the model's buffers; empty if no mean is kept."""
         if self._average is None:
             return []
         return self._average.buffers()

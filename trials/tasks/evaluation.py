@@ -106,7 +106,7 @@ def total(losses: list[torch.Tensor], group: Group | None = None) -> float:
 
     Args:
         losses: Of this process's batches.
-        group: The processes that have batches of their own; None where all have the same. The sum
+        group: The processes that have batches of their own; None if all have the same. The sum
             is rounded once, whoever has which.
     """
     values: list[float] = torch.stack(losses).tolist() if losses else []

@@ -60,7 +60,7 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
 
     Args:
         train: The class of each training row.
-        other: The class of each row of the other data; None where it has none.
+        other: The class of each row of the other data; None if it has none.
         where: The study file's key that names the other data.
     """
     unknown = set(other) - set(train) - {None}

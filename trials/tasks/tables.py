@@ -87,7 +87,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
 
 
 def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
-    """The problem of a file without `column`; None where it has it."""
+    """The problem of a file without `column`; None if it has it."""
     columns = list(map(str, table.columns))
     if column in columns:
         return None
@@ -128,7 +128,7 @@ def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str,
         path: The file.
         where: The study file's key that names it.
 
-    Returns: The columns, by field; None where a row has no value.
+    Returns: The columns, by field; None if a row has no value.
 
     Raises:
         TaskError: The file cannot be read, has not all columns, or no rows.
@@ -163,7 +163,7 @@ def gaps_in(
 
 
 def _shown(name: str) -> str:
-    """A column's name for people: no control characters, and not for ever."""
+    """A column's name for people: no control characters, and not too long."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in name)
     if len(printable) <= LONGEST_SHOWN:
         return printable
@@ -215,7 +215,7 @@ def holds_texts(values: pd.Series) -> bool:
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """A column as texts, whatever its type: None where it has no value, only white space, or a list
+    """A column as texts, whatever its type: None if it has no value, only white space, or a list
     or object."""
     values = table[column].tolist()
     return list(map(_as_text, values))

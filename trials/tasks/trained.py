@@ -65,7 +65,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         task: The `task` part of a study file, its keys and types checked.
         base: The folder its relative paths start from.
         spec: The part, parsed.
-        model: The model that it names; None where it names none.
+        model: The model that it names; None if it names none.
     """
 
     DESCRIPTION: ClassVar[TaskDescription]

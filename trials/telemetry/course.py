@@ -56,7 +56,7 @@ class Series:
         self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"points": list(self.points), "every": self.every, "open": list(self._open)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -196,7 +196,7 @@ class Trace:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         series = {name: series.state_dict() for name, series in self._series.items()}
         reports = [asdict(reading) for reading in self._reports]
         return {"series": series, "reports": reports, "sums": dict(self._sums)}

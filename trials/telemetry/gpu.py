@@ -40,7 +40,7 @@ ENERGY = "energy_joules"
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """The peak FLOP/s of a GPU; None where it is not in the table.
+    """The peak FLOP/s of a GPU; None if it is not in the table.
 
     Args:
         device_name: As torch names it, such as ``NVIDIA A100-SXM4-80GB``.
@@ -174,7 +174,7 @@ class Gpu:
         return metrics
 
     def _read_energy(self) -> float | None:
-        """Joules since the driver was loaded; None where the device does not count them."""
+        """Joules since the driver was loaded; None if the device does not count them."""
         try:
             millijoules = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError:

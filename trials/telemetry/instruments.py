@@ -83,7 +83,7 @@ class Telemetry:
     # ---------------------------------------------------------------------------- at a report
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the steps since the last reading; begins anew.
+        """The metrics of the steps since the last reading; begins again.
 
         Args:
             seconds: Training time of the run so far.
@@ -110,7 +110,7 @@ class Telemetry:
     # -------------------------------------------------------------------------- in checkpoints
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"meter": self._steps.state_dict(), "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -51,7 +51,7 @@ class ShownCurve:
         shares: Of the full budget, ascending.
         values: What it showed there.
         best: The best of all its values.
-        outside: Whether it failed or oversteps a limit: others like it are of no use.
+        outside: Whether it failed or exceeds a limit: others like it are of no use.
     """
 
     number: int
@@ -111,7 +111,7 @@ class CurveReader:
         return list(self._known.values())
 
     def read(self, trial: Trial) -> ShownCurve | None:
-        """A trial's values at the marks it has passed, and its latest; None where it has none."""
+        """A trial's values at the marks it has passed, and its latest; None if it has none."""
         if not trial.params:
             return None
         point = self._encoding.point(trial.params)

@@ -164,7 +164,7 @@ class CurveGPSampler(BaseSampler):
     # ------------------------------------------------------------------------------ what is learned
 
     def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
-        """The model with the study's hyperparameters, fitted anew when the evidence has grown.
+        """The model with the study's hyperparameters, fitted again when the evidence has grown.
 
         Args:
             evidence: What the model is fitted to.
@@ -186,7 +186,7 @@ class CurveGPSampler(BaseSampler):
         return CurveModel(*shape, np.array(theta))
 
     def _failures(self) -> SurvivalModel | None:
-        """What is known of regions that fail or overstep limits; None where nothing did."""
+        """What is known of regions that fail or exceed limits; None if nothing did."""
         encoding = self._encoding
         failed = []
         worked = []
@@ -206,7 +206,7 @@ class CurveGPSampler(BaseSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
-    """Whether a trial failed because of its configuration, or oversteps a limit."""
+    """Whether a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 

@@ -97,7 +97,7 @@ def attempts_have_no_gaps(connection: Connection, which: Which) -> Iterator[Viol
 
 
 def one_attempt_lives(connection: Connection, which: Which) -> Iterator[Violation]:
-    """A running trial has one live attempt (none where it was made by hand), any other trial has
+    """A running trial has one live attempt (none if it was made by hand), any other trial has
     none."""
     state_of = trials.c.state
     live = _count_where(attempts.c.outcome.is_(None))

@@ -86,7 +86,7 @@ class StudyHead:
 
     @property
     def checkpoint_limit_bytes(self) -> float | None:
-        """What its checkpoints may take; None where the study file sets no limit, or sets one that
+        """What its checkpoints may take; None if the study file sets no limit, or sets one that
         is none."""
         stated = self.written.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
@@ -400,7 +400,7 @@ def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserErro
 
 
 def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
-    """How a trial computed, as its first attempt did; None where that is not recorded."""
+    """How a trial computed, as its first attempt did; None if that is not recorded."""
     of_trial = and_(attempts.c.study_id == study.id, attempts.c.trial == number)
     recorded = select(attempts.c.arithmetic).where(of_trial, attempts.c.arithmetic.is_not(None))
     plain = connection.scalar(recorded.order_by(attempts.c.number).limit(1))

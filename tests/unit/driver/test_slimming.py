@@ -1,4 +1,4 @@
-"""What a trial has on the disk while it trains, waits and goes on, and when it has ended; and who
+"""What a trial has on the disk while it trains, waits and continues, and when it has ended; and who
 dies on the way."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who goes on, who pauses, and who comes back."""
+"""Who continues, who pauses, and who comes back."""
 
 import math
 import random

@@ -87,7 +87,7 @@ class Course:
             self._checkpoints.mark_best(saved, value)
 
     def _validation_loss(self, metrics: Mapping[str, float]) -> float:
-        """The loss on validation data; 0 where it was not always reported."""
+        """The loss on validation data; 0 if it was not always reported."""
         for name in VALIDATION_LOSSES:
             if name in self._always:
                 return metrics[name]

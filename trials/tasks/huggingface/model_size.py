@@ -13,7 +13,7 @@ WEIGHTS = "model.safetensors"
 
 
 def parameters(model: Pretrained | Scratch) -> int | None:
-    """About how many parameters a model has; None where its weights are not on this machine."""
+    """About how many parameters a model has; None if its weights are not on this machine."""
     if isinstance(model, Scratch):
         return _parameters_of(model)
     paths = _weights_of(model)
@@ -45,7 +45,7 @@ def _weights_of(model: Pretrained) -> list[Path]:
 
 
 def _parameters_in(path: Path) -> int:
-    """The sizes of all tensors, as a file's header tells them; 0 where it is not what its name
+    """The sizes of all tensors, as a file's header tells them; 0 if it is not what its name
     says."""
     try:
         with path.open("rb") as file:

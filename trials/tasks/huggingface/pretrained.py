@@ -88,7 +88,7 @@ def fingerprint(model: Pretrained, revision: str | None) -> str | None:
         model: A model that has just been loaded.
         revision: The commit of the hub it was loaded from; None for a local folder.
 
-    Returns: None where its files are not found.
+    Returns: None if its files are not found.
     """
     folder = model.folder or _downloaded(model.name, revision)
     if folder is None:

@@ -164,7 +164,7 @@ class SequenceWorkload:
         return self.samples.batch(rows)
 
     def weight(self, rows: Ints) -> float:
-        """The targets of the samples `rows`; 1 where they have none, for then the sum of their
+        """The targets of the samples `rows`; 1 if they have none, for then the sum of their
         losses is zero."""
         return float(max(self._weights[rows].sum(), 1))
 

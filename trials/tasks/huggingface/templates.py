@@ -35,7 +35,7 @@ class ModelKind:
 
     Args:
         auto: The class of transformers that loads and builds models of this kind.
-        labels: The names of its classes; empty where it has none of its own.
+        labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
     """
 
@@ -286,7 +286,7 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
 
 
 def _layers_of(model: transformers.PreTrainedModel) -> list[nn.Module]:
-    """The layers of a model's first stack, the lowest first; none where it has no stack."""
+    """The layers of a model's first stack, the lowest first; none if it has no stack."""
     # A configuration that came with its code may not say how many they are.
     depth = getattr(model.config, "num_hidden_layers", None)
     for module in model.base_model.modules():

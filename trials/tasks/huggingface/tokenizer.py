@@ -41,7 +41,7 @@ def load(
         max_length: The longest text that will be asked for, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
         written: The longest texts that the model will be asked to write, in tokens, by the setting
-            that states them; None where it writes none.
+            that states them; None if it writes none.
         options: For a pretrained tokenizer.
 
     Raises:

@@ -151,7 +151,7 @@ def _misfits(train: Images | None, other: Images | None, where: str) -> list[Pro
 
 
 def _images(spec: ImageSpec, path: Path, where: str) -> tuple[Images | None, list[Problem]]:
-    """The images in a folder or file, or None where it has none to give; and its problems."""
+    """The images in a folder or file, or None if it has none to give; and its problems."""
     try:
         images = _folder(path, where, spec.side) if path.is_dir() else _archive(path, where)
     except TaskError as error:

@@ -26,7 +26,7 @@ class Processing:
     """What a model expects of images.
 
     Args:
-        side: In pixels, of the squares it reads; None where it reads any.
+        side: In pixels, of the squares it reads; None if it reads any.
         means, deviations: Of each channel, as shares of full brightness; None where they are not
             told.
     """

@@ -69,7 +69,7 @@ def on_test(spec: TextSpec, data: SequenceData, settings: Settings) -> SequenceD
 
 
 def _documents(spec: TextSpec, path: Path, where: str) -> tuple[list[str] | None, list[Problem]]:
-    """The documents in a file, or None where it has none to give; and its problems."""
+    """The documents in a file, or None if it has none to give; and its problems."""
     try:
         if path.suffix.lower() == ".txt":
             documents = _paragraphs(path, where)

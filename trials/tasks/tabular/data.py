@@ -163,7 +163,7 @@ def _held_out(spec: TabularSpec, train: pd.DataFrame, fraction: float) -> splitt
 
 
 def _table(spec: TabularSpec, path: Path, where: str) -> tuple[pd.DataFrame | None, list[Problem]]:
-    """A file's table, or None where it has none to give; and its problems."""
+    """A file's table, or None if it has none to give; and its problems."""
     try:
         table = tables.read(path, where)
     except TaskError as error:
