@@ -1,4 +1,4 @@
-"""What can go wrong in a way its reader can mend. Imports nothing.
+"""Errors that their reader can do something about. This module imports nothing.
 
 The tree of errors::
 
@@ -91,8 +91,8 @@ class StoreUnreachable(Unreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes. Waiting does not mend that, as it may
-    where it is unreachable.
+    """The database holds what this program never writes. Waiting does not help here, as it may if a
+    database is unreachable.
 
     Args:
         what: It, as the rest of "it has ...".

@@ -32,8 +32,8 @@ def forget_shortages(history: History) -> None:
 def note_findings(history: History, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
     """Keep what a trial's latest attempt found out about itself.
 
-    Also of one that has ended on record already: a pruned trial's worker gives its last word after
-    that.
+    This includes trials that are already recorded as ended: a pruned trial's worker sends its last
+    message after that.
     """
     trials = history.trials
     if event.trial >= len(trials):
@@ -70,7 +70,8 @@ def _joined(one: Sequence[int | None], other: Sequence[int | None]) -> list[int 
 
 
 def aged(known: Facts) -> dict[str, list[int | None]]:
-    """Facts without what did not fit: devices may be others by now, or have fewer users."""
+    """Facts without what did not fit: the devices may be different ones by now, or have fewer
+    users."""
     result: dict[str, list[int | None]] = {}
     for kind, (fits, _) in known.items():
         if fits:

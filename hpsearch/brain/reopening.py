@@ -1,4 +1,4 @@
-"""A study that has ended and continues: what waited when it ended waits again.
+"""A study that continues after its end: what waited when it ended waits again.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
 at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
@@ -54,7 +54,7 @@ def _send_back(trial: Trial, to: State) -> None:
 
 
 def workers_lost(trial: Trial) -> int:
-    """How many workers died under a trial, since it last was given its turn."""
+    """How many workers died while they ran a trial, since it last was given its turn."""
     attempts = trial.attempts[trial.forgiven :]
     return sum(attempt.outcome is Outcome.LOST for attempt in attempts)
 

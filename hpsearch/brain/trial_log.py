@@ -46,7 +46,8 @@ class TrialLog:
         self._history.add_decision(decision)
 
     def assessed(self, trial: Trial, answer: Assessment) -> None:
-        """Let a trial stand by its newest report if that is its best one, and note its rung."""
+        """Make the newest report the trial's value if it is its best one, and note the trial's
+        rung."""
         worth = answer.worth
         values = worth.values
         if worth.improves and values is not None:

@@ -105,13 +105,13 @@ class History:
         self._environments.append(environment)
 
     def touch(self, trial: Trial) -> None:
-        """Mark a trial's row as changed; after the change, since readers look when they please."""
+        """Mark a trial's row as changed. Call this after the change, since readers may look at any
+        time."""
         self._touched_trials[trial.number] = None
         self._mark(trial.number)
 
     def replace(self, trial: Trial) -> None:
-        """Put a trial as the database has it in the place of its number: nothing of it is to be
-        written."""
+        """Put a trial in its place, as the database has it: nothing of it needs to be written."""
         if trial.number == len(self.trials):
             self.trials.append(trial)
         else:
@@ -119,7 +119,7 @@ class History:
         self._mark(trial.number)
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
-        """For readers that keep something made from trials: what to make again.
+        """For readers that derive something from trials: which trials to read again.
 
         Args:
             clock: What the last call returned; 0 at first.
@@ -149,7 +149,7 @@ class History:
         self._touched_study = True
 
     def drain(self) -> Changes:
-        """Hand over everything touched since the last call, and start afresh."""
+        """Return everything touched since the last call, and start again with nothing touched."""
         changes = Changes(
             study=self.study if self._touched_study else None,
             trials=[self.trials[n] for n in self._touched_trials],

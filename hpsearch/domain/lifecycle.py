@@ -1,7 +1,7 @@
 """Trial states and their one transition table.
 
 A trial is queued, runs on a worker, may be paused at a rung and continued, and ends in one of three
-terminal states. `MOVES` is the whole law: every change of state in the program goes through `move`,
+terminal states. `MOVES` has all rules: every change of state in the program goes through `move`,
 and the diagram in docs/architecture.md is made from the table by `diagram`.
 """
 
@@ -56,7 +56,7 @@ MOVES: dict[State, dict[State, str]] = {
 
 
 class IllegalMove(AssertionError):
-    """A bug: a trial was told to make a move that `MOVES` does not list."""
+    """A bug: a trial was to make a move that `MOVES` does not list."""
 
 
 def move(current: State, to: State, story: str = "") -> State:

@@ -56,11 +56,11 @@ MOMENT = {"shown": True, "moment": True}
 BIG = {"shown": True, "big": True}
 """The same of a whole number that may need 64 bits."""
 ELSEWHERE = {"elsewhere": True}
-"""Metadata of a field that is no column: its values are rows of another table."""
+"""Metadata of a field that is not a column: its values are rows of another table."""
 
 
 def added(default: str) -> dict[str, str]:
-    """Metadata of a field that came later: what its column has in rows that are older."""
+    """Metadata of a field that was added later: the value of its column in older rows."""
     return {"server_default": default}
 
 
@@ -113,7 +113,8 @@ class StudyRecord:
 
 @dataclass(slots=True)
 class ReportRecord:
-    """A row of `reports`: the metrics of a trial at one resource level. One a (trial, resource)."""
+    """A row of `reports`: the metrics of a trial at one resource level. One for each (trial,
+    resource)."""
 
     trial: int
     resource: float
@@ -145,12 +146,12 @@ class Attempt:
     """None while it is live."""
     gpu_seconds: float = 0.0
     note: str | None = None
-    """What a lost or failed attempt left to say."""
+    """The last message of a lost or failed attempt."""
     arithmetic: dict[str, Any] | None = None
     """How it computed (`trials.arithmetic.Arithmetic`); None if it never began to train."""
     slowest_pace: float | None = None
-    """The most seconds that a unit of the trial budget has taken it, by its reports; None before
-    the first one."""
+    """The most seconds that it has taken for a unit of the trial budget, by its reports; None
+    before the first one."""
 
 
 @dataclass(slots=True)
@@ -171,7 +172,7 @@ class Trial:
     cost: float | None = field(default=None, metadata=SHOWN)
     """Money, where the study states a price."""
     speed: float | None = field(default=None, metadata=SHOWN)
-    """Resource trained a second, over the latest attempt."""
+    """Resource trained per second, over the latest attempt."""
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
     """Why it failed; None if it did not."""
     error_text: str | None = field(default=None, metadata=SHOWN)
@@ -197,18 +198,18 @@ class Trial:
     findings: list[Finding] = field(default_factory=list, metadata=added("[]"))
     """What its latest attempt found out about its health."""
     left_as: State | None = None
-    """The state it waited in when its study ended without it: it goes back there should the study
-    continue."""
+    """The state it waited in when its study ended without it: it goes back there if the study
+    continues."""
     forgiven: int = field(default=0, metadata=added("0"))
-    """How many of its attempts, the first ones, are not held against it: its study had given up
-    after them."""
+    """How many of its first attempts are not held against it, because its study gave up after
+    them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     reports: dict[float, ReportRecord] = field(default_factory=dict, metadata=ELSEWHERE)
     """By resource."""
     attempts: list[Attempt] = field(default_factory=list, metadata=ELSEWHERE)
-    """In order; attempt n stands at n - 1."""
+    """In order; attempt n is at index n - 1."""
 
     @property
     def violation(self) -> float:

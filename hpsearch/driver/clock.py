@@ -12,8 +12,8 @@ class SteadyClock:
     Setting the machine's clock does not move it. It stands still while the machine is suspended.
 
     Args:
-        not_before: Where the machine's clock is behind this, it starts here: a study's time does
-            not run backwards from one driver to the next.
+        not_before: If the machine's clock is behind this, it starts here: a study's time does not
+            run backwards from one driver to the next.
         wall: The machine's clock, in seconds since the epoch.
         passing: Seconds that pass, counted from any moment; a clock that nobody can set.
     """

@@ -129,7 +129,7 @@ class Execution:
     Args:
         workshop: What the process has for all attempts.
         order: The attempt's.
-        control: What it is told meanwhile.
+        control: What it is told while it runs.
         began: Called with how the attempt computes, before it trains.
         reported: Called with each report, and whether the attempt now waits for an answer.
     """
@@ -261,7 +261,7 @@ class Execution:
             if last is None or last.resource < control.until:
                 break  # interrupted between reports
             if last.resource >= total:
-                control.until = math.inf  # its last report is made: let it come to its own end
+                control.until = math.inf  # its last report is made: let it end by itself
             control.wait_for_word(last.resource)
         if not control.stop:
             return self._timed_out()

@@ -2,7 +2,7 @@
 
 Ray itself waits for a head that is gone: calls hang, and after a while the process is ended without
 a message. So the head is asked in a thread of its own, and its silence is measured. A driver that
-has heard nothing for too long ends in order, and its study can be resumed. Trials train on
+has heard nothing for too long ends in order, and its study can be resumed. Trials continue
 meanwhile: workers and the driver do not need the head to talk to each other.
 """
 
@@ -54,7 +54,7 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Be part of the cluster at an address, or of a local one that is made for the purpose.
+    """Join the cluster at an address, or start a local one and join that.
 
     A cluster at an address is never replaced by a local one.
 
@@ -221,7 +221,8 @@ class Head:
         log.warning("the head of the Ray cluster %s", state)
 
     def was_told_to_end(self, node: str) -> bool:
-        """Whether a node that has just ended was told to; waits until the head knows of its end."""
+        """Whether a node that has just ended was told to end; waits until the head knows of its
+        end."""
 
         def is_known() -> bool:
             found = self.nodes.get(node)

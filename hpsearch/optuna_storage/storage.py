@@ -47,7 +47,7 @@ class StudyStorage(BaseStorage):
     """An Optuna storage over a store.
 
     Such as: `optuna.load_study(study_name=..., storage=StudyStorage(Store.open(url)))`. Safe to
-    share by threads. A pickled one opens the database again elsewhere.
+    share between threads. A pickled one opens the database again where it is unpickled.
     """
 
     def __init__(self, store: Store) -> None:

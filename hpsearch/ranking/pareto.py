@@ -1,7 +1,7 @@
 """Which trials of a study with several objectives no other one beats.
 
-There is no best trial then but a front: each of its trials is better than any other one in one
-objective or another.
+Then there is no best trial, but a front: each of its trials is better than any other one in at
+least one objective.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked
 
 
 def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list[Of]:
-    """So many trials, front after front: the Pareto front, then the front of all others, and so on.
+    """The given number of trials, front after front: the Pareto front, then the front of the
+    remaining trials, and so on.
 
-    Of the front that is too large, the trials that lie far from their neighbours go first, so that
-    the whole breadth of it is there (Deb et al. 2002, "A fast and elitist multiobjective genetic
+    Of the front that is too large, the trials that lie far from their neighbours come first, so
+    that its whole breadth is covered (Deb et al. 2002, "A fast and elitist multiobjective genetic
     algorithm: NSGA-II"). Trials that keep the limits stand before all that do not, and those by how
     much they exceed them.
 

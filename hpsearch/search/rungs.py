@@ -1,11 +1,10 @@
 """When a trial continues, pauses or is promoted: asynchronous successive halving.
 
 A rung is a resource level. A trial that reaches one is compared with every trial that ever reached
-it, at that level and no other. A report that lies past a level stands for it as long as it has not
-reached the next one: a trial that reports rarely may pass over a rung, and then it takes no place
-there. Among the best 1/eta it continues at once; otherwise it pauses there, keeps its checkpoint,
-gives its slot away, and is continued from exactly where it was if it comes to stand among the best
-1/eta later on.
+it, at that level and no other. A report past a level counts for it as long as it has not reached
+the next one. A trial that reports rarely may pass over a rung, and is then not ranked there. Among
+the best 1/eta it continues at once; otherwise it pauses there, keeps its checkpoint, gives up its
+slot, and continues from exactly where it was if it is later among the best 1/eta.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), algorithm
 2; pausing and promoting from checkpoints instead of stopping is the paper's own form of the rule.
@@ -142,7 +141,7 @@ class Rungs:
         return index
 
     def arrive(self, index: int, number: int, score: float) -> Judgement:
-        """A trial reached a rung: record its score and say whether it goes on or pauses."""
+        """A trial reached a rung: record its score and say whether it continues or pauses."""
         rung = self.rungs[index]
         rung.leave(number)
         rung.record(number, score)
@@ -160,7 +159,7 @@ class Rungs:
     def promotion(
         self, can_finish: Callable[[int], bool] = lambda number: True, *, last_call: bool = False
     ) -> tuple[int, Judgement] | None:
-        """The best waiting trial of the highest rung where one is among the best 1/eta.
+        """The best waiting trial of the highest rung at which one is among the best 1/eta.
 
         Args:
             can_finish: Whether a trial, by its number, can still be trained in full; others are
@@ -265,7 +264,7 @@ class PromotionPruner(BasePruner):
         return min(there, default=None)
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether the trial should not go on now."""
+        """Whether the trial should stop now."""
         return self.judge(study, trial).verdict is not Verdict.CONTINUE
 
 

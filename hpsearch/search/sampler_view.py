@@ -114,8 +114,8 @@ class WithoutRepeats:
     """A storage without repeats, for Optuna's pruners and most of its samplers.
 
     A pruner compares with the median, the best or the share of other trials, and a sampler takes
-    the best so many for the good ones: repeats of the leaders among them would be counted as so
-    many good configurations more. Everything but the list of trials is the storage's own.
+    the best so many for the good ones: repeats of the leaders among them would count as additional
+    good configurations. Everything but the list of trials is the storage's own.
 
     Args:
         storage: The storage.

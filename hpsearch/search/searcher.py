@@ -103,8 +103,8 @@ class Searcher:
         """Say what a report is worth and what its trial does next.
 
         Args:
-            trial: A running trial, with the report in its history and its resource, but standing as
-                it did before.
+            trial: A running trial, with the report in its history and its resource, but with its
+                former value.
             report: Its newest report.
         """
         worth = self._scoring.worth_of(report, trial)

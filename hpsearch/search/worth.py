@@ -1,9 +1,9 @@
 """What a report is worth: its objectives, and how far it exceeds the study's limits.
 
-A trial stands by its best report. Of two reports, one that keeps the limits is better than one that
-does not. Of two that do not, the one that exceeds them by less is better; of two that do, the one
-with the better value. With several objectives no value is better than all others, and a trial
-stands by its latest report.
+A trial is valued by its best report. Of two reports, one that keeps the limits is better than one
+that does not. Of two that do not, the one that exceeds them by less is better; of two that do, the
+one with the better value. With several objectives no value is better than all others, and a trial
+is valued by its latest report.
 
 Source of the order: Deb, "An efficient constraint handling method for genetic algorithms" (2000).
 """
@@ -32,7 +32,7 @@ class Worth:
             where it keeps the limit.
         score: What reports at the same resource are ordered by; less is better, infinite without a
             value.
-        improves: Whether its trial stands by this report from now on.
+        improves: Whether this report becomes the trial's value.
     """
 
     values: tuple[float, ...] | None
@@ -90,7 +90,8 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """Whether a report with finite values is better than what its trial stood by."""
+        """Whether a report with finite values is better than the one that gave its trial its
+        value."""
         several = len(self._objectives) > 1
         stood_by = trial.value
         if several or stood_by is None:

@@ -27,7 +27,7 @@ def encode(value: Any) -> str:
     """The JSON text of a value.
 
     Raises:
-        TypeError: It holds something that is no JSON value.
+        TypeError: It holds something that is not a JSON value.
     """
     try:
         text = _encode(value)
@@ -43,7 +43,7 @@ def decode(text: str | bytes) -> Any:
     """The value of a JSON text that `encode` wrote.
 
     Raises:
-        Damaged: It is none: the database was damaged, or another program wrote into it.
+        Damaged: It is not such a text: the database was damaged, or another program wrote into it.
     """
     try:
         if isinstance(text, bytes):
@@ -55,10 +55,10 @@ def decode(text: str | bytes) -> Any:
 
 
 def decode_column(text: str | bytes) -> Any:
-    """The value of a JSON column; absent is NULL there, which comes here not at all.
+    """The value of a JSON column; an absent one is NULL there, which is never passed here.
 
     Raises:
-        Damaged: It is no JSON, or JSON's null.
+        Damaged: It is not JSON, or it is JSON's null.
     """
     value = decode(text)
     if value is None:

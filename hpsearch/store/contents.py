@@ -43,7 +43,7 @@ _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 
 Upserts = Mapping[str, Any]
-"""By table, an INSERT that takes the place of the row of the same key."""
+"""By table, an INSERT that replaces a row with the same key."""
 
 
 def upserts(dialect: str) -> Upserts:

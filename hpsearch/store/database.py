@@ -1,7 +1,7 @@
 """One connection to a database, its settings and its transactions.
 
-The connection is in autocommit mode; transactions are begun and ended here in plain SQL, which so
-chooses their kind.
+The connection is in autocommit mode. Transactions are begun and ended here in plain SQL, so that
+their kind can be chosen.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Database:
     """A connection that is opened when it is needed, dropped when it breaks, and shared by threads
     in turns.
 
-    A failure of the database is raised as `StoreUnreachable`; what only a bug of ours can cause
-    passes through.
+    A failure of the database is raised as `StoreUnreachable`; errors that only a bug of ours can
+    cause pass through.
     """
 
     def __init__(self, url: URL) -> None:
@@ -190,8 +190,7 @@ class _Impatient(psycopg.Connection[Any]):
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """What psycopg waits for; it looks in ten times a second, and is told that nothing has
-        come."""
+        """What psycopg waits for; ten times a second, it is told that nothing has arrived."""
         ready, patience_s = None, answer_s()
         give_up = time.monotonic() + patience_s
         while True:

@@ -56,7 +56,7 @@ class Lease:
     live: bool
     """Whether it kept others out when it was read."""
     alive_at: float | None
-    """When a driver of the study was last known to live, as of then: by that driver's clock, and
+    """When a driver of the study was last known to be alive, at that time: by that driver's clock,
     not the database's. None if none ever was."""
 
 
@@ -134,7 +134,7 @@ _TERMINATE = text(
 
 
 def session_name(owner: str) -> str:
-    """By what an owner's session is known in a PostgreSQL server; its first 25 characters tell it
+    """The name of an owner's session on a PostgreSQL server; its first 25 characters distinguish it
     from all others."""
     digest = hashlib.sha256(owner.encode()).hexdigest()
     return f"hpsearch {digest[:16]} {owner}"
@@ -156,8 +156,8 @@ def end_former(connection: Connection, study_id: int) -> None:
 
 
 def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
-    """Give a study to an owner, where no live lease keeps it, be it his own: he may be driving it
-    already."""
+    """Give a study to an owner, unless a live lease keeps it, even the owner's own: it may be
+    driving the study already."""
     which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
     row = connection.execute(_ACQUIRE, which).one_or_none()
     if row is None:
@@ -166,7 +166,7 @@ def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> 
 
 
 def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
-    """Pass the fence only to say that the owner lives; the revision stays."""
+    """Pass the fence only to say that the owner is alive; the revision stays."""
     return _pass(connection, _RENEW, lease, ttl_s, alive_at)
 
 

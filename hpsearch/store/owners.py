@@ -1,6 +1,6 @@
-"""Who holds a lease: a process, named so that no other one is taken for it.
+"""Who holds a lease: a process, named so that it cannot be mistaken for another one.
 
-A host's name and a process id are not enough: two containers can share both, and an id is given
+A host's name and a process id are not enough: two containers can share both, and ids are used
 again. So an owner also carries the boot of its machine, its PID namespace, and when the process
 started. People are shown the first part only.
 """
@@ -63,9 +63,9 @@ def shown(owner: str) -> str:
 
 
 def is_dead(owner: str, here: Machine | None = None) -> bool:
-    """Whether an owner was a process of this very machine, and certainly runs no more.
+    """Whether an owner was a process of this very machine that certainly no longer runs.
 
-    False wherever that cannot be told: on another machine, after a restart, in another container.
+    False if that is not certain: on another machine, after a restart, in another container.
     """
     found = _OWNER.fullmatch(owner)
     here = here or Machine.this()

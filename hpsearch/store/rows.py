@@ -55,7 +55,7 @@ def readers_of(record: type[Any]) -> dict[str, Reader]:
 
 
 def enum_in(type_: Any) -> type[enum.StrEnum] | None:
-    """The enumeration that a type is, or names beside None; None where there is none."""
+    """The enumeration that a type is, or names beside None; None if there is none."""
     for each in (type_, *get_args(type_)):
         if isinstance(each, type) and issubclass(each, enum.StrEnum):
             return each

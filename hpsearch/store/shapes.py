@@ -1,5 +1,5 @@
-"""What each JSON column holds, at every depth: types that pydantic checks, with errors that name
-the first wrong place.
+"""What each JSON column holds, at every depth, as types that pydantic checks. Errors name the first
+wrong place.
 
 Only what this program reads is looked at: attributes that people and Optuna's samplers keep may
 hold anything.
@@ -38,10 +38,10 @@ from hpsearch.study_file.models import StudyBudget
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A value that cannot be where it stands."""
+    """A value that cannot be in its place."""
 
     what: str
-    """The value, and what should be there."""
+    """The value, and what should be there instead."""
     at: str = ""
     """The way to it from the column's value, such as ``[0].name``."""
 
@@ -75,8 +75,8 @@ class Shape:
         """Strict, pydantic takes no mapping for a dataclass."""
 
     def find_wrong(self, value: Any) -> Wrong | None:
-        """The first place where a value that was read from JSON is of another type; None where
-        there is none."""
+        """The first place where a value that was read from JSON is of another type; None if there
+        is none."""
         try:
             self._validated(value)
         except ValidationError as error:

@@ -1,8 +1,8 @@
 """The store: all that is written to the database, and the loading of studies.
 
 One `Store` holds one connection and may be shared by threads. Every write is one transaction; a
-write to a study passes the fence of `hpsearch.store.leases` first. Readers see each commit whole or
-not at all.
+write to a study passes the fence of `hpsearch.store.leases` first. Readers see a commit completely
+or not at all.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
 
-    One exception: when the connection breaks in the very moment of a commit, nobody can tell
-    whether it came through; a `commit` that is named by its revision may be repeated to be sure.
-    The next call connects again.
+    There is one exception: if the connection breaks at the very moment of a commit, it is not known
+    whether the commit succeeded. A `commit` that is named by its revision may be repeated to be
+    sure. The next call connects again.
     """
 
     # -------------------------------------------------------------------------------------- opening
@@ -283,8 +283,8 @@ class Store:
             return leases.renew(connection, lease, ttl_s, alive_at).stop_requested
 
     def release(self, lease: Lease) -> None:
-        """Give a lease back, at once for the next driver; one that was lost already is no
-        matter."""
+        """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
+        already."""
         with self._database.transaction("write") as connection:
             leases.release(connection, lease)
 
@@ -389,7 +389,7 @@ class Store:
 
 
 class _CameThrough(Exception):
-    """The commit that is tried has been made before."""
+    """The commit that is being tried was made before."""
 
 
 def upgrade(url: str) -> str | None:

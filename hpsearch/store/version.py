@@ -53,17 +53,17 @@ def _is_alembics(connection: Connection) -> bool:
 
 
 def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
-    """A migration is one transaction: a database that lacks tables of its version was not left so
-    by this program.
+    """Refuse a database that lacks tables of its version. A migration is one transaction, so this
+    program did not leave it like that.
 
     Raises:
-        StoreUnreachable: It does.
+        StoreUnreachable: It lacks some.
     """
     missing = sorted(set(schema.metadata.tables) - set(tables))
     if version == schema.VERSION and missing:
         raise StoreUnreachable(
             f"{display(url)} is incomplete: it says schema {version}"
-            f" and has no table {', '.join(missing)}",
+            f" but has no table {', '.join(missing)}",
             "restore a backup of it, or name another database with --storage",
         )
 

@@ -1,6 +1,6 @@
 """What trials have shown so far, as evidence for the model of learning curves.
 
-Evidence is each trial's value at a few marks along its curve and its latest one, so trials that
+Evidence is each trial's value at a few marks along its curve, and its latest value, so trials that
 were paused or pruned count for what they showed, at the resource where they showed it. Resources
 are shares of the full trial budget: its unit makes no difference. Values are stretched at the good
 end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
@@ -51,7 +51,7 @@ class ShownCurve:
         shares: Of the full budget, ascending.
         values: What it showed there.
         best: The best of all its values.
-        outside: Whether it failed or exceeds a limit: others like it are of no use.
+        outside: Whether it failed or exceeds a limit, so that configurations like it are useless.
     """
 
     number: int
@@ -194,7 +194,8 @@ def evidence_of(
     values = np.array(shown)
     worst = values.max(where=np.isfinite(values), initial=warp.middle)
     values = np.minimum(values, worst)
-    # What is of no use is never shown as better than the middle, so that it attracts no proposal.
+    # A useless configuration is never shown as better than the middle, so that it attracts no
+    # proposals.
     useless = np.maximum(values, warp.middle)
     z = warp(np.where(np.array(outside), useless, values))
     mean = z.mean()

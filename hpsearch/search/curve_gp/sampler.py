@@ -38,8 +38,8 @@ DESIGN = 8
 """The first proposals are spread evenly over the space."""
 FIT_FROM = 8
 FIT_GROWTH = 1.25
-"""Hyperparameters are fitted from so many values on, and again when there are so many times as
-many."""
+"""Hyperparameters are fitted once there are this many values, and again when their number has grown
+by this factor."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
 BLIND = 0.15
@@ -48,9 +48,9 @@ MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
 SAFE = 0.5
-"""Candidates are passed over that are less than so likely to survive as the safest one is. Where
-nothing but failures was seen little is known and much is expected, and no factor would make up for
-it (measured: benchmarks/failing.py)."""
+"""Candidates are skipped if their probability of survival is less than this share of the safest
+one's. Where only failures were seen, little is known and much is expected, and no factor would make
+up for that (measured: benchmarks/failing.py)."""
 FITTED = "hpsearch:curve_gp"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 

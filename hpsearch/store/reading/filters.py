@@ -1,6 +1,6 @@
 """The language of --where and --sort, from text to a small tree; errors point at the place.
 
-A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks stands in backticks.
+A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks is put in backticks.
 Every test is true or false, never unknown: an absent value equals nothing and is neither above nor
 below anything, so ``x != 3`` is true where a trial has no x, and ``not (x < 3)`` as well. Nothing
 here knows SQL: see `conditions`.
@@ -22,8 +22,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 from hpsearch.errors import FilterError
 
 LONGEST_TEXT = 4000
-"""Characters in an expression: what any person writes, and well below the depth at which databases
-give up."""
+"""The most characters in an expression: more than any person writes, and well below what databases
+give up at."""
 DEEPEST_NESTING = 50
 
 
@@ -320,7 +320,7 @@ _EXPECTED = {
     "_NULL": "'null'",
     "_IN": "'in'",
 }
-"""By a terminal that could follow, what to say could."""
+"""By a terminal that could follow, the words to name it with."""
 
 
 def _no_comparison(error: UnexpectedToken, found: str) -> tuple[str, str]:

@@ -71,7 +71,7 @@ class StudyHead:
         """The study file as it is written; empty for a study that was not made from one.
 
         Raises:
-            Damaged: It is no YAML any more.
+            Damaged: It is not YAML any more.
         """
         return shapes.written_in(self.spec)
 
@@ -86,8 +86,7 @@ class StudyHead:
 
     @property
     def checkpoint_limit_bytes(self) -> float | None:
-        """What its checkpoints may take; None if the study file sets no limit, or sets one that
-        is none."""
+        """What its checkpoints may take; None if the study file sets no valid limit."""
         stated = self.written.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
         return limit * GB if isinstance(limit, int | float) else None
@@ -300,9 +299,9 @@ def best_trials(
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study, best first, of those that `where` selects.
 
-    Reads the `top` nearest to the top by value, all that were repeated, since only a repeat can
-    change the order, and one that is tied with the first. With limits or several objectives, the
-    value says too little, and all are read.
+    Reads the best `top` by value; all that were repeated, since only a repeat can change the order;
+    and one that is tied with the first. With limits or several objectives, the value says too
+    little, and all are read.
 
     Args:
         connection: To the database.

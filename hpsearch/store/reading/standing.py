@@ -90,7 +90,7 @@ class StudyStatus:
     running: list[RunningAttempt]
     failures: list[Failures]
     checkpoint_bytes: int | None = None
-    """What the checkpoints of all trials take; None if that was never told."""
+    """What the checkpoints of all trials take; None if that was never reported."""
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
