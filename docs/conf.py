@@ -39,7 +39,7 @@ nitpick_ignore_regex = [("py:.*", r"(collections\.abc|numpy|optuna|pandas|pathli
 
 
 def link_to_the_source(_app: Sphinx, page: str, text: list[str]) -> None:
-    """Make links out of this folder downloads: what they lead to is no page of the site."""
+    """Make links out of this folder downloads: what they lead to is not a page of the site."""
     if "/" not in page:
         text[0] = re.sub(r"\]\(\.\./", "](path:../", text[0])
 

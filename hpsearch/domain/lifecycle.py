@@ -72,7 +72,7 @@ def move(current: State, to: State, story: str = "") -> State:
     """
     if to not in MOVES[current]:
         raise IllegalMove(
-            f"{current.value} -> {to.value} is no legal move{'; ' + story if story else ''}"
+            f"{current.value} -> {to.value} is not a legal move{'; ' + story if story else ''}"
         )
     return to
 

@@ -2,7 +2,7 @@
 
 `TrainingRun` is a `contract.Run`: iterated, it trains. Everything it knows about where it stands is
 its `position`, and everything random derives from the seed and the step; that is why a run that
-continues from a checkpoint goes on bit for bit as if it had never stopped.
+continues from a checkpoint has the same results, bit for bit, as one that never stopped.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class TrainingRun:
         group = processes.current()
         precision = Precision(settings.precision, device)
         self._workload = workload
-        self._settings = settings
-        self._setup = setup
+        self._seed = setup.seed
+        self._monitor = settings.monitor
         self._clock = clock
         self._group = group
         self._precision = precision
@@ -160,7 +160,7 @@ class TrainingRun:
         """
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
-        seed = derive(self._setup.seed, Use.STEP, rank_step)
+        seed = derive(self._seed, Use.STEP, rank_step)
         seed_everything(seed)
         self._updates.zero_grad()
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
@@ -230,7 +230,7 @@ class TrainingRun:
         measured_before = self.position.metrics is not None
         metrics = self._measure()
         # A step may reach several levels: what was measured once counts once.
-        best = not measured_before and self._progress.note(metrics[self._settings.monitor])
+        best = not measured_before and self._progress.note(metrics[self._monitor])
         here = replace(self.position, reported=level)
         self.position = here
         self._save(best)

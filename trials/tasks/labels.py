@@ -41,7 +41,7 @@ def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArra
 
 
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
-    """The problem of training data with one class only, or with something that is no class's
+    """The problem of training data with one class only, or with something that is not a class's
     name."""
     names = {label for label in labels if label is not None}
     longest = max(map(len, names), default=0)

@@ -218,7 +218,7 @@ def collapsed_gradients(course: RunCourse) -> Finding | None:
 
 
 def memory_growth(course: RunCourse) -> Finding | None:
-    """The memory in use grows from step to step, and goes on growing."""
+    """The memory in use grows from step to step, and keeps growing."""
     quarter = len(course.memory_bytes) // 4
     settled = course.memory_bytes[quarter:]
     readings = len(settled)

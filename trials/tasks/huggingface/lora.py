@@ -190,7 +190,7 @@ def add(
         base: The weights that they are trained for.
 
     Raises:
-        TaskError: A target is no linear module of this model.
+        TaskError: A target is not a linear module of this model.
     """
     import peft  # seconds to import, and most trials do without
     from peft.tuners.tuners_utils import cast_adapter_dtype

@@ -152,7 +152,7 @@ def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBas
     tokenizer.train_from_iterator(_split_words(texts), trainer)
     pieces = tokenizer.get_vocab()
 
-    # A second tokenizer with the same pieces, in which the letters are no special tokens.
+    # A second tokenizer with the same pieces, in which the letters are not special tokens.
     plain = Tokenizer(models.WordPiece(pieces, unk_token=UNKNOWN))
     plain.normalizer = normalizer
     plain.pre_tokenizer = tokenizer.pre_tokenizer

@@ -322,7 +322,7 @@ def test_a_model_is_tried_on_rows_as_long_as_they_come():
     model = transformers.AutoModelForCausalLM.from_config(CONFIGS["llama"])
     model.config.sliding_window = 16  # which a Llama does not heed
     packed_rows.demand(model, True, 16)
-    with pytest.raises(TaskError, match="computes a token otherwise"):
+    with pytest.raises(TaskError, match="computes a token differently"):
         packed_rows.demand(model, True, 24)
 
 
