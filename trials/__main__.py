@@ -69,8 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _refuse_to_share(kind: str) -> None:
-    """Training code of one's own knows nothing of other processes: each would train the whole into
-    the same folder.
+    """The user's own training code does not know of other processes: each would train everything,
+    into the same folder.
 
     Raises:
         TaskError: It was started as one of several.
@@ -143,7 +143,7 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
 
 
 def _to_resume(options: argparse.Namespace) -> Path | None:
-    """The checkpoint that is to be continued; None if the folder has no run.
+    """The checkpoint to continue from; None if the folder has no run.
 
     Raises:
         TaskError: It has one, and the command does not ask to continue it.
@@ -166,7 +166,7 @@ def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple
         The setup with the precision that is computed in, and what to record of the run.
 
     Raises:
-        TaskError: The file says it in a wrong way.
+        TaskError: The file states it wrongly.
     """
     recorded = None
     if given is not None:
@@ -289,8 +289,8 @@ def _best_device() -> str:
 
 
 def _say(text: str) -> None:
-    """Write a message; one that nobody reads any more, or that a full disk does not take, is lost
-    and nothing else."""
+    """Write a message. If nobody reads it any more, or the disk is full, the message is lost and
+    nothing else happens."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
 
@@ -321,8 +321,9 @@ def _parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     code = main()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        # Threads of Gloo outlive the process group. One that is caught in the interpreter's own
-        # ending aborts a process that has done its work, and the launcher would tell of a failure.
+        # Threads of Gloo outlive the process group. A thread that is still running when the
+        # interpreter ends aborts a process that has done its work, and the launcher would report a
+        # failure.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

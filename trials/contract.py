@@ -136,21 +136,22 @@ class Run(Protocol):
         none."""
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        """Train: yields None after every optimizer step, and a Report at every level of the
+        budget's grid."""
 
     def save(self) -> Path | str | None:
         """Write a checkpoint of this moment and return its folder once it is whole; None if the
         task cannot."""
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: what only older ones named may go.
+        """The reports up to `resource` are on record: what only older ones named may be removed.
 
-        Without this word a run keeps every checkpoint: whoever continues it may only know of an old
-        one.
+        Without this call a run keeps every checkpoint, because the process that continues it may
+        only know of an old one.
         """
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still continues: call it
+        """Release memory, files and threads. False while code of the run is still running: call it
         again."""
 
 
@@ -158,7 +159,7 @@ class Task(Protocol):
     """A training job, built from the `task` part of a study file."""
 
     metrics: frozenset[str] | None
-    """Names of the metrics it reports; None if only a run can tell."""
+    """Names of the metrics it reports; None if only a run knows them."""
 
     settings: Mapping[str, Setting] | None
     """The settings it understands, by name; None if it takes any."""

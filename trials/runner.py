@@ -34,7 +34,7 @@ class Runner:
     def advance(
         self, until: float, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Report]:
-        """Train on, and yield the reports.
+        """Continue training, and yield the reports.
 
         Ends after a report at or past `until`, when `should_stop` answers true (asked after every
         step), or when the run has finished. Whatever the run raises comes through.
@@ -66,7 +66,7 @@ class Runner:
         return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still continues: call it
+        """Release memory, files and threads. False while code of the run is still running: call it
         again."""
         return self._run.close()
 
@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
     if isinstance(error, TaskError):
-        # A mistake in the study file or the data: its words say what is wrong.
+        # A mistake in the study file or the data: the message says what is wrong.
         return Failure("error", str(error), details)
     first_line = text.splitlines()[0]
     if is_out_of_memory(error):

@@ -111,9 +111,9 @@ def refuse_anothers(source: Path | str, runs: Collection[str]) -> None:
 def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | None) -> None:
     """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
 
-    The new folder may have checkpoints of an earlier time, or of an attempt whose reports never
-    arrived. One of the same name is replaced, and `best` no longer names another. Does nothing
-    where the old folder has no best checkpoint of this run.
+    The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
+    One of the same name is replaced, and `best` no longer names another. Does nothing where the old
+    folder has no best checkpoint of this run.
 
     Args:
         source: The checkpoint that the run is continued from.

@@ -1,8 +1,9 @@
 """Packed samples: several short ones end to end in one row, each computed as if it were alone.
 
-Positions begin again with every sample, and a mask lets a token see only those of its own sample
-(Krell et al. 2021, arXiv 2107.02027). Layers that see only a part of a sample, such as a sliding
-window, get a mask of their own kind. `demand` makes sure that a model uses positions and masks.
+Positions start again with every sample, and a mask lets a token see only the tokens of its own
+sample (Krell et al. 2021, arXiv 2107.02027). Layers that see only a part of a sample, such as a
+sliding window, get a mask of their own kind. `demand` makes sure that a model uses positions and
+masks.
 """
 
 from __future__ import annotations

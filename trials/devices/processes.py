@@ -82,7 +82,7 @@ class Group:
         return self.rank == 0
 
     def listen(self, asked: Callable[[], bool]) -> None:
-        """From now on `asked` says whether this process was asked to stop."""
+        """From now on, `asked` tells whether this process was asked to stop."""
         self._asked = asked
 
     @property

@@ -1,5 +1,5 @@
-"""`torch.compile` for the loss, where what is left of the budget pays for it; no trial fails for
-it.
+"""`torch.compile` for the loss, if the remaining budget makes it worthwhile. No trial fails because
+of it.
 
 Compiling takes time at once and saves a share of every step after it. `auto` measures the first
 steps of an attempt and decides once, by `verdict`. A compiler that is missing or fails costs no
@@ -194,14 +194,14 @@ class CompilableLoss:
         return {"compiled": self.compiled}
 
     def load_state_dict(self, state: dict[str, bool | None]) -> None:
-        """Go on with what was decided; where nothing was, the measuring begins again."""
+        """Continue with what was decided; if nothing was, the measurement starts again."""
         if self._open:
             self.compiled = state["compiled"]
 
     def close(self) -> None:
         """Release what was compiled.
 
-        torch keeps it, with the model, and stops compiling once it has kept much.
+        torch keeps it, with the model, and stops compiling once it keeps too much.
         """
         if self._compiled is not None:
             self._compiled = None

@@ -42,7 +42,7 @@ _known: dict[str, Known] = {}
 
 
 def known_of(kind: str) -> Known:
-    """What this process knows about a kind of run; whoever holds the result may add to it."""
+    """What this process knows about a kind of run; the caller may add to it."""
     return _known.setdefault(kind, Known())
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands. Everything random derives from it and the seed, so a run continues from
-    it bit for bit.
+    """How far a run has come. Everything random derives from this and the seed, so a run continues
+    from it bit for bit.
 
     Args:
         step: Optimizer steps taken.

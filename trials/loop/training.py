@@ -1,8 +1,8 @@
 """The training loop, from top to bottom.
 
-`TrainingRun` is a `contract.Run`: iterated, it trains. Everything it knows about where it stands is
-its `position`, and everything random derives from the seed and the step; that is why a run that
-continues from a checkpoint has the same results, bit for bit, as one that never stopped.
+`TrainingRun` is a `contract.Run`: iterating over it trains. Everything it knows about how far it
+has come is its `position`, and everything random derives from the seed and the step; that is why a
+run that continues from a checkpoint has the same results, bit for bit, as one that never stopped.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class _Gradients:
-    """What computing the gradients of a batch has shown.
+    """What is known once the gradients of a batch have been computed.
 
     Args:
         loss: This rank's share of the mean loss of a target: a scalar, left on the device.
@@ -66,7 +66,7 @@ class TrainingRun:
     """One attempt to train one configuration.
 
     Attributes:
-        position: Where it stands.
+        position: How far it has come.
 
     Args:
         workload: The model and its data.
@@ -112,7 +112,8 @@ class TrainingRun:
     # ----------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        """Train: yields None after every optimizer step, and a Report at every level of the
+        budget's grid."""
         self._fit_micro_batch()
         self._count_flops()
         while True:
@@ -291,7 +292,7 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its course so far shows of its health."""
+        """What its course so far shows about its health."""
         return self._telemetry.findings(self.position.seconds)
 
     # -------------------------------------------------------------------------------- checkpoints
@@ -357,7 +358,7 @@ class TrainingRun:
         self._note_arithmetic(state.get("precision"))
 
     def _note_arithmetic(self, before: str | None) -> None:
-        """Log where the run continues in another arithmetic.
+        """Log a warning if the run continues in another arithmetic.
 
         Args:
             before: The arithmetic so far; None if the checkpoint does not say.

@@ -123,7 +123,7 @@ class Updates:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, once the model's saved weights are read."""
+        """Continue from a saved state, once the model's saved weights are read."""
         self._optimizer.load_state_dict(state["optimizer"])
         of_scaler = state["scaler"]
         # The scaler's state is empty after steps in another arithmetic than fp16.

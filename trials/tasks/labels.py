@@ -1,4 +1,5 @@
-"""The classes of a data set: their names and numbers, and classes that were never trained."""
+"""The classes of a data set: their names and numbers, and classes that are not in the training
+data."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
-    """The problem of data with classes that the training data has not.
+    """The problem of data with classes that the training data does not have.
 
     Args:
         train: The class of each training row.

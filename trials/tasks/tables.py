@@ -70,7 +70,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
         text: Whether it is to be text.
 
     Raises:
-        TaskError: There is none, or it is something else.
+        TaskError: There is no such file, or it is something else.
     """
     try:
         files.refuse_odd(path)

@@ -1,7 +1,7 @@
 """A run's health: what its course shows, as named findings with their evidence.
 
 Every check is a function from `RunCourse` to a finding or None, with its thresholds beside it. They
-are set so that a healthy run has no findings: each says why it stands where it does.
+are set so that a healthy run has no findings; each states the reason for its value.
 """
 
 from __future__ import annotations

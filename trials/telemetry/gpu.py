@@ -1,8 +1,8 @@
 """What a GPU says of its work: utilisation and energy by NVML, and the share of its peak arithmetic
 that was used.
 
-All of it is extra: a run on the CPU reports none, and what a device or driver does not say is left
-out. NVML is read through `pynvml`, where that is installed.
+All of this is optional: a run on the CPU reports none of it, and what a device or driver does not
+provide is left out. NVML is read through `pynvml`, where that is installed.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Gpu:
             tokens_per_second: Tokens that this GPU trained on, without padding.
 
         Returns: `gpu_utilization` (share of time with work), `mfu` (share of peak FLOP/s) and
-            `energy_joules` (of the whole device, whoever else works on it).
+            `energy_joules` (of the whole device, including other programs).
         """
         metrics = {}
         if self._peak is not None and self._flops is not None:

@@ -1,5 +1,5 @@
-"""Everything that a run measures about itself, behind one face: its steps, its course, its GPU, its
-memory."""
+"""Everything that a run measures about itself, behind one interface: its steps, its course, its
+GPU, its memory."""
 
 from __future__ import annotations
 
@@ -114,6 +114,6 @@ class Telemetry:
         return {"meter": self._steps.state_dict(), "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in which there may be other keys."""
+        """Continue from a saved state, which may have other keys."""
         self._steps.load_state_dict(state["meter"])
         self._trace.load_state_dict(state["trace"])

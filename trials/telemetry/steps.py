@@ -174,6 +174,6 @@ class StepLog:
         return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         for name in _SAVED:
             setattr(self, name, state[name])

@@ -1,9 +1,9 @@
 """What the reports of a training function show: how healthy its course is, and which checkpoint is
 the best.
 
-A function reports less of itself than a built-in task: only checks whose numbers it always reported
-are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`; its speed
-follows from the reports themselves.
+A function reports less about itself than a built-in task does: only checks whose numbers it always
+reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`;
+its speed follows from the reports themselves.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _imported(name: str, base: Path) -> ModuleType:
     """The module of a name.
 
     Raises:
-        TaskError: There is none, or it fails on import.
+        TaskError: There is no such module, or it fails on import.
     """
     try:
         return importlib.import_module(name)

@@ -79,7 +79,7 @@ class FunctionCall:
         return reached
 
     def go_on(self) -> None:
-        """The function trains again after a report."""
+        """The function continues after a report."""
         self._resumed = time.perf_counter()
 
     @contextmanager
@@ -100,7 +100,7 @@ class FunctionCall:
         return self._before + time.perf_counter() - self._resumed
 
     def raise_if_stopping(self) -> None:
-        """End the function where the trial is over.
+        """End the function if the trial is over.
 
         Raises:
             TrialStopped: It is.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100
-"""A target that is none: its token is neither trained nor scored (torch's own `ignore_index`)."""
+"""Marks a token without a target, which is neither trained nor scored (torch's own
+`ignore_index`)."""
 
 Example = TypeVar("Example")
 Reader = Callable[[Path, str], tuple[list[Example] | None, list[Problem]]]

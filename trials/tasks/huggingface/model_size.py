@@ -39,7 +39,7 @@ def _weights_of(model: Pretrained) -> list[Path]:
 
     try:
         found = try_to_load_from_cache(model.name, WEIGHTS)
-    except HFValidationError:  # no such id can be: whoever loads it will say so
+    except HFValidationError:  # no such id is possible: loading the model will report that
         return []
     return [Path(found)] if isinstance(found, str) else []
 

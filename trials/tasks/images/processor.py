@@ -1,5 +1,5 @@
 """How a pretrained image model wants its images: their size and brightness, as its image processor
-says.
+states.
 
 The processor's file is read, not run: images are scaled and normalised by this package, on the
 device.
