@@ -47,7 +47,7 @@ def link_to_the_source(_app: Sphinx, page: str, text: list[str]) -> None:
 def not_a_type(
     _app: Sphinx, what: str, _name: str, _obj: object, _options: object, lines: list[str]
 ) -> None:
-    """Keep napoleon from taking what stands before a colon for the type of a field."""
+    """Keep napoleon from taking what comes before a colon for the type of a field."""
     if what in ("attribute", "data", "property"):
         lines.insert(0, "")
 

@@ -93,7 +93,7 @@ def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
     """The one unit that a budget is stated in.
 
     Raises:
-        TaskError: There is none or several of them, or a key is unknown.
+        TaskError: There is no unit or several of them, or a key is unknown.
     """
     units = [unit for unit in Unit if unit.value in per_trial]
     names = [*(unit.value for unit in Unit), "report_every"]

@@ -83,7 +83,7 @@ class Confirmation:
     def early_repeat(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while the search still runs.
 
-        Every second running trial is assumed to rank before the last of the leaders. None where no
+        Every second running trial is assumed to rank before the last of the leaders. None if no
         leader is likely enough to stay one.
 
         Args:

@@ -22,7 +22,7 @@ def note_memory(history: History, event: ev.Learned) -> None:
 
 
 def forget_shortages(history: History) -> None:
-    """Let what did not fit in memory be tried again, once, as a driver takes the study up."""
+    """Let what did not fit in memory be tried again, once, when a driver takes over the study."""
     study = history.study
     if study.memory:
         study.memory = aged(study.memory)

@@ -192,7 +192,7 @@ class Retention:
     def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
         """Best first, by the values of the search; those without a value last.
 
-        Equal ones stand as `hpsearch.ranking.selection` orders them.
+        Equal ones are in the order of `hpsearch.ranking.selection`.
         """
 
         def place(trial: Trial) -> tuple[float | bool, ...]:

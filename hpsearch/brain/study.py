@@ -283,7 +283,7 @@ class Study:
         return [stop]
 
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
-        """Put a report on record, with what it tells of the trial's speed and checkpoints."""
+        """Record a report, with what it says about the trial's speed and checkpoints."""
         report = self.history.add_report(record_of(self.spec, event, now))
         resource = event.resource
         speed = live.speed_at(resource, now)

@@ -65,7 +65,7 @@ class TrialLog:
 
         Args:
             trial: The trial.
-            best: The checkpoint of its best report; None where there is no newer one than on
+            best: The checkpoint of its best report; None if there is no newer one than on
                 record.
             held: What its checkpoints take on the disk; None if that is not known.
         """

@@ -11,7 +11,7 @@ import enum
 
 
 class State(enum.StrEnum):
-    """Where a trial stands."""
+    """The state of a trial."""
 
     QUEUED = "queued"
     RUNNING = "running"

@@ -23,7 +23,7 @@ from trials.contract import Finding
 
 
 class StudyState(enum.StrEnum):
-    """Where a study stands."""
+    """The state of a study."""
 
     RUNNING = "running"
     """A driver works on it, or died working on it: the lease tells which."""

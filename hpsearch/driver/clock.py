@@ -9,7 +9,7 @@ from collections.abc import Callable
 class SteadyClock:
     """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
 
-    Setting the machine's clock does not move it. It stands still while the machine is suspended.
+    Setting the machine's clock does not move it. It stops while the machine is suspended.
 
     Args:
         not_before: If the machine's clock is behind this, it starts here: a study's time does not

@@ -61,7 +61,7 @@ def directions_of(study: StudyRecord) -> list[StudyDirection]:
 
 
 def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
-    """A copy of a trial as it stands, which does not change with it."""
+    """A copy of a trial as it is now, which does not change with it."""
     state, values = TO_OPTUNA[trial.state], _values(trial)
     if state is TrialState.COMPLETE and values is None:
         state = TrialState.FAIL  # samplers take no complete trial without a value

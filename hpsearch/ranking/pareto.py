@@ -43,8 +43,8 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
     Of the front that is too large, the trials that lie far from their neighbours come first, so
     that its whole breadth is covered (Deb et al. 2002, "A fast and elitist multiobjective genetic
-    algorithm: NSGA-II"). Trials that keep the limits stand before all that do not, and those by how
-    much they exceed them.
+    algorithm: NSGA-II"). Trials that keep the limits come before all that do not, which are ordered
+    by how much they exceed them.
 
     Args:
         trials: The trials to choose from. Those that cannot be in a front come last.
@@ -66,7 +66,7 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """Where a trial stands.
+    """The place of a trial in the order.
 
     Args:
         violation: By how much it exceeds limits.
@@ -85,7 +85,7 @@ class _Place(Generic[Of]):
 
 
 def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]:
-    """The trials that may be in a front; one which beats another stands before it."""
+    """The trials that may be in a front; one that beats another comes before it."""
     signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
     places = []
     for trial in trials:

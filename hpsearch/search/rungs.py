@@ -110,7 +110,7 @@ class Rungs:
     Every operation costs O(log trials) comparisons: no event looks at all trials.
 
     Args:
-        levels: Ascending resource levels; the full budget may stand last and is not a rung to pause
+        levels: Ascending resource levels; the full budget may come last and is not a rung to pause
             at.
         total: The full trial budget.
         eta: At each rung one trial in `eta` continues.
@@ -254,7 +254,7 @@ class PromotionPruner(BasePruner):
         return rungs.arrive(index, number, score_of(value, sign))
 
     def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
-        """Where a trial's report stands that counts at a rung.
+        """The resource of the report of a trial that counts at a rung.
 
         None if it has passed over it, or is not there.
         """

@@ -62,7 +62,7 @@ class Scoring:
 
         Args:
             report: The report; it has all metrics of the objectives and the limits.
-            trial: Its trial, as it stood before this report.
+            trial: Its trial, as it was before this report.
         """
         metrics = report.metrics
         values = [metrics[objective.metric] for objective in self._objectives]

@@ -259,7 +259,7 @@ def _column(path: Path, frame: pd.DataFrame, names: list[str], what: str) -> str
 
 
 def _clock(frame: pd.DataFrame) -> str | None:
-    """The column with the times; None where there is none, or it is empty."""
+    """The column with the times; None if there is none, or it is empty."""
     for name in SECONDS:
         if name in frame and frame[name].notna().any():
             return name

@@ -231,7 +231,7 @@ class SimulatedExecutor:
         return next(ahead, None)
 
     def _save(self, run: _Run) -> str | None:
-        """The name of a checkpoint of this moment; None where there is nothing to save."""
+        """The name of a checkpoint of this moment; None if there is nothing to save."""
         if not run.resource:
             return None
         name = str(run.resource)

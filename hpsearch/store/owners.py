@@ -96,7 +96,7 @@ def _user() -> str:
 
 
 def _boot() -> str:
-    """An id of the time since this machine was started; empty where there is none."""
+    """An id of the time since this machine was started; empty if there is none."""
     if sys.platform == "darwin":
         asked = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
         try:

@@ -138,7 +138,7 @@ def values_of(record: Any, **more: Any) -> Values:
 
 
 def study_values(record: StudyRecord) -> Values:
-    """The columns of a study that its record holds, but for its id."""
+    """The columns of a study that its record holds, except its id."""
     values = values_of(record, directions=list(record.directions))
     del values["id"]
     return values

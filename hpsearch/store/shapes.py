@@ -50,7 +50,7 @@ class Wrong:
 
 
 def wrong(value: Any, wanted: str, at: str = "") -> Wrong:
-    """A value in the place of what is wanted."""
+    """A value in place of what is wanted."""
     try:
         shown = encode(value)
     except RecursionError:

@@ -47,7 +47,7 @@ class Store:
 
         Args:
             url: `sqlite:///file`, `sqlite://` (in memory) or `postgresql://...`.
-            create: Make the tables, and the file, where there are none.
+            create: Make the tables, and the file, if they do not exist.
 
         Raises:
             UserError: Not a URL of a supported database.

@@ -145,7 +145,7 @@ _CONDITION_SCHEMA = {
     "type": "object",
     "additionalProperties": {"anyOf": [SCALAR_SCHEMA, _LIST_SCHEMA]},
 }
-_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may stand anywhere
+_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may be anywhere
 _AMOUNTS = "".join(f"({_AMOUNT}{unit} *)?" for unit in "dhms")
 _DURATION_SCHEMA = {
     "anyOf": [

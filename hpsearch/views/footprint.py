@@ -41,7 +41,7 @@ class CheckpointSize:
 def guessed(spec: StudySpec) -> CheckpointSize | None:
     """About what a checkpoint will take, by the files or the shape of the study file's model.
 
-    None where they do not say.
+    None if they do not say.
     """
     if spec.settings.get("lora") or "lora" in spec.space:
         return None

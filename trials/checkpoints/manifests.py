@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: its manifest, written with it and compared with its files.
+"""What a checkpoint says about itself: its manifest, written with it and compared with its files.
 
 A manifest names the files of the model (`files`) and those that only a run needs in order to
 continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint

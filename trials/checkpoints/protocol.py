@@ -60,7 +60,7 @@ class Place(Protocol):
         """
 
     def text(self, file: str) -> str | None:
-        """The content of a small file in it; None where there is no such file.
+        """The content of a small file in it; None if there is no such file.
 
         Raises:
             Exception: It cannot be read.

@@ -60,14 +60,18 @@ class ImageSettings(Settings):
         nullable=True,
     )
     depth: int = setting(
-        int, 3, "Residual stages; each but the first halves the image.", low=1, high=8
+        int, 3, "Residual stages; each one except the first halves the image.", low=1, high=8
     )
     width: int = setting(
-        int, 32, "Channels of the first stage; each stage has twice those before.", low=1, high=1024
+        int,
+        32,
+        "Channels of the first stage; each further stage has twice as many.",
+        low=1,
+        high=1024,
     )
     flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
     shift: int = setting(
-        int, 0, "Move each training image by up to so many pixels.", low=0, high=1024
+        int, 0, "Move each training image by up to this many pixels.", low=0, high=1024
     )
 
 

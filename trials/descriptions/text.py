@@ -39,8 +39,8 @@ class SequenceToSequenceSettings(Settings):
     scored_target_length: int | None = setting(
         int,
         None,
-        "Tokens of a target that are scored; null is max_target_length, "
-        "or the largest one where a study searches it.",
+        "Tokens of a target that are scored; null is max_target_length, or its largest value if "
+        "a study searches it.",
         low=4,
         high=65536,
         nullable=True,

@@ -76,7 +76,7 @@ class Plan:
         provenance: What else to write into `training.json`, such as where the configuration comes
             from.
         arithmetic: How this process computes, which decides on the weights too.
-        goal: The study's objective; None where there is none.
+        goal: The study's objective; None if there is none.
     """
 
     params: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Where a run stands."""
+"""How far a run has come."""
 
 from __future__ import annotations
 

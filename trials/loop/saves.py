@@ -63,7 +63,7 @@ class RunSaves:
         """Save the run as it is now, in the background where that is worth it.
 
         Args:
-            position: Where it stands.
+            position: How far it has come.
             content: Makes what the checkpoint holds.
             best: Whether it is the best so far.
 

@@ -2,7 +2,7 @@
 loop started.
 
 A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` is its
-model with that data, a `workload.Workload`. Its description (fields, settings, metrics) stands in
+model with that data, a `workload.Workload`. Its description (fields, settings, metrics) is in
 `trials.descriptions`.
 """
 

@@ -131,8 +131,8 @@ class Trace:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around the making of a batch, or the waiting for one that is made ahead: training stands
-        still meanwhile."""
+        """Around the making of a batch, or the waiting for one that is made ahead: training stops
+        meanwhile."""
         began = self._clock()
         try:
             yield

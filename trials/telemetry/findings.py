@@ -33,7 +33,7 @@ its cost."""
 OVERFIT_RISE = 0.05
 """Validation loss above its best, as a share; small validation sets rise less by chance."""
 OVERFIT_FALL = 0.05
-"""Training loss fallen meanwhile, as a share: if it stands still, the model is not fitting the
+"""Training loss fallen meanwhile, as a share: if it stays the same, the model is not fitting the
 training data closer."""
 SPIKE_RATIO = 20.0
 """A gradient norm over the usual one: the median around it, or that of the first quarter where that

@@ -1,5 +1,5 @@
-"""What a GPU says of its work: utilisation and energy by NVML, and the share of its peak arithmetic
-that was used.
+"""What a GPU says about its work: utilisation and energy by NVML, and the share of its peak
+arithmetic that was used.
 
 All of this is optional: a run on the CPU reports none of it, and what a device or driver does not
 provide is left out. NVML is read through `pynvml`, where that is installed.

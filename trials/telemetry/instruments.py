@@ -50,7 +50,7 @@ class Telemetry:
     # ------------------------------------------------------------------------- while it trains
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Around the making of a batch: training stands still meanwhile."""
+        """Around the making of a batch: training stops meanwhile."""
         return self._trace.waiting()
 
     def step(self, step: TakenStep) -> None:

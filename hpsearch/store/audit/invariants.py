@@ -70,7 +70,7 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
 
 
 def numbers_have_no_gaps(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Trials are numbered from 0 (no number stands twice: it is their key)."""
+    """Trials are numbered from 0 (no number occurs twice: it is their key)."""
     n = func.count()
     low = func.min(trials.c.number)
     high = func.max(trials.c.number)
@@ -178,7 +178,7 @@ def the_ledger_adds_up(connection: Connection, which: Which) -> Iterator[Violati
 
 
 def no_report_is_ahead(connection: Connection, which: Which) -> Iterator[Violation]:
-    """No report stands beyond what its trial has trained."""
+    """No report lies beyond what its trial has trained."""
     reported_at = reports.c.resource
     trained_to = trials.c.resource
     found = _parts(reports, reported_at, trained_to).where(reported_at > trained_to)

@@ -307,7 +307,7 @@ def violation(system_attrs: ColumnElement[Any], dialect: str) -> ColumnElement[A
     """
     is_postgresql = dialect == "postgresql"
     kind = func.json_typeof(system_attrs) if is_postgresql else func.json_type(system_attrs)
-    # What is not an object exceeds nothing: reading its row tells of it.
+    # What is not an object exceeds nothing: reading its row reports it.
     objects = case((kind == "object", system_attrs))
     if is_postgresql:
         members = func.json_each(objects).table_valued("key", "value")

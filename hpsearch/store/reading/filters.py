@@ -28,7 +28,7 @@ DEEPEST_NESTING = 50
 
 
 class Order(enum.StrEnum):
-    """How a number or text may stand to another."""
+    """How a number or text may compare with another."""
 
     BELOW = "<"
     AT_MOST = "<="
@@ -62,7 +62,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Ordered:
-    """The name's value stands in `order` to `value`."""
+    """The name's value compares with `value` as `order` says."""
 
     name: Name
     order: Order

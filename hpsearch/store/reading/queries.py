@@ -126,7 +126,7 @@ class StudyHead:
 class TrialRow(Trial):
     """A trial with what readings show of it, and the metrics of its latest report.
 
-    Fields that are not shown are empty, but for its system attributes.
+    Fields that are not shown are empty, except its system attributes.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -348,7 +348,7 @@ def _searched(study: StudyHead) -> Select[Any]:
     return _trials_of(study).where(
         trials.c.role != Role.CONFIRM.value,
         trials.c.state != State.FAILED.value,
-        # Rules out NULL, and on PostgreSQL also NaN, which stands above infinity there.
+        # Rules out NULL, and on PostgreSQL also NaN, which is above infinity there.
         trials.c.value.between(-largest, largest),
     )
 

@@ -66,7 +66,7 @@ class Course:
             resource: How far the trial has trained.
             metrics: What it reports.
             elapsed: Seconds it has trained, over all its attempts.
-            saved: The checkpoint that belongs to the report; None where there is none.
+            saved: The checkpoint that belongs to the report; None if there is none.
         """
         self._count += 1
         self._always &= frozenset(metrics)

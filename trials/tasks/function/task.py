@@ -31,7 +31,7 @@ class FunctionTask:
 
     Args:
         task: The `task` part of a study file: `kind`, and `args` that every trial is given.
-        base: The folder that its module may stand in.
+        base: The folder that its module may be in.
 
     Raises:
         TaskError: There is no such function, or it does not take `(params, trial)`.

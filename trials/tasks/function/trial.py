@@ -64,7 +64,7 @@ class FunctionCall:
         self.course.note(reached, values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
-        # The clock stands still until `go_on`.
+        # The clock stops until `go_on`.
         self._before = elapsed
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
@@ -185,7 +185,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:
-    """What `FunctionTrial.save` wrote beside the function's own files; None where there is no such
+    """What `FunctionTrial.save` wrote beside the function's own files; None if there is no such
     file."""
     if checkpoint is None:
         return None

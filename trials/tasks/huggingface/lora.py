@@ -57,7 +57,7 @@ class Base:
         name: Of the pretrained model, as the study file names it; None for a model from scratch,
             whose weights derive from the trial's seed.
         revision: The hub's commit; None for a local folder.
-        fingerprint: Tells the weights of one model from those of another; None where there is no
+        fingerprint: Tells the weights of one model from those of another; None if there is no
             file of them.
         dtype: The type in which the model's own files hold them.
     """

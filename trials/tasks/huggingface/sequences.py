@@ -62,8 +62,8 @@ def template(
 
 
 class TokenLayout:
-    """What a model reads of a sample: its tokens and, where it needs one, a mask. Every target
-    stands in the cell of its token."""
+    """What a model reads of a sample: its tokens and, where it needs one, a mask. Every target is
+    in the cell of its token."""
 
     def lengths(self, split: Split) -> Ints:
         """The tokens of each sample, shape (n,); of each part, shape (n, parts), where it has such

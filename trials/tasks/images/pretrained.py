@@ -1,4 +1,4 @@
-"""A pretrained Hugging Face model that classifies images, in the place of the small residual
+"""A pretrained Hugging Face model that classifies images, in place of the small residual
 network."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Processing:
 
     Args:
         side: In pixels, of the squares it reads; None if it reads any.
-        means, deviations: Of each channel, as shares of full brightness; None where they are not
+        means, deviations: Of each channel, as shares of full brightness; None if they are not
             told.
     """
 
