@@ -321,7 +321,7 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
 def test_a_study_is_written_after_a_value_that_cannot_be_stored(store: Store) -> None:
     study = optuna.create_study(storage=StudyStorage(store))
     trial = study.ask()
-    with pytest.raises(TypeError, match="no JSON value"):
+    with pytest.raises(TypeError, match="not a JSON value"):
         trial.set_user_attr("key", object())
     with pytest.warns(UserWarning, match="persistent storage"):
         odd = CategoricalDistribution([object()])  # type: ignore[list-item]
