@@ -32,7 +32,7 @@ import numpy as np
 import yaml
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import History
+from hpsearch.domain.history import History
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import StudySpec

@@ -12,7 +12,8 @@ import yaml
 from curves import METRIC, Task
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import rank
 from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec

@@ -39,7 +39,7 @@ nitpick_ignore_regex = [("py:.*", r"(collections\.abc|numpy|optuna|pandas|pathli
 
 
 def link_to_the_source(_app: Sphinx, page: str, text: list[str]) -> None:
-    """Make links out of this folder downloads: what they lead to is no page of the site."""
+    """Make links out of this folder downloads: what they lead to is not a page of the site."""
     if "/" not in page:
         text[0] = re.sub(r"\]\(\.\./", "](path:../", text[0])
 
@@ -47,7 +47,7 @@ def link_to_the_source(_app: Sphinx, page: str, text: list[str]) -> None:
 def not_a_type(
     _app: Sphinx, what: str, _name: str, _obj: object, _options: object, lines: list[str]
 ) -> None:
-    """Keep napoleon from taking what stands before a colon for the type of a field."""
+    """Keep napoleon from taking what comes before a colon for the type of a field."""
     if what in ("attribute", "data", "property"):
         lines.insert(0, "")
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a way its reader can mend. Imports nothing.
+"""Errors that their reader can do something about. This module imports nothing.
 
 The tree of errors::
 
@@ -30,7 +30,7 @@ class HpsearchError(Exception):
 
     Args:
         message: What is wrong and where, one sentence.
-        hint: What to do next, one sentence; None where the message already says it.
+        hint: What to do next, one sentence; None if the message already says it.
     """
 
     exit_code = 1
@@ -91,8 +91,8 @@ class StoreUnreachable(Unreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes. Waiting does not mend that, as it may
-    where it is unreachable.
+    """The database holds what this program never writes. Waiting does not help here, as it may if a
+    database is unreachable.
 
     Args:
         what: It, as the rest of "it has ...".
@@ -120,7 +120,7 @@ class ClusterUnreachable(Unreachable):
 
 
 class ClusterLost(ClusterUnreachable):
-    """The Ray cluster went away under a driver. Threads of Ray may wait for it for ever."""
+    """The Ray cluster went away under a driver. Threads of Ray may wait for it forever."""
 
 
 class StudyHeld(HpsearchError):

@@ -1,10 +1,10 @@
 """Whose checkpoints a folder holds.
 
-Many studies may share a folder for checkpoints (`--checkpoints`, the root). Each has a folder of
-its own in it, named by the study and by its `uid`, which is unique whatever database the study is
-in. A marker file in that folder says the same. What carries the mark of one study is written and
-removed by that study alone; what carries none, as folders of earlier versions do, may hold
-checkpoints of several studies, and nothing of it is ever removed.
+Many studies may share a folder for checkpoints (`--checkpoints`, the root). Each has its own folder
+inside it, named after the study and its `uid`, which is unique whatever database the study is in. A
+marker file in that folder says the same. A folder with the mark of a study is written and cleared
+by that study alone. A folder without a mark, from an earlier version, may hold checkpoints of
+several studies, and nothing in it is ever removed.
 
     root/
       flowers-3f2a9c0d1e4b/
@@ -69,7 +69,7 @@ class Home:
             raise _unusable(self.folder, error) from error
 
     def refuse_foreign(self) -> bool:
-        """Whether the folder carries this study's mark; else it carries none.
+        """Whether the folder carries this study's mark; False if it carries no mark.
 
         Raises:
             UserError: It carries another study's mark, or cannot be read.
@@ -137,7 +137,7 @@ def _letter(character: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None where it carries no mark.
+    """The study whose folder it is; None if it carries no mark.
 
     Raises:
         UserError: It cannot be read, or what it says cannot be.
@@ -153,7 +153,7 @@ def mark_of(folder: str) -> Mark | None:
         return Mark(str(said["study"]), str(said["uid"]))
     except (ValueError, KeyError, TypeError):
         raise UserError(
-            f"the mark of the folder of checkpoints {folder} cannot be read",
+            f"the mark of the checkpoint folder {folder} cannot be read",
             f"it says whose folder it is: restore {MARKER} in it,"
             " or name another folder with --checkpoints",
         ) from None

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, History, StudyState
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyState
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S, Patience
 from hpsearch.driver.loop import Driver
@@ -60,7 +61,7 @@ class Troubles:
     """What happens to one driver, by the number of the poll in which it does.
 
     Args:
-        stalls: Seconds for which its process is stopped while workers go on.
+        stalls: Seconds for which its process is stopped while workers continue.
         outages: Seconds for which the database does not answer from then on.
         clock_set: Seconds by which its machine's clock is set, forward (as a suspended machine sees
             it) or back.

@@ -23,7 +23,8 @@ from hpsearch.brain.spending import Spending
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
-from hpsearch.domain.records import Changes, History, StudyState, Trial
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S, STOP_GRACE_S
 from hpsearch.driver.loop import POLL_S, Driver

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, History
+from hpsearch.domain.history import Changes, History
 from hpsearch.driver.loop import Driver
 from hpsearch.folders import MARKER, Home, Mark
 from hpsearch.simulation.executor import SimulatedExecutor

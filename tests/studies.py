@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from hpsearch.brain.study import Study
-from hpsearch.domain.records import Changes, History, StudyRecord
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.driver.loop import due_of
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.searcher import Searcher

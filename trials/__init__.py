@@ -1,1 +1,2 @@
-"""Training trials: one configuration, one budget, reports on the way. Knows nothing of studies."""
+"""Training of trials: one configuration, one budget, reports along the way. Knows nothing of
+studies."""

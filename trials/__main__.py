@@ -69,15 +69,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _refuse_to_share(kind: str) -> None:
-    """Training code of one's own knows nothing of other processes: each would train the whole into
-    the same folder.
+    """The user's own training code does not know of other processes: each would train everything,
+    into the same folder.
 
     Raises:
         TaskError: It was started as one of several.
     """
     if kind not in BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         what = (
-            "is training code of one's own, which is not shared out among processes; "
+            "is your own training code, which cannot be divided among processes; "
             "start it without torchrun"
         )
         raise TaskError([Problem("task.kind", what)])
@@ -143,7 +143,7 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
 
 
 def _to_resume(options: argparse.Namespace) -> Path | None:
-    """The checkpoint that is to be continued; None where the folder has no run.
+    """The checkpoint to continue from; None if the folder has no run.
 
     Raises:
         TaskError: It has one, and the command does not ask to continue it.
@@ -154,7 +154,7 @@ def _to_resume(options: argparse.Namespace) -> Path | None:
             _say(f"nothing to resume in {options.out}; starting afresh")
         return None
     if not options.resume:
-        what = "holds a run already; add --resume to continue it, or name another folder"
+        what = "already holds a run; add --resume to continue it, or name another folder"
         raise TaskError([Problem("--out", f"{options.out} {what}")])
     return last
 
@@ -166,7 +166,7 @@ def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple
         The setup with the precision that is computed in, and what to record of the run.
 
     Raises:
-        TaskError: The file says it in a wrong way.
+        TaskError: The file states it wrongly.
     """
     recorded = None
     if given is not None:
@@ -186,7 +186,7 @@ def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple
 
 
 def _remembered(file: Path) -> Arithmetic | None:
-    """How a run computed when it began; None where its folder does not say."""
+    """How a run computed when it began; None if its folder does not say."""
     try:
         plain = json.loads(file.read_text())
         return Arithmetic.from_plain(plain)
@@ -195,7 +195,7 @@ def _remembered(file: Path) -> Arithmetic | None:
 
 
 def _goal(objective: Any) -> Goal | None:
-    """What the study optimises: its objective, or the first of several; None where the file has
+    """What the study optimises: its objective, or the first of several; None if the file has
     none.
 
     Raises:
@@ -236,7 +236,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise TaskError(problems)
     ignored = [key for key in IGNORED if key in study]
     if ignored:
-        _say(f"note: a single training does without {', '.join(ignored)}")
+        _say(f"note: a single training ignores {', '.join(ignored)}")
     return study
 
 
@@ -289,8 +289,8 @@ def _best_device() -> str:
 
 
 def _say(text: str) -> None:
-    """Write a message; one that nobody reads any more, or that a full disk does not take, is lost
-    and nothing else."""
+    """Write a message. If nobody reads it any more, or the disk is full, the message is lost and
+    nothing else happens."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
 
@@ -321,8 +321,9 @@ def _parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     code = main()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        # Threads of Gloo outlive the process group. One that is caught in the interpreter's own
-        # ending aborts a process that has done its work, and the launcher would tell of a failure.
+        # Threads of Gloo outlive the process group. A thread that is still running when the
+        # interpreter ends aborts a process that has done its work, and the launcher would report a
+        # failure.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,10 +1,10 @@
-"""What decides the sums of a training beside its settings, its seed and its data.
+"""What the sums of a training depend on, besides its settings, its seed and its data.
 
 The same training on another number of threads, in another precision or with other libraries adds
-the same numbers in another order, and after some epochs its metrics differ. So what a training
-computes with is recorded with it, and whoever trains the same again, or continues it elsewhere,
-computes in the same way as far as the machine can. What cannot be the same - the processor or GPU,
-the libraries - is stated.
+the same numbers in another order, and after some epochs its metrics differ. What a training
+computes with is therefore recorded with it. A training that repeats it, or continues it elsewhere,
+computes in the same way as far as the machine can. What cannot be the same (the processor or GPU,
+the libraries) is reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trials.contract import Problem, TaskError
 from trials.settings import nearest
 
 LIBRARIES = ("torch", "transformers", "numpy")
-"""Those whose version decides how something is computed."""
+"""The libraries whose version decides how something is computed."""
 
 PRECISION = "precision"
 """The setting whose value `auto` stands for what the device does best."""
@@ -49,13 +49,13 @@ class Arithmetic:
     """How a process computes.
 
     Args:
-        threads: Threads that share out one operation on the CPU.
-        precision: What `precision: auto` stood for: bf16, fp16 or fp32; None where the task has no
+        threads: Threads that share one operation on the CPU.
+        precision: What `precision: auto` stood for: bf16, fp16 or fp32; None if the task has no
             such setting.
         deterministic: Whether torch was restricted to deterministic algorithms.
         float32_matmul: torch's precision of float32 matrix products: highest, high (TensorFloat32)
             or medium.
-        device: The processor with its vector instructions, or the GPU; None where nobody recorded
+        device: The processor with its vector instructions, or the GPU; None if nobody recorded
             it.
         versions: Of the libraries that compute.
     """
@@ -127,7 +127,7 @@ def adopt(
         settings: Of the training.
         device: A torch device name.
         threads: For a training that begins; None for as many as torch takes by itself.
-        known: The settings that the task understands; None where it takes any. One without a
+        known: The settings that the task understands; None if it takes any. One without a
             precision has none.
 
     Returns:
@@ -151,7 +151,7 @@ def adopt(
 
 
 def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
-    """What is known of before and is not the same now, each in a phrase."""
+    """What is not the same as before, as far as that is known, each in a phrase."""
     phrases = []
     for each in fields(Arithmetic):
         if each.name == "versions":
@@ -205,7 +205,7 @@ def _own_flags() -> tuple[bool, str]:
 
 
 def _use_threads(count: int) -> None:
-    """For torch as it is, or as it will be imported by training code of one's own."""
+    """For torch as it is, or as the user's own training code will import it."""
     environment, text = os.environ, str(count)
     environment["OMP_NUM_THREADS"] = text
     environment["MKL_NUM_THREADS"] = text

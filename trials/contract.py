@@ -75,7 +75,7 @@ class Setup:
             URL of a store.
         resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
-        goal: Which report's checkpoint is the best; None where nobody says. Built-in tasks may
+        goal: Which report's checkpoint is the best; None if nobody says. Built-in tasks may
             follow another metric, by the setting `monitor`, and have its direction from here where
             it is this one.
     """
@@ -132,25 +132,26 @@ class Run(Protocol):
 
     @property
     def best(self) -> Path | str | None:
-        """Of the checkpoints that are whole by now, the one of the best report; None where it keeps
+        """Of the checkpoints that are whole by now, the one of the best report; None if it keeps
         none."""
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        """Train: yields None after every optimizer step, and a Report at every level of the
+        budget's grid."""
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment and return its folder once it is whole; None where the
+        """Write a checkpoint of this moment and return its folder once it is whole; None if the
         task cannot."""
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: what only older ones named may go.
+        """The reports up to `resource` are on record: what only older ones named may be removed.
 
-        Without this word a run keeps every checkpoint: whoever continues it may only know of an old
-        one.
+        Without this call a run keeps every checkpoint, because the process that continues it may
+        only know of an old one.
         """
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still goes on: call it
+        """Release memory, files and threads. False while code of the run is still running: call it
         again."""
 
 
@@ -158,10 +159,10 @@ class Task(Protocol):
     """A training job, built from the `task` part of a study file."""
 
     metrics: frozenset[str] | None
-    """Names of the metrics it reports; None where only a run can tell."""
+    """Names of the metrics it reports; None if only a run knows them."""
 
     settings: Mapping[str, Setting] | None
-    """The settings it understands, by name; None where it takes any."""
+    """The settings it understands, by name; None if it takes any."""
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         """Name the prepared data that these settings need: equal keys share one copy."""

@@ -1,4 +1,4 @@
-"""Being asked to stop: the first signal asks, the second one ends at once."""
+"""Requests to stop: the first signal asks for it, the second one ends the process at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Randomness that is derived, never carried: every random draw of a run is a function of its seed
+"""Randomness that is derived, never stored: every random draw of a run is a function of its seed
 and a place.
 
 Before each optimizer step the generators are seeded from (trial seed, step). A resumed run thus

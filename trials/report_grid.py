@@ -55,7 +55,7 @@ def usual_interval(unit: Unit, total: float) -> float:
 
 
 def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
-    """What is wrong with a report every so often, as half a sentence; None where nothing is."""
+    """What is wrong with a report every so often, as half a sentence; None if nothing is."""
     if every > total:
         return f"{every} is more than the whole trial ({total:g} {unit.value}); lower it"
     if is_whole(unit) and every != int(every):
@@ -93,7 +93,7 @@ def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
     """The one unit that a budget is stated in.
 
     Raises:
-        TaskError: There is none or several of them, or a key is unknown.
+        TaskError: There is no unit or several of them, or a key is unknown.
     """
     units = [unit for unit in Unit if unit.value in per_trial]
     names = [*(unit.value for unit in Unit), "report_every"]

@@ -28,13 +28,13 @@ class Runner:
 
     @property
     def finished(self) -> str | None:
-        """Why the run ended by itself; None while it could go on."""
+        """Why the run ended by itself; None while it could continue."""
         return self._run.finished
 
     def advance(
         self, until: float, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Report]:
-        """Train on, and yield the reports.
+        """Continue training, and yield the reports.
 
         Ends after a report at or past `until`, when `should_stop` answers true (asked after every
         step), or when the run has finished. Whatever the run raises comes through.
@@ -48,12 +48,12 @@ class Runner:
                 return
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment; None where the task cannot."""
+        """Write a checkpoint of this moment; None if the task cannot."""
         return self._run.save()
 
     @property
     def best(self) -> Path | str | None:
-        """Of the checkpoints that are whole by now, the one of the best report; None where the task
+        """Of the checkpoints that are whole by now, the one of the best report; None if the task
         keeps none."""
         return self._run.best
 
@@ -62,11 +62,11 @@ class Runner:
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the run's course shows of its health; empty where it does not know."""
+        """What the run's course shows of its health; empty if it does not know."""
         return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run still goes on: call it
+        """Release memory, files and threads. False while code of the run is still running: call it
         again."""
         return self._run.close()
 
@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
     if isinstance(error, TaskError):
-        # A mistake in the study file or the data: its words say what is wrong.
+        # A mistake in the study file or the data: the message says what is wrong.
         return Failure("error", str(error), details)
     first_line = text.splitlines()[0]
     if is_out_of_memory(error):

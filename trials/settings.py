@@ -1,8 +1,7 @@
 """The settings of the built-in training loop: one table, and the frozen object parsed from it.
 
-Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning stand
-together, and nowhere else. A setting may be fixed under `settings` or searched under `space` of a
-study file.
+Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning are all there,
+and nowhere else. A setting may be fixed under `settings` or searched under `space` of a study file.
 """
 
 from __future__ import annotations
@@ -96,16 +95,16 @@ class Settings:
     batch_tokens: int | None = _setting(
         int,
         None,
-        "Most tokens and padding in one optimizer step, in place of batch_size; null counts "
-        "samples.",
+        "The most tokens, padding included, in one optimizer step, in place of batch_size; null "
+        "counts samples.",
         low=1,
         nullable=True,
     )
     micro_batch: int | str | None = _setting(
         int,
         None,
-        "Samples in one forward pass; null is the whole batch, auto the most that fits. "
-        "Changes memory, not results.",
+        "Samples in one forward pass; null is the whole batch, auto the most that fit. Changes "
+        "memory, not results.",
         low=1,
         nullable=True,
         word="auto",
@@ -153,7 +152,7 @@ class Settings:
     max_grad_value: float | None = _setting(
         float,
         None,
-        "Each gradient is cut at plus and minus this; needs max_grad_norm: null.",
+        "Each gradient value is cut off at plus and minus this; needs max_grad_norm: null.",
         above=0,
         nullable=True,
     )
@@ -215,15 +214,15 @@ class Settings:
     precision: str = _setting(
         str,
         "auto",
-        "Arithmetic of the forward pass; auto is bf16 where the device has it, else fp16 on "
-        "a GPU and fp32 on a CPU.",
+        "Arithmetic of the forward pass; auto is bf16 if the device has it, else fp16 on a GPU "
+        "and fp32 on a CPU.",
         choices=PRECISIONS,
     )
     compile: str = _setting(
         str,
         "never",
-        "Train the model through torch.compile; auto does where what is left of the budget "
-        "pays for it.",
+        "Train the model through torch.compile; auto does so if the remaining budget makes it "
+        "worthwhile.",
         choices=COMPILE,
     )
     patience: int | None = _setting(
@@ -234,9 +233,7 @@ class Settings:
         low=1,
         nullable=True,
     )
-    min_delta: float = _setting(
-        float, 0.0, "What counts as an improvement must be larger than this.", low=0
-    )
+    min_delta: float = _setting(float, 0.0, "Only an improvement larger than this counts.", low=0)
     monitor: str = _setting(
         str, "loss", "The metric that decides on the best checkpoint and on stopping early."
     )
@@ -252,8 +249,8 @@ class Settings:
     data_workers: int | str = _setting(
         int,
         "auto",
-        "Threads that gather batches ahead where data does not fit on the GPU; auto is 1. "
-        "Changes time, not results.",
+        "Threads that gather batches ahead if data does not fit on the GPU; auto is 1. Changes "
+        "time, not results.",
         low=0,
         high=64,
         word="auto",
@@ -266,10 +263,18 @@ class Settings:
         low=1,
     )
     save_every_steps: int | None = _setting(
-        int, None, "Also save between reports, every so many steps.", low=1, nullable=True
+        int,
+        None,
+        "Also save between reports, whenever this many steps have passed.",
+        low=1,
+        nullable=True,
     )
     save_every_minutes: float | None = _setting(
-        float, None, "Also save between reports, after so many minutes.", above=0, nullable=True
+        float,
+        None,
+        "Also save between reports, whenever this many minutes have passed.",
+        above=0,
+        nullable=True,
     )
     model: str | None = _setting(
         str,
@@ -306,7 +311,9 @@ class Settings:
             return "min"
         if self.monitor in LARGER_IS_BETTER:
             return "max"
-        what = "may be better large or small; make it the objective, with its direction"
+        what = (
+            "could be better when larger or when smaller; make it the objective, with its direction"
+        )
         raise TaskError([Problem("settings.monitor", f"{self.monitor!r} {what}")])
 
     @classmethod

@@ -9,6 +9,6 @@
 `confirmation`  the race of the leading configurations, repeated on fresh seeds
 `retention`     which checkpoints are kept
 `giving_up`     when a study is hopeless, or waits for room on the disk
-`reopening`     a study that has ended and goes on
+`reopening`     a study that has ended and continues
 `health`        what workers find out about training, on record
 """

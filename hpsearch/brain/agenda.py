@@ -5,7 +5,8 @@ for a new one to win, the last call promotes the best of each rung that can stil
 full. After that, and on slots that have nothing else to do before, the leading configurations are
 confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it.
 
-The agenda is told what is left of the budget, as `Headroom`; what that refuses stays where it is.
+The agenda is given what is left of the budget, as `Headroom`. Work that does not fit into it stays
+where it is.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import Any
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import DecisionKind, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Outcome, Trial
+from hpsearch.domain.records import Outcome, Trial
 from hpsearch.search.proposals import derived_seed
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
@@ -31,7 +33,7 @@ class AskedFor:
 
     Args:
         role: Of its trial: DEFAULT or ENQUEUED.
-        params: Its parameters; those that it lacks are drawn.
+        params: Its parameters; missing ones are drawn.
     """
 
     role: Role
@@ -40,7 +42,7 @@ class AskedFor:
 
 @dataclass(frozen=True)
 class Work:
-    """A trial to launch, with the decision that it is."""
+    """A trial to launch, with the decision to record for it."""
 
     trial: Trial
     kind: DecisionKind
@@ -107,7 +109,7 @@ class Agenda:
         self._queue.append(trial.number)
 
     def next(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
-        """The next piece of work, if there is one and the budget can bear it.
+        """The next piece of work, if there is one and the budget allows it.
 
         Args:
             now: The time, for what is created.

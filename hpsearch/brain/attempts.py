@@ -1,4 +1,4 @@
-"""Workers and current attempts as the brain knows them: what lives only while a driver does.
+"""Workers and current attempts as the brain knows them: state that exists only while a driver runs.
 
 An attempt holds a slot, and a reservation in the ledger, from its launch to its end.
 """
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from hpsearch.brain.ledger import Key
 from hpsearch.brain.spending import Spending
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0
@@ -44,15 +45,15 @@ class Live:
     stopping: str | None = None
     """Why it was asked to save and stop; None if it was not."""
     away_s: float = 0.0
-    """For how many seconds of its time the driver did not listen."""
+    """The seconds of its time during which the driver was not listening."""
 
     def was_away(self, seconds: float) -> None:
-        """The driver did not listen for so long."""
+        """The driver was not listening for this many seconds."""
         self.heard += seconds
         self.away_s += seconds
 
     def speed_at(self, resource: float, now: float) -> float | None:
-        """Resource trained a second, by a report at that resource; None where it is not known.
+        """Resource trained a second, by a report at that resource; None if it is not known.
 
         Where the driver was away for most of the time, the attempt may have waited for it.
         """
@@ -65,16 +66,16 @@ class Live:
         return trained / seconds
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
-        """Why the attempt has had its time; None while it has not.
+        """Why the attempt is overdue; None while it is not.
 
         Args:
             now: The time.
-            deadline_s: How long it may be silent.
-            limit_s: How long it may take; None for any time.
+            deadline_s: The longest it may go without a report.
+            limit_s: The longest it may take; None for no limit.
         """
         silent = now - self.heard
         if silent > deadline_s:
-            return f"no word for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
+            return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
             return None
         started = self.attempt.started
@@ -90,7 +91,7 @@ class Attempts:
     Args:
         spec: The study.
         history: Its records.
-        spending: Where what an attempt costs is reserved and settled.
+        spending: Reserves and settles what attempts cost.
     """
 
     def __init__(self, spec: StudySpec, history: History, spending: Spending) -> None:
@@ -107,7 +108,8 @@ class Attempts:
 
         Args:
             trial: The trial.
-            last_seen: When that driver was last known to live: the attempt is charged until then.
+            last_seen: When that driver was last known to be alive: the attempt is charged until
+                then.
         """
         gpus = self._spec.resources.gpu
         share = 0.0
@@ -123,7 +125,7 @@ class Attempts:
         return any_unfinished
 
     def current(self, trial: int, attempt: int) -> Live | None:
-        """The attempt of that name; None if it is not current."""
+        """The attempt with that name; None if it is not current."""
         live = self.live.get(trial)
         if live is None or live.attempt.number != attempt:
             return None
@@ -148,7 +150,7 @@ class Attempts:
             trial: The trial; the worst case of its stretch can be reserved.
             slot: A free slot.
             until: The resource up to which it may train.
-            stretch: How much it trains before it is judged next.
+            stretch: How much it trains before it is next judged.
             now: The time.
         """
         number = trial.number
@@ -185,7 +187,7 @@ class Attempts:
         )
 
     def reserve(self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial) -> bool:
-        """Set aside the worst case of a stretch for an attempt.
+        """Reserve the worst case of a stretch for an attempt.
 
         False, and nothing changed, if it is not left.
         """
@@ -199,7 +201,7 @@ class Attempts:
         del self.live[attempt.trial]
 
     def stop_all(self, why: str) -> list[ev.Command]:
-        """Ask every attempt to save and stop that was not asked before."""
+        """Ask every attempt that was not asked before to save and stop."""
         asked = [live for live in self.live.values() if live.stopping is None]
         return [self.stop(live, why) for live in asked]
 
@@ -210,9 +212,9 @@ class Attempts:
 
 
 def last_on_record(history: History) -> float:
-    """The latest time at which a driver is known to have lived by what it wrote.
+    """The latest time at which a driver is known to have been alive, judging by what it wrote.
 
-    0 where there is nothing.
+    0 if there is nothing.
     """
     times: list[float] = []
     for trial in history.trials:

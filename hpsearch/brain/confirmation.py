@@ -1,17 +1,17 @@
 """The race of the leading configurations, repeated until it is clear which one is best.
 
-The leaders are the first of the ranking, also those that were paused or pruned where they lead:
-their repeats train in full, on fresh seeds. The next repeat goes to the leader with the fewest that
+The leaders are the first trials of the ranking, including paused and pruned ones that rank there.
+Their repeats train in full, on fresh seeds. The next repeat goes to the leader with the fewest that
 is still in the race. A leader is out once the probability that it is better than the first one has
-fallen below 5% (`repeats.BEHIND`), and in again should later runs say so. What one that is out has
-left goes to the others. This is racing (Maron and Moore 1994; Birattari et al. 2002, F-Race) with a
-Bayesian rule in the place of a test. Repeats that run count as given, so that free slots work side
-by side.
+fallen below 5% (`repeats.BEHIND`), and back in if later runs say so. The remaining repeats of a
+leader that is out go to the others. This is racing (Maron and Moore 1994; Birattari et al. 2002,
+F-Race) with a Bayesian rule in place of a test. A running repeat counts as one that its leader has,
+so that free slots can work in parallel.
 
-While the last trials of the search still run, slots that it has no use for any more begin with the
-leaders that are likely to stay among them. Once nothing of the search runs, the race has begun, and
-the search does not go on beside it: only a study that is given another budget, or more to try,
-searches again, and then races anew.
+While the last trials of the search still run, slots that it no longer needs begin with the leaders
+that are likely to stay among them. Once nothing of the search runs, the race has begun, and the
+search does not continue beside it: only a study that is given another budget, or more to try,
+searches again, and then races again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hpsearch.domain.facts import Race, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec
 
 
 class Confirmation:
-    """The race of one study's leaders.
+    """The race between one study's leaders.
 
     Args:
         spec: The study; without `search.confirm` there is no race.
         history: Its records.
-        asked_for: How many configurations are to be tried whatever the sampler says.
+        asked_for: How many configurations are tried whatever the sampler says.
     """
 
     def __init__(self, spec: StudySpec, history: History, asked_for: int = 0) -> None:
@@ -82,8 +83,8 @@ class Confirmation:
     def early_repeat(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while the search still runs.
 
-        Every second trial that runs is taken to come in before the last of the leaders. None where
-        no leader is likely enough to stay one.
+        Every second running trial is assumed to rank before the last of the leaders. None if no
+        leader is likely enough to stay one.
 
         Args:
             running: How many trials of the search run.
@@ -103,7 +104,7 @@ class Confirmation:
     def leader_to_repeat(self) -> Trial | None:
         """The leader that the next repeat goes to.
 
-        None where the race is decided, used up, or waits for what runs.
+        None if the race is decided, used up, or waits for what runs.
         """
         confirm = self._confirm
         if confirm is None:

@@ -1,4 +1,5 @@
-"""When a study gives up because all trials fail alike, and when it waits for a full disk."""
+"""When a study gives up because all its trials fail in the same way, and when it waits for a full
+disk."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 
 class FailureWatch:
-    """Counts failures by their kind and text, until the first trial works.
+    """Counts failures by their kind and text, until the first trial reports.
 
     Args:
-        worked: Whether one has, under an earlier driver.
+        worked: Whether one has already reported, under an earlier driver.
     """
 
     def __init__(self, worked: bool = False) -> None:
@@ -80,7 +81,7 @@ class DiskWatch:
         self._until = now + DISK_PAUSE_S
 
     def was_away(self, seconds: float) -> None:
-        """The driver did not listen for so long, and could not hear of a save."""
+        """The driver was not listening for this many seconds, and could not learn of a save."""
         if self._since is not None:
             self._since += seconds
 

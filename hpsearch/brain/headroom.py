@@ -1,9 +1,9 @@
 """What is left of a study's budget for one slot at one moment, and what still fits into it.
 
 Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
-left. And near the end, only what can still win is begun: what is expected, at the pace of its trial
-or of all trials so far, to get far enough before the GPU time, the money or the wall clock is used
-up.
+left. And near the end, only work that can still win is begun: work that is expected, at the pace of
+its trial or of all trials so far, to get far enough before the GPU time, the money or the wall
+clock is used up.
 
 Where the leading configurations are to be confirmed, part of the budget is kept back from the
 search: what their repeats are expected to take, and at most a third of the whole.
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.spending import Spending
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 
 NOTE_S = 10.0
-"""How often the time worked is written down."""
+"""How often the time worked is recorded, in seconds."""
 
 MOST_KEPT = 1 / 3
 """The largest share of a budget that is kept back for confirmation: without a search it is worth
@@ -57,17 +58,17 @@ class Headroom:
         return self
 
     def bears(self, stretch: float, trial: Trial | None = None) -> bool:
-        """Whether training so much further can be afforded, and is expected to end in time."""
+        """Whether a further stretch of training can be afforded, and is expected to end in time."""
         return self.affords(stretch, trial) and self.in_time(stretch, trial)
 
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
-        """Whether the worst case of training so much further can be reserved now."""
+        """Whether the worst case of a further stretch of training can be reserved now."""
         spending = self.spending
         need = spending.need(stretch, self.gpus, self.slots, trial)
         return spending.affordable(need + self._kept_gpu_seconds())
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
-        """Whether training so far is expected to fit into what is left."""
+        """Whether this much training is expected to fit into what is left."""
         pace = self._pace(trial)
         if pace is None:
             return True
@@ -80,9 +81,9 @@ class Headroom:
         return self.in_time(distance, trial)
 
     def in_time(self, distance: float, trial: Trial | None = None) -> bool:
-        """Whether training so far is expected to end before the wall clock does.
+        """Whether this much training is expected to end before the wall-clock limit.
 
-        0 asks whether there is time.
+        With a distance of 0: whether any time is left.
         """
         if self.wall_clock_s is None:
             return True
@@ -130,7 +131,7 @@ class WorkingTime:
         self._noted = 0.0
 
     def begin(self, now: float) -> None:
-        """A driver takes the study up."""
+        """A driver takes over the study."""
         self._before = self._history.study.active_seconds
         self._began = now
         self._noted = now
@@ -152,7 +153,7 @@ class WorkingTime:
         return self.so_far(now) >= self.limit_s
 
     def note(self, now: float) -> None:
-        """Write the time down, for the next driver to know where this one dies.
+        """Record the time, so that the next driver knows it even if this one dies.
 
         Does so every `NOTE_S` seconds.
         """

@@ -1,7 +1,7 @@
 """What workers find out, on record: the health of each trial, and what fits in memory.
 
 `Facts` are what is known of micro-batches, as plain data: by the kind of run, the largest one that
-fits for sure, and the smallest one that does not (None where that was not seen).
+fits for sure, and the smallest one that does not (None if that was not seen).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import History
+from hpsearch.domain.history import History
 
 Facts = Mapping[str, Sequence[int | None]]
 
@@ -22,7 +22,7 @@ def note_memory(history: History, event: ev.Learned) -> None:
 
 
 def forget_shortages(history: History) -> None:
-    """Let what did not fit in memory be tried again, once, as a driver takes the study up."""
+    """Let what did not fit in memory be tried again, once, when a driver takes over the study."""
     study = history.study
     if study.memory:
         study.memory = aged(study.memory)
@@ -32,8 +32,8 @@ def forget_shortages(history: History) -> None:
 def note_findings(history: History, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
     """Keep what a trial's latest attempt found out about itself.
 
-    Also of one that has ended on record already: a pruned trial's worker gives its last word after
-    that.
+    This includes trials that are already recorded as ended: a pruned trial's worker sends its last
+    message after that.
     """
     trials = history.trials
     if event.trial >= len(trials):
@@ -70,7 +70,8 @@ def _joined(one: Sequence[int | None], other: Sequence[int | None]) -> list[int 
 
 
 def aged(known: Facts) -> dict[str, list[int | None]]:
-    """Facts without what did not fit: devices may be others by now, or have fewer users."""
+    """Facts without what did not fit: the devices may be different ones by now, or have fewer
+    users."""
     result: dict[str, list[int | None]] = {}
     for kind, (fits, _) in known.items():
         if fits:

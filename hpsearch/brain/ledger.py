@@ -1,9 +1,9 @@
 """The ledger: what a study may spend, has reserved, and has spent.
 
-Amounts are GPU-seconds: seconds a slot was held times its share of GPUs. A slot without a GPU
-counts as one, so that a budget means something on a laptop too. Nothing starts unless its
-reservation fits into what is left; an attempt that outgrows its reservation must extend it or stop.
-The ledger is rebuilt from the attempts in the database.
+Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs. A slot
+without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
+its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
+stop. The ledger is rebuilt from the attempts in the database.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Key = tuple[int, int]
 
 
 def gpu_share(gpus: float) -> float:
-    """GPU-seconds a slot costs a second."""
+    """GPU-seconds that a slot costs per second."""
     return gpus if gpus > 0 else 1.0
 
 
@@ -29,7 +29,7 @@ class Ledger:
 
     Args:
         limit: GPU-seconds the study may spend; None for no limit.
-        price: Money a GPU-second; None where the study states no price.
+        price: Money per GPU-second; None if the study states no price.
         spent: GPU-seconds spent.
         reserved: GPU-seconds reserved, by attempt.
     """
@@ -41,7 +41,7 @@ class Ledger:
 
     @classmethod
     def of(cls, budget: StudyBudget, attempts: Iterable[Attempt]) -> Ledger:
-        """The ledger as the attempts tell it.
+        """The ledger as it follows from the attempts.
 
         Of two limits, in hours and in money, the lower one holds.
         """
@@ -69,7 +69,7 @@ class Ledger:
         return max(0.0, self.limit - self.spent - reserved)
 
     def reserve(self, key: Key, amount: float) -> bool:
-        """Set aside (more of) the budget for an attempt.
+        """Reserve (more of) the budget for an attempt.
 
         False, and nothing changed, if it does not fit.
         """
@@ -86,7 +86,7 @@ class Ledger:
         self.spent += used
 
     def cost_of(self, gpu_seconds: float) -> float | None:
-        """Money for an amount of GPU-seconds; None where no price is stated."""
+        """Money for an amount of GPU-seconds; None if no price is stated."""
         if self.price is None:
             return None
         return gpu_seconds * self.price

@@ -1,4 +1,4 @@
-"""A study that has ended and goes on: what waited when it ended waits again.
+"""A study that continues after its end: what waited when it ended waits again.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
 at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
@@ -11,8 +11,9 @@ that were lost until then count against no trial.
 
 from __future__ import annotations
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, Outcome, StudyState, Trial
+from hpsearch.domain.records import Outcome, StudyState, Trial
 
 
 def leave(trial: Trial) -> None:
@@ -53,13 +54,13 @@ def _send_back(trial: Trial, to: State) -> None:
 
 
 def workers_lost(trial: Trial) -> int:
-    """How many workers died under a trial, since it last was given its turn."""
+    """How many workers died while they ran a trial, since it last was given its turn."""
     attempts = trial.attempts[trial.forgiven :]
     return sum(attempt.outcome is Outcome.LOST for attempt in attempts)
 
 
 def _back_to(trial: Trial, gave_up: bool) -> State | None:
-    """The state in which a trial waits once its study goes on; None where it has had its turn."""
+    """The state in which a trial waits once its study continues; None if it has had its turn."""
     state = trial.state
     if state is State.FAILED and gave_up:
         return _back_after_failure(trial)
@@ -72,7 +73,7 @@ def _back_to(trial: Trial, gave_up: bool) -> State | None:
 
 
 def _back_after_failure(trial: Trial) -> State | None:
-    """The same for a failed trial: None where its configuration was the reason."""
+    """The same for a failed trial: None if its configuration was the reason."""
     kind = trial.error_kind
     if kind is not None and kind.of_configuration:
         return None

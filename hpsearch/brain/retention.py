@@ -1,8 +1,8 @@
-"""Which checkpoints a study keeps: of what runs, of the best that ended, of the best that wait.
+"""Which checkpoints a study keeps: those of running trials, and of the best ended and waiting ones.
 
 A trial that can no longer come back does not need its checkpoint any more: one that failed, was
-pruned for good, repeated another one, or ended and was surpassed by so many others. Of those that
-wait at a rung only the best so many may: the others are pruned. So what a study holds on disk is
+pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
+the trials at rungs may wait there; the others are pruned. What a study holds on disk is therefore
 bounded, however many trials it tries.
 
 Where the study file limits that (`checkpoints.max_gb`), what is least likely to be needed goes
@@ -20,8 +20,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.pareto import foremost, pareto_front
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import GB, StudySpec
@@ -42,7 +43,7 @@ class Dropped:
 
     Args:
         trial: The trial; one that waited is to be pruned.
-        why: For people; empty where the trial has no use for them.
+        why: For people; empty if the trial has no use for them.
         for_room: Whether they would have been kept, had there been more room.
     """
 
@@ -129,7 +130,7 @@ class Retention:
         return [Dropped(trial) for trial in useless]
 
     def _surpassed(self, over: list[Trial]) -> list[Trial]:
-        """Those of the trials that ended that so many others surpass."""
+        """The ended trials that are surpassed by too many others to be kept."""
         if not self._several:
             ordered = self._ordered(over)
             return ordered[self._best :]
@@ -138,13 +139,13 @@ class Retention:
         return _without(over, foremost(over, self._directions, FRONT))
 
     def _surplus(self, held: list[Trial]) -> list[Dropped]:
-        """Those that wait at a rung, after so many better ones."""
+        """The trials that wait at a rung with too many better ones before them."""
         why = f"{WAITING} better ones wait"
         waiting = self._ordered(trial for trial in held if trial.state is State.PAUSED)
         return [Dropped(trial, why) for trial in waiting[WAITING:]]
 
     def _over_limit(self, held: list[Trial]) -> list[Dropped]:
-        """Those of the trials that make room for the others, where all together take too much."""
+        """The trials that make room for the others, if all of them together take too much."""
         most = self._most_bytes
         if most is None:
             return []
@@ -165,7 +166,7 @@ class Retention:
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
-        """What may be dropped for want of room, the first to go first."""
+        """What may be dropped if space runs out, in the order in which it goes."""
         best = self._best_of_all()
         droppable = []
         for trial in held:
@@ -191,7 +192,7 @@ class Retention:
     def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
         """Best first, by the values of the search; those without a value last.
 
-        Equal ones stand as `hpsearch.ranking.selection` orders them.
+        Equal ones are in the order of `hpsearch.ranking.selection`.
         """
 
         def place(trial: Trial) -> tuple[float | bool, ...]:

@@ -1,4 +1,4 @@
-"""What a stretch of training may cost at most, what is reserved for it, and what it did cost.
+"""What a stretch of training may cost at most, what is reserved for it, and what it has cost.
 
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 
 from hpsearch.brain.ledger import Ledger, gpu_share
-from hpsearch.domain.records import Attempt, History, Outcome, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 
@@ -75,7 +76,7 @@ class Spending:
     def pace_of(self, trial: Trial | None) -> float | None:
         """The pace of a trial: its own, or before it has trained, that of the one it repeats.
 
-        None where neither is known, and without a trial.
+        None if neither is known, and without a trial.
         """
         if trial is None:
             return None
@@ -102,10 +103,10 @@ class Spending:
     # ---------------------------------------------------------------------------- before and during
 
     def need(self, stretch: float, gpus: float, slots: int, trial: Trial | None = None) -> float:
-        """GPU-seconds that training so much further may take at most.
+        """The most GPU-seconds that a further stretch of training may take.
 
         Args:
-            stretch: How much further.
+            stretch: How much further the trial trains.
             gpus: GPUs of the slot.
             slots: How many slots the study has.
             trial: The trial that trains, whose pace may be known; None for a new one.
@@ -122,7 +123,7 @@ class Spending:
         return max(fair, self._fruitless)
 
     def _worst_s(self, stretch: float, pace: float) -> float | None:
-        """Seconds that a stretch may take at most; None where nothing tells."""
+        """The most seconds that a stretch may take; None if nothing is known."""
         per_trial = self._per_trial
         worst: float | None = None
         if pace:
@@ -137,14 +138,14 @@ class Spending:
         return min(worst, limit)
 
     def affordable(self, amount: float) -> bool:
-        """Whether something of that cost could start now."""
+        """Whether something that costs this much could start now."""
         left = self.ledger.left
         return left is None or 0 < left >= amount
 
     def reserve(self, attempt: Attempt, amount: float) -> bool:
-        """Set aside (more) GPU-seconds for an attempt.
+        """Reserve (more) GPU-seconds for an attempt.
 
-        False, and nothing changed, if they are not left.
+        Returns False, and changes nothing, if not enough are left.
         """
         key = (attempt.trial, attempt.number)
         if not self.ledger.reserve(key, amount):
@@ -204,7 +205,7 @@ class Spending:
 def _own_pace(trial: Trial) -> float | None:
     """Seconds a trial trains for a unit of its budget, by its latest attempt.
 
-    None where that is not known.
+    None if that is not known.
     """
     if not trial.speed or not math.isfinite(trial.speed):
         return None

@@ -5,23 +5,24 @@ watches the limits. Both change the records of the `History` and return commands
 carries out once those records are in the database. Time is an argument, in seconds since the epoch.
 Randomness is derived, by the searcher.
 
-The way of one report, which enters each room once on its way up and once on its way down:
+The path of one report, which enters each room once on its way up and once on its way down:
 
  1. `trials.runner` yields it, and `executors.worker` makes it a `Reported` with its checkpoints.
  2. `driver` polls the executor (`executors.ray`) and hands the event to `Study.on_event`.
- 3. `on_event` finds the current attempt, and `_reported` whether the report has all its metrics.
+ 3. `on_event` finds the current attempt, and `_reported` checks that the report has all its
+ metrics.
  4. `_record` adds it to the history, and notes the trial's resource, speed and checkpoints.
  5. `Searcher.assess` is asked once what it is worth and what its trial does: an `Assessment`.
- 6. `TrialLog` lets the trial stand by it if it is its best one, and records the decision.
+ 6. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
  7. `_continue` or `_leave_behind` answers with a command: `Advance`, `Stop`, or none between rungs.
- 8. `Study.on_tick` gives a slot that is free now its next work.
- 9. `driver` hands all touched records to `store`: one commit. Only then the commands are executed.
+ 8. `Study.on_tick` gives a slot that has become free its next work.
+ 9. `driver` hands all touched records to `store`: one commit. Only then are the commands executed.
 10. `store.reading` and `ranking` read the row for `hpsearch best`.
 
-Word from an attempt that is not current is dropped. It only frees the slot it comes from, and the
-last word of a paused or pruned trial may name a checkpoint that it was still writing.
+Events of an attempt that is not current are dropped. They only free the slot that they come from,
+and the last event of a paused or pruned trial may name a checkpoint that it was still writing.
 
-How a trial lives stands in `domain.lifecycle`. An attempt ends in one place, `Attempts.end`, where
+The states of a trial are in `domain.lifecycle`. An attempt ends in one place, `Attempts.end`, where
 it is charged.
 """
 
@@ -42,8 +43,9 @@ from hpsearch.brain.spending import Spending
 from hpsearch.brain.trial_log import TrialLog, lacking, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Outcome, ReportRecord, StudyState, Trial
+from hpsearch.domain.records import Outcome, ReportRecord, StudyState, Trial
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
 from hpsearch.study_file.models import StudySpec
@@ -53,7 +55,7 @@ class Study:
     """One study being driven.
 
     Args:
-        spec: What is searched, for what, with which budget.
+        spec: The study file: what is searched, for what, with which budget.
         history: All records so far; the brain's only memory.
         searcher: Proposes, assesses and promotes over the same history.
         defaults: The task's default settings inside the space, tried first as the yardstick; None
@@ -107,12 +109,12 @@ class Study:
     # ------------------------------------------------------------------------- beginning and ending
 
     def begin(self, now: float, last_seen: float | None = None) -> None:
-        """Take the study up: what was running when its last driver ended goes back to the queue.
+        """Take over the study: what was running when its last driver ended goes back to the queue.
 
         Args:
             now: The time.
-            last_seen: When the last driver was known to live, by the clock that it gave its own
-                attempts their times with: they cost until then. None for the last time on record.
+            last_seen: When the last driver was last known to be alive, by the clock that timed its
+                own attempts: they are charged until then. None for the last time on record.
         """
         history = self.history
         study = history.study
@@ -131,7 +133,7 @@ class Study:
                 self._agenda.put_back(trial)
 
     def was_away(self, seconds: float) -> None:
-        """Hold the silence of so long against no attempt: the driver was not listening."""
+        """Hold this silence against no attempt: the driver was not listening."""
         for live in self.live.values():
             live.was_away(seconds)
         self._disk.was_away(seconds)
@@ -149,7 +151,7 @@ class Study:
             self._log.move(trial, State.QUEUED)
 
     def close(self, now: float) -> None:
-        """Write down where the study stands, once nothing runs any more."""
+        """Record how the study ended, once nothing runs any more."""
         assert not self.live, "a study is closed after its attempts have ended"
         history = self.history
         study = history.study
@@ -188,7 +190,7 @@ class Study:
     # --------------------------------------------------------------------------------------- events
 
     def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
-        """Turn one event into changes of the records, and say what is to be done."""
+        """Turn one event into changes of the records, and return the commands that follow."""
         match event:
             case ev.SlotUp():
                 self._slot_up(event)
@@ -223,7 +225,7 @@ class Study:
     def _on_current(
         self, live: Live, trial: Trial, event: ev.Event, now: float
     ) -> list[ev.Command]:
-        """What an event of a current attempt brings about."""
+        """Handle an event of a current attempt."""
         match event:
             case ev.Began():
                 live.attempt.arithmetic = dict(event.arithmetic)
@@ -281,7 +283,7 @@ class Study:
         return [stop]
 
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
-        """Put a report on record, with what it tells of the trial's speed and checkpoints."""
+        """Record a report, with what it says about the trial's speed and checkpoints."""
         report = self.history.add_report(record_of(self.spec, event, now))
         resource = event.resource
         speed = live.speed_at(resource, now)
@@ -301,22 +303,23 @@ class Study:
     def _continue(
         self, live: Live, trial: Trial, answer: Assessment, now: float
     ) -> list[ev.Command]:
-        """Let a trial train on: up to where it is judged next, if the budget bears that."""
+        """Let a trial continue to where it is next judged, if the budget allows it."""
         judgement = answer.judgement
         if judgement.against:
             self._log.decide(trial, DecisionKind.CONTINUE, judgement.why, now, judgement.against)
         if trial.resource < live.until or live.stopping is not None:
             return []
         if not self._reserve(live, trial, answer.stretch, now):
-            return [self._attempts.stop(live, "the budget left does not reach to its next rung")]
+            why = "the remaining budget is not enough to reach its next rung"
+            return [self._attempts.stop(live, why)]
         attempt = live.attempt
         live.until = answer.until
         return [ev.Advance(trial.number, attempt.number, live.until)]
 
     def _reserve(self, live: Live, trial: Trial, stretch: float, now: float) -> bool:
-        """Set aside what the next stretch of an attempt may cost.
+        """Reserve what the next stretch of an attempt may cost.
 
-        False, and nothing changed, if the budget does not bear it.
+        Returns False, and changes nothing, if the budget does not allow it.
         """
         slot = live.slot
         room = self._headroom(slot, now).of(trial)
@@ -352,7 +355,7 @@ class Study:
     ) -> list[ev.Command]:
         if trial.value is None:
             kind = ErrorKind.DIVERGED if trial.reports else ErrorKind.ERROR
-            text = f"it came to its end without a finite {self.spec.objective.metric}"
+            text = f"it ended without a finite {self.spec.objective.metric}"
             return self._failed(live, trial, kind, text, now)
         self._log.decide(trial, DecisionKind.FINISH, event.why, now)
         self._attempts.end(live, Outcome.COMPLETE, now)
@@ -383,7 +386,7 @@ class Study:
         return []
 
     def _disk_full(self, live: Live, trial: Trial, text: str, now: float) -> list[ev.Command]:
-        """Let a trial whose checkpoint could not be written go on once there is room again."""
+        """Let a trial whose checkpoint could not be written continue once there is room again."""
         self._attempts.end(live, Outcome.INTERRUPTED, now, text)
         self._log.decide(trial, DecisionKind.RETRY, text, now)
         self._requeue(trial)
@@ -424,7 +427,7 @@ class Study:
         if ending is not None and not self.interrupted:
             return self._wind_down(ending)
         if self._time.is_used(now):
-            return self._wind_down("its wall-clock time is used")
+            return self._wind_down("its wall-clock time is used up")
         return []
 
     def _watch_attempts(self, now: float) -> list[ev.Command]:
@@ -438,7 +441,7 @@ class Study:
             if overdue is not None:
                 commands += self._fail_overdue(live, overdue, now)
             elif live.stopping is None and self._has_outgrown(live, now):
-                stop = self._attempts.stop(live, "the study's budget is used")
+                stop = self._attempts.stop(live, "the study's budget is used up")
                 commands.append(stop)
         return commands
 
@@ -454,7 +457,7 @@ class Study:
         return self.spending.outgrown(live.attempt, now, live.slot.gpus)
 
     def _fill_slots(self, now: float) -> list[ev.Command]:
-        """Give free slots work; where there is none and nothing runs, the study ends."""
+        """Give free slots work; if there is none and nothing runs, the study ends."""
         commands: list[ev.Command] = []
         free = self._attempts.free_slots()
         last_call = self._searching() == 0
@@ -504,7 +507,7 @@ class Study:
     def _drop_checkpoints(self, now: float) -> None:
         """Drop the checkpoints that are not kept.
 
-        A paused trial cannot go on without its own, and is pruned.
+        A paused trial cannot continue without its own, and is pruned.
         """
         for dropped in self._retention.drop():
             trial = dropped.trial

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from hpsearch.domain.events import Reported
 from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import CONSTRAINT, Decision, History, ReportRecord, Trial
+from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.searcher import Assessment
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
@@ -45,7 +46,8 @@ class TrialLog:
         self._history.add_decision(decision)
 
     def assessed(self, trial: Trial, answer: Assessment) -> None:
-        """Let a trial stand by its newest report if that is its best one, and note its rung."""
+        """Make the newest report the trial's value if it is its best one, and note the trial's
+        rung."""
         worth = answer.worth
         values = worth.values
         if worth.improves and values is not None:
@@ -63,9 +65,9 @@ class TrialLog:
 
         Args:
             trial: The trial.
-            best: The checkpoint of its best report; None where there is no newer one than on
+            best: The checkpoint of its best report; None if there is no newer one than on
                 record.
-            held: What its checkpoints take on the disk; None where that is not known.
+            held: What its checkpoints take on the disk; None if that is not known.
         """
         state = trial.state
         if best:

@@ -76,7 +76,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it alr
 
 
 def worker_count(workers: str | None) -> int | str | None:
-    """The value of --workers as a number, ``auto``, or None where it was not given.
+    """The value of --workers as a number, ``auto``, or None if it was not given.
 
     Raises:
         UserError: It is neither a number in range nor ``auto``.

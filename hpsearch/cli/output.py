@@ -96,7 +96,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal; None where stdout is not a terminal."""
+    """Columns of the terminal; None if stdout is not a terminal."""
     console = Console(file=sys.stdout)
     return console.width if console.is_terminal else None
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, show, terminal_width
-from hpsearch.domain.records import History, StudyState, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, rank
@@ -153,7 +154,7 @@ def _lines(found: dict[str, Any], recorded: CurveFile) -> list[str]:
     trials, known = sum(found["trials"].values()), recorded.configurations
     used = f"{found['configurations_used']} of {known} recorded configurations tried"
     if trials > known:
-        used += "; the table has run out, so that trials share them"
+        used += "; there are fewer of them than trials, so trials share them"
     time = f"{duration(found['wall_clock_s'])} on {count(found['workers'], 'worker')}"
     saved = f"pruning saved {found['saved_by_pruning']:.0%} of full training"
     return [

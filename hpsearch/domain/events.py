@@ -1,7 +1,7 @@
-"""What can happen to a study, and what can be ordered of an executor.
+"""What can happen to a study, and the commands to an executor.
 
-Events come from the executor; each names its attempt, so that word from an attempt that is no
-longer current can be told and dropped. Commands go to the executor after the transaction that
+Events come from the executor; each names its attempt, so that events of an attempt that is no
+longer current can be recognised and dropped. Commands go to the executor after the transaction that
 decided them has committed; `(trial, attempt)` names each, and repeating one does nothing.
 """
 
@@ -40,7 +40,7 @@ class SlotDown:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """An attempt begins to train. Comes with the first other word from it."""
+    """An attempt begins to train. Comes together with the first other event of the attempt."""
 
     trial: int
     attempt: int
@@ -62,14 +62,14 @@ class Reported:
     checkpoint: str | None = None
     """The newest that is whole."""
     best: str | None = None
-    """Of those that are whole, the one of the best report."""
+    """Of the whole checkpoints, the one of the best report."""
     held: Held | None = None
-    """What they take on the disk, where that is known."""
+    """What the checkpoints take on the disk, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An attempt came to its own end: the trial's budget is used, or it stopped improving."""
+    """An attempt ended by itself: the trial's budget is used up, or it stopped improving."""
 
     trial: int
     attempt: int
@@ -90,7 +90,7 @@ class Stopped:
     checkpoint: str | None = None
     findings: Findings = ()
     why: str | None = None
-    """Where it was not this study that told it to."""
+    """Set if it was not this study that told it to stop."""
     best: str | None = None
     held: Held | None = None
 
@@ -146,7 +146,7 @@ class Launch:
     known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
     """What the study has learnt about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None where it has not
+    """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None if it has not
     begun."""
 
 

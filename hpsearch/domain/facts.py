@@ -1,5 +1,5 @@
-"""What the program itself knows of a study or a trial, as types: none of it is kept under a key of
-free-form attributes.
+"""Types for what the program itself knows about a study or a trial. None of it is kept under keys
+of free-form attributes.
 
 The attributes of a study or trial belong to Optuna, its samplers and the users. Enumerations are
 written to databases, JSON and the command line as their values.
@@ -61,7 +61,7 @@ class DecisionKind(enum.StrEnum):
     FAIL = "fail"
     FINISH = "finish"
     DROP = "drop"
-    """Its checkpoints are removed for want of room."""
+    """Its checkpoints are removed to free space."""
 
 
 @dataclass(frozen=True, slots=True)

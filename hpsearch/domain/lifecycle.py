@@ -1,7 +1,7 @@
 """Trial states and their one transition table.
 
 A trial is queued, runs on a worker, may be paused at a rung and continued, and ends in one of three
-terminal states. `MOVES` is the whole law: every change of state in the program goes through `move`,
+terminal states. `MOVES` has all rules: every change of state in the program goes through `move`,
 and the diagram in docs/architecture.md is made from the table by `diagram`.
 """
 
@@ -11,7 +11,7 @@ import enum
 
 
 class State(enum.StrEnum):
-    """Where a trial stands."""
+    """The state of a trial."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -22,7 +22,8 @@ class State(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing happens to the trial any more, unless its study goes on after its end."""
+        """Whether nothing happens to the trial any more, unless its study continues after its
+        end."""
         return self in (State.COMPLETE, State.PRUNED, State.FAILED)
 
 
@@ -55,7 +56,7 @@ MOVES: dict[State, dict[State, str]] = {
 
 
 class IllegalMove(AssertionError):
-    """A bug: a trial was told to make a move that `MOVES` does not list."""
+    """A bug: a trial was to make a move that `MOVES` does not list."""
 
 
 def move(current: State, to: State, story: str = "") -> State:
@@ -71,7 +72,7 @@ def move(current: State, to: State, story: str = "") -> State:
     """
     if to not in MOVES[current]:
         raise IllegalMove(
-            f"{current.value} -> {to.value} is no legal move{'; ' + story if story else ''}"
+            f"{current.value} -> {to.value} is not a legal move{'; ' + story if story else ''}"
         )
     return to
 

@@ -1,11 +1,7 @@
-"""What a study remembers, as plain objects: one class a table, and the `History` that holds them.
+"""What a study remembers, as plain objects: one class for each table.
 
-The history is the live state of a study. The driver's brain changes it, the Optuna storage reads
-and annotates it, and at the end of each tick `History.drain` hands everything touched to the store,
-which writes it in one transaction. Loading a study from the database gives the same history back:
-there is no other memory.
-
-Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget.
+Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget. The records
+of a whole study are in a `History` (`hpsearch.domain.history`).
 
 A field of a record is declared here and nowhere else: the column, the rows in and out, what
 `--where` and `--sort` can name, the columns of frames and the keys of JSON output follow from its
@@ -27,12 +23,12 @@ from trials.contract import Finding
 
 
 class StudyState(enum.StrEnum):
-    """Where a study stands."""
+    """The state of a study."""
 
     RUNNING = "running"
     """A driver works on it, or died working on it: the lease tells which."""
     INTERRUPTED = "interrupted"
-    """Stopped before its end; `hpsearch resume` goes on."""
+    """Stopped before its end; `hpsearch resume` continues."""
     FINISHED = "finished"
     """Its budget is used, or nothing is left to try."""
     FAILED = "failed"
@@ -60,16 +56,16 @@ MOMENT = {"shown": True, "moment": True}
 BIG = {"shown": True, "big": True}
 """The same of a whole number that may need 64 bits."""
 ELSEWHERE = {"elsewhere": True}
-"""Metadata of a field that is no column: its values are rows of another table."""
+"""Metadata of a field that is not a column: its values are rows of another table."""
 
 
 def added(default: str) -> dict[str, str]:
-    """Metadata of a field that came later: what its column has in rows that are older."""
+    """Metadata of a field that was added later: the value of its column in older rows."""
     return {"server_default": default}
 
 
 CONSTRAINT = "constraints:"
-"""Begins the system attributes of a trial that say how far it oversteps a limit; the metric
+"""Begins the system attributes of a trial that say how far it exceeds a limit; the metric
 follows, as in Optuna."""
 
 
@@ -94,7 +90,7 @@ class StudyRecord:
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = None
-    """Tells it from all other studies, of any database; None where nothing has its mark
+    """Tells it from all other studies, of any database; None if nothing has its mark
     (`hpsearch.folders`)."""
     base: str | None = None
     """The folder of the study file, where relative paths in it start; None for studies made through
@@ -117,7 +113,8 @@ class StudyRecord:
 
 @dataclass(slots=True)
 class ReportRecord:
-    """A row of `reports`: the metrics of a trial at one resource level. One a (trial, resource)."""
+    """A row of `reports`: the metrics of a trial at one resource level. One for each (trial,
+    resource)."""
 
     trial: int
     resource: float
@@ -149,12 +146,12 @@ class Attempt:
     """None while it is live."""
     gpu_seconds: float = 0.0
     note: str | None = None
-    """What a lost or failed attempt left to say."""
+    """The last message of a lost or failed attempt."""
     arithmetic: dict[str, Any] | None = None
-    """How it computed (`trials.arithmetic.Arithmetic`); None where it never began to train."""
+    """How it computed (`trials.arithmetic.Arithmetic`); None if it never began to train."""
     slowest_pace: float | None = None
-    """The most seconds that a unit of the trial budget has taken it, by its reports; None before
-    the first one."""
+    """The most seconds that it has taken for a unit of the trial budget, by its reports; None
+    before the first one."""
 
 
 @dataclass(slots=True)
@@ -175,9 +172,9 @@ class Trial:
     cost: float | None = field(default=None, metadata=SHOWN)
     """Money, where the study states a price."""
     speed: float | None = field(default=None, metadata=SHOWN)
-    """Resource trained a second, over the latest attempt."""
+    """Resource trained per second, over the latest attempt."""
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
-    """Why it failed; None where it did not."""
+    """Why it failed; None if it did not."""
     error_text: str | None = field(default=None, metadata=SHOWN)
     checkpoint: str | None = field(default=None, metadata=SHOWN)
     """The folder it can continue from."""
@@ -201,22 +198,22 @@ class Trial:
     findings: list[Finding] = field(default_factory=list, metadata=added("[]"))
     """What its latest attempt found out about its health."""
     left_as: State | None = None
-    """The state it waited in when its study ended without it: it goes back there should the study
-    go on."""
+    """The state it waited in when its study ended without it: it goes back there if the study
+    continues."""
     forgiven: int = field(default=0, metadata=added("0"))
-    """How many of its attempts, the first ones, are not held against it: its study had given up
-    after them."""
+    """How many of its first attempts are not held against it, because its study gave up after
+    them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     reports: dict[float, ReportRecord] = field(default_factory=dict, metadata=ELSEWHERE)
     """By resource."""
     attempts: list[Attempt] = field(default_factory=list, metadata=ELSEWHERE)
-    """In order; attempt n stands at n - 1."""
+    """In order; attempt n is at index n - 1."""
 
     @property
     def violation(self) -> float:
-        """How far it oversteps the study's limits; 0 where it keeps them all."""
+        """How far it exceeds the study's limits; 0 if it keeps them all."""
         return violation_of(self.system_attrs)
 
     @property
@@ -227,7 +224,7 @@ class Trial:
 
 
 def violation_of(system_attrs: Mapping[str, Any]) -> float:
-    """How far a trial oversteps limits, as a sum of shares of them; 0 where it keeps them all."""
+    """How far a trial exceeds limits, as a sum of shares of them; 0 if it keeps them all."""
     margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
     return sum(margin for margin in margins if margin > 0)
 
@@ -255,148 +252,3 @@ class Environment:
     packages: dict[str, str]
     device: str
     data_fingerprint: str | None = None
-
-
-@dataclass(slots=True)
-class Changes:
-    """Everything a tick touched, in its state at the end of the tick: what the store writes in one
-    transaction."""
-
-    study: StudyRecord | None = None
-    trials: list[Trial] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
-    reports: list[ReportRecord] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-    environments: list[Environment] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.study
-            or self.trials
-            or self.attempts
-            or self.reports
-            or self.decisions
-            or self.environments
-        )
-
-
-class History:
-    """The live state of one study, and which parts of it have been touched since the last `drain`.
-
-    Trials are numbered from 0 without gaps: `trials[n].number == n`.
-    """
-
-    def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
-        self.study = study
-        self.trials: list[Trial] = trials or []
-        self._touched_study = False
-        self._touched_trials: dict[int, None] = {}
-        self._touched_attempts: dict[tuple[int, int], None] = {}
-        self._touched_reports: dict[tuple[int, float], None] = {}
-        self._decisions: list[Decision] = []
-        self._environments: list[Environment] = []
-        self._clock = 0
-        self._changed: dict[
-            int, int
-        ] = {}  # trial number -> clock of its last change, latest change last
-        for trial in self.trials:
-            self._mark(trial.number)
-
-    def add_trial(self, trial: Trial) -> Trial:
-        """Append a trial; its number must be the next one."""
-        assert trial.number == len(self.trials), (
-            f"trial {trial.number} is not next after {len(self.trials) - 1}"
-        )
-        self.trials.append(trial)
-        self.touch(trial)
-        for attempt in trial.attempts:
-            self.touch_attempt(attempt)
-        for report in trial.reports.values():
-            self._touched_reports[(report.trial, report.resource)] = None
-        return trial
-
-    def add_attempt(self, attempt: Attempt) -> Attempt:
-        """Append an attempt to its trial; its number must be the next one, from 1."""
-        attempts = self.trials[attempt.trial].attempts
-        assert attempt.number == len(attempts) + 1, (
-            f"attempt {attempt.number} is not next after {len(attempts)}"
-        )
-        attempts.append(attempt)
-        self.touch_attempt(attempt)
-        return attempt
-
-    def add_report(self, report: ReportRecord) -> ReportRecord:
-        """Record a report; one at the same resource is replaced (an attempt may redo what a lost
-        one did)."""
-        self.trials[report.trial].reports[report.resource] = report
-        self._touched_reports[(report.trial, report.resource)] = None
-        self._mark(report.trial)
-        return report
-
-    def add_decision(self, decision: Decision) -> Decision:
-        """Record why something was decided. Decisions are written once and not kept in memory."""
-        self._decisions.append(decision)
-        return decision
-
-    def add_environment(self, environment: Environment) -> None:
-        """Record what this driver runs on. Written once and not kept in memory."""
-        self._environments.append(environment)
-
-    def touch(self, trial: Trial) -> None:
-        """Mark a trial's row as changed; after the change, since readers look when they please."""
-        self._touched_trials[trial.number] = None
-        self._mark(trial.number)
-
-    def replace(self, trial: Trial) -> None:
-        """Put a trial as the database has it in the place of its number: nothing of it is to be
-        written."""
-        if trial.number == len(self.trials):
-            self.trials.append(trial)
-        else:
-            self.trials[trial.number] = trial
-        self._mark(trial.number)
-
-    def changed_since(self, clock: int) -> tuple[int, list[int]]:
-        """For readers that keep something made from trials: what to make anew.
-
-        Args:
-            clock: What the last call returned; 0 at first.
-
-        Returns:
-            The clock for the next call, and the numbers of the trials touched since the last, each
-            once.
-        """
-        numbers = []
-        for number, at in reversed(self._changed.items()):
-            if at <= clock:
-                break
-            numbers.append(number)
-        return self._clock, numbers
-
-    def _mark(self, number: int) -> None:
-        self._clock += 1
-        self._changed.pop(number, None)
-        self._changed[number] = self._clock
-
-    def touch_attempt(self, attempt: Attempt) -> None:
-        """Mark an attempt's row as changed."""
-        self._touched_attempts[(attempt.trial, attempt.number)] = None
-
-    def touch_study(self) -> None:
-        """Mark the study's own row as changed."""
-        self._touched_study = True
-
-    def drain(self) -> Changes:
-        """Hand over everything touched since the last call, and start afresh."""
-        changes = Changes(
-            study=self.study if self._touched_study else None,
-            trials=[self.trials[n] for n in self._touched_trials],
-            attempts=[self.trials[t].attempts[n - 1] for t, n in self._touched_attempts],
-            reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
-            decisions=self._decisions,
-            environments=self._environments,
-        )
-        self._touched_study = False
-        self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
-        self._decisions, self._environments = [], []
-        return changes

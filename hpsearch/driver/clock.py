@@ -9,11 +9,11 @@ from collections.abc import Callable
 class SteadyClock:
     """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
 
-    Setting the machine's clock does not move it. It stands still while the machine is suspended.
+    Setting the machine's clock does not move it. It stops while the machine is suspended.
 
     Args:
-        not_before: Where the machine's clock is behind this, it starts here: a study's time does
-            not run backwards from one driver to the next.
+        not_before: If the machine's clock is behind this, it starts here: a study's time does not
+            run backwards from one driver to the next.
         wall: The machine's clock, in seconds since the epoch.
         passing: Seconds that pass, counted from any moment; a clock that nobody can set.
     """

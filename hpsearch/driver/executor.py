@@ -15,15 +15,15 @@ class Executor(Protocol):
     attempt that the executor does not run, or does not run any more.
 
     A checkpoint that a report names stays until `recorded` says that a later report is in the
-    database. Where that word is lost, checkpoints stay that are not needed any more: the trial's
-    next attempt removes them once a report of its own is on record.
+    database. If that call is lost, checkpoints that are no longer needed stay. The trial's next
+    attempt removes them once a report of its own is on record.
     """
 
     def launch(self, order: ev.Launch) -> None:
         """Start an attempt on its slot."""
 
     def advance(self, order: ev.Advance) -> None:
-        """Let a waiting attempt train on."""
+        """Let a waiting attempt continue."""
 
     def stop(self, order: ev.Stop) -> None:
         """End an attempt; where `save` is set, save first and answer with `Stopped`."""

@@ -1,7 +1,8 @@
-"""What a driver writes into the database, and how long it waits where that does not answer.
+"""What a driver writes into the database, and how long it waits for a database that does not
+answer.
 
 Each transaction is fenced by the driver's lease, and named by the study revision that it makes.
-Where one succeeded though its answer was lost, trying it again writes nothing twice.
+If one succeeded but its answer was lost, trying it again writes nothing twice.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hpsearch.domain.records import Changes, StudyRecord
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StoreUnreachable
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
@@ -132,7 +134,7 @@ class Journal:
         return self._store.renew(self._lease, self._patience.lease_s, self._clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call the database, again and again while it does not answer. Trials train on meanwhile.
+        """Call the database, again and again while it does not answer. Trials continue meanwhile.
 
         A pause counts as long as it was meant to be: a process that is stopped or suspended during
         a pause has not tried to reach the database in that time.
@@ -164,5 +166,5 @@ class Journal:
         resume = f"hpsearch resume {self._study.name}"
         return StoreUnreachable(
             f"{error.message} - waited {waited_s:.0f} s for it",
-            f"all is saved as of the last report; when it answers again: {resume}",
+            f"everything up to the last report is saved; when it answers again: {resume}",
         )

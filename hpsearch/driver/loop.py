@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import Changes, ReportRecord
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import ReportRecord
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.executor import Executor
 from hpsearch.driver.journal import DEFAULT, Journal, Patience
@@ -34,7 +35,7 @@ def watch_nothing(study: Study, changes: Changes, now: float) -> None:
 
 def due_of(study: Study) -> float | None:
     """When the study must decide next even if nothing happens: an attempt needs more budget then,
-    or must stop. None where there is no such time."""
+    or must stop. None if there is no such time."""
     running = [live for live in study.live.values() if live.stopping is None]
     return study.spending.due((live.attempt, live.slot.gpus) for live in running)
 

@@ -133,6 +133,6 @@ def _listed(folder: str) -> list[int]:
 
 def _again(name: str) -> str:
     return (
-        f"study {name} is still in the database: once that is mended, hpsearch rm {name} does the"
-        " rest; with --keep-checkpoints it leaves them"
+        f"study {name} is still in the database: once that is fixed, hpsearch rm {name} removes"
+        " the rest; with --keep-checkpoints it leaves them"
     )

@@ -9,8 +9,9 @@ Where a study has moved, a trial that has saved in the new folder needs nothing 
 Those are touched only where they carry the study's mark (`hpsearch.folders`).
 
 Where a worker still holds a trial that has ended, the slimmer waits for it. A trial that waits may
-go on meanwhile. Nothing newer than its checkpoint on record is touched, and nothing at all that was
-written since: a trial that goes on from an older checkpoint writes what sorts before that one.
+continue meanwhile. Nothing newer than its checkpoint on record is touched, and nothing at all that
+was written since: a trial that continues from an older checkpoint writes what sorts before that
+one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pathlib import Path
 from hpsearch.brain.retention import waits
 from hpsearch.brain.study import Study
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
 from hpsearch.errors import UserError
 from hpsearch.folders import Mark, mark_of
@@ -39,7 +41,7 @@ class _Kept:
 
     Args:
         trial: Its number.
-        waits: Whether it may go on.
+        waits: Whether it may continue.
         checkpoint: Its newest on record; of a trial that has ended, the one that stays.
         best: Its best on record.
         home: Which of the study's folders the checkpoint is in.
@@ -102,7 +104,7 @@ class Slimmer:
                 self._waiting[number] = kept
 
     def _kept(self, trial: Trial) -> _Kept | None:
-        """What is to be left of a trial; None where it needs everything, or keeps nothing."""
+        """What is to be left of a trial; None if it needs everything, or keeps nothing."""
         checkpoint = trial.checkpoint
         may_go_on = waits(trial)
         needs_everything = not trial.state.terminal and not may_go_on
@@ -114,7 +116,7 @@ class Slimmer:
         return _Kept(trial.number, may_go_on, checkpoint, trial.best_checkpoint, home)
 
     def _home_of(self, checkpoint: str, trial: int) -> int | None:
-        """Which of the study's folders a trial's checkpoint is in; None where it is in none."""
+        """Which of the study's folders a trial's checkpoint is in; None if it is in none."""
         folder = str(split(checkpoint)[0])
         name = trial_folder(trial)
         for number, root in enumerate(self._folders):
@@ -138,7 +140,7 @@ class Slimmer:
     def _slim(self, kept: _Kept) -> None:
         if self._is_ours(kept.home):
             self._trim(kept)
-        # A trial that waits may go on meanwhile, in a folder before its own in the list: nothing
+        # A trial that waits may continue meanwhile, in a folder before its own in the list: nothing
         # that it writes there is on record yet.
         first = kept.home + 1 if kept.waits else 0
         name = trial_folder(kept.trial)

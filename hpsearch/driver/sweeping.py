@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpsearch.brain.study import Study
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
 from hpsearch.folders import Mark, mark_of, trials_in
 from trials.checkpoints.places import place, trial_folder
@@ -88,7 +89,7 @@ class _SweptFolder:
         self._mark = mark
         self._folder = folder
         self._listed: set[int] | None = None
-        """The trials with files in it; None where it could not be listed."""
+        """The trials with files in it; None if it could not be listed."""
         self._is_ours = False
         self._left: set[int] = set()
         """Trials whose files could not be removed."""

@@ -68,7 +68,7 @@ class Workshop:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings; None where the task prepares none.
+        """The prepared data for an attempt's settings; None if the task prepares none.
 
         Args:
             order: The attempt's.
@@ -130,7 +130,7 @@ class Execution:
     Args:
         workshop: What the process has for all attempts.
         order: The attempt's.
-        control: What it is told meanwhile.
+        control: What it is told while it runs.
         began: Called with how the attempt computes, before it trains.
         reported: Called with each report, and whether the attempt now waits for an answer.
     """
@@ -181,7 +181,7 @@ class Execution:
         """End the run.
 
         A slot is not free while a training function still runs in it. The executor kills a worker
-        in which one goes on for too long.
+        in which one continues for too long.
         """
         while self._runner is not None and not self._runner.close():
             pass
@@ -264,7 +264,7 @@ class Execution:
             if last is None or last.resource < control.until:
                 break  # interrupted between reports
             if last.resource >= total:
-                control.until = math.inf  # its last report is made: let it come to its own end
+                control.until = math.inf  # its last report is made: let it end by itself
             control.wait_for_word(last.resource)
         if not control.stop:
             return self._timed_out()
@@ -324,7 +324,7 @@ def _text(path: Path | str | None) -> str | None:
 
 
 def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
-    """What a trial's checkpoints take; None where it has none, or where that cannot be read."""
+    """What a trial's checkpoints take; None if it has none, or where that cannot be read."""
     if newest is None:
         return None
     try:

@@ -45,7 +45,7 @@ AWAY_S = 1.0
 """An executor that was not polled for this much longer than it waited was away."""
 
 SUSPECT = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY, ErrorKind.DISK_FULL)
-"""Failures that the prepared data may have caused: it is prepared anew for the next attempt."""
+"""Failures that the prepared data may have caused: it is prepared again for the next attempt."""
 
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
@@ -139,7 +139,7 @@ class RayExecutor:
         return None if name is None else self._slots.get(name)
 
     def _data_for(self, order: ev.Launch) -> Any:
-        """A box with the reference to the prepared data; None where the task prepares none."""
+        """A box with the reference to the prepared data; None if the task prepares none."""
         if self._task is None:
             return None
         params = self._config.params(order)
@@ -259,7 +259,7 @@ class RayExecutor:
         if self._false_starts < MOST_FALSE_STARTS:
             return
         what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
-        packages = "see that every node has the driver's packages"
+        packages = "check that every node has the driver's packages"
         hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
         raise ClusterUnreachable(what, hint)
 

@@ -2,7 +2,7 @@
 
 Ray itself waits for a head that is gone: calls hang, and after a while the process is ended without
 a message. So the head is asked in a thread of its own, and its silence is measured. A driver that
-has heard nothing for too long ends in order, and its study can be resumed. Trials train on
+has heard nothing for too long ends in order, and its study can be resumed. Trials continue
 meanwhile: workers and the driver do not need the head to talk to each other.
 """
 
@@ -44,7 +44,7 @@ TOLD_TO_END = (1, 3, 4)
 """Ray's reasons for a node's death that are not accidents: it was sent SIGTERM, or drained before a
 preemption or because it was idle."""
 
-SAVED = "all is saved as of the last reports"
+SAVED = "everything up to the last reports is saved"
 
 _SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN")
 """Environment variables that may give access to the database or the dashboard."""
@@ -54,7 +54,7 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Be part of the cluster at an address, or of a local one that is made for the purpose.
+    """Join the cluster at an address, or start a local one and join that.
 
     A cluster at an address is never replaced by a local one.
 
@@ -74,7 +74,7 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
     # Ray sets this itself where it asks for a token.
     if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
         log.warning(
-            "this Ray asks for no token: anyone who reaches its ports can run code as you"
+            "this Ray does not ask for a token: anyone who can reach its ports can run code as you"
             " (docs/security.md)"
         )
     if threading.current_thread() is threading.main_thread():
@@ -194,8 +194,8 @@ class Head:
         own = self.nodes.get(self._own)
         if own is None or not own.alive:
             raise ClusterLost(
-                "the cluster has given up the Ray node on this machine, through which the driver"
-                " takes part in it",
+                "the cluster has given up the Ray node on this machine, which connects the"
+                " driver to it",
                 f"{SAVED}; see `ray status`, and resume",
             )
         self._warn(is_silent=silent_s > WARN_S)
@@ -217,11 +217,12 @@ class Head:
         if is_silent == self._has_warned:
             return
         self._has_warned = is_silent
-        state = "does not answer; trials train on meanwhile" if is_silent else "answers again"
+        state = "does not answer; trials continue meanwhile" if is_silent else "answers again"
         log.warning("the head of the Ray cluster %s", state)
 
     def was_told_to_end(self, node: str) -> bool:
-        """Whether a node that has just ended was told to; waits until the head knows of its end."""
+        """Whether a node that has just ended was told to end; waits until the head knows of its
+        end."""
 
         def is_known() -> bool:
             found = self.nodes.get(node)

@@ -104,8 +104,8 @@ class RaySlot:
     process: int = 0
     node: str = ""
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
-    """The attempts it was given. For one that was told to stop, when it must have stopped, by the
-    monotonic clock."""
+    """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
+    by the monotonic clock."""
     orders: list[OrderWithData] = field(default_factory=list)
     """Go out with the next poll."""
     recorded: dict[AttemptKey, float] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """Prepared data that the trials of a study share, made once for each way in which it is prepared.
 
 Preparing may fail, and what was prepared may be lost with its node. Both show when an attempt that
-was given the data fails. What such an attempt used is forgotten, and made anew for the next attempt
-that needs it. A mistake in the data fails again in the same way, and a study whose trials all fail
-gives up. A connection that was lost for a moment costs only the trials that it met.
+was given the data fails. What such an attempt used is forgotten, and made again for the next
+attempt that needs it. A mistake in the data fails again in the same way, and a study whose trials
+all fail gives up. A connection that was lost for a moment costs only the trials that it met.
 """
 
 from __future__ import annotations

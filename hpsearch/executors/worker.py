@@ -172,7 +172,7 @@ class Worker:
         left = now - before
         if left <= LEAK_BYTES:
             return []
-        return [Unfit(f"{left >> 20} MiB of GPU memory stayed behind after its last trial")]
+        return [Unfit(f"{left >> 20} MiB of GPU memory were not freed after its last trial")]
 
     # ------------------------------------------------------------------------------------ events
 

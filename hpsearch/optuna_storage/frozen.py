@@ -1,8 +1,8 @@
 """A trial as Optuna sees it, and back: states, steps and `FrozenTrial`.
 
-Optuna knows no pause. A paused trial reads as pruned at its rung, which is what its reports are
-evidence of, until it continues. Optuna's steps are whole numbers and our resources are not: a study
-may state by how much to multiply.
+Optuna has no paused state. Until it continues, a paused trial is shown as pruned at its rung, which
+is how far its reports go. Optuna's steps are whole numbers and our resources are not: a study may
+state a factor to multiply them by.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def directions_of(study: StudyRecord) -> list[StudyDirection]:
 
 
 def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
-    """A copy of a trial as it stands, which does not change with it."""
+    """A copy of a trial as it is now, which does not change with it."""
     state, values = TO_OPTUNA[trial.state], _values(trial)
     if state is TrialState.COMPLETE and values is None:
         state = TrialState.FAIL  # samplers take no complete trial without a value
@@ -133,7 +133,7 @@ def report_of(study: StudyRecord, number: int, step: int, value: float, now: flo
 
 
 def _system_attrs(trial: Trial) -> dict[str, Any]:
-    """The system attributes of a trial, with what samplers are told of its failure."""
+    """The system attributes of a trial, with what tells samplers that it failed."""
     if trial.error_kind is None or not trial.error_kind.of_configuration:
         return dict(trial.system_attrs)
     return {**trial.system_attrs, FAILED: trial.error_kind.value}

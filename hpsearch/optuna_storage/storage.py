@@ -23,7 +23,8 @@ from optuna.study import StudyDirection
 from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
-from hpsearch.domain.records import History, StudyRecord
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyExists, StudyHeld, StudyNotFound
 from hpsearch.optuna_storage.frozen import study_and_number
 from hpsearch.optuna_storage.view import HistoryStorage, frozen_study
@@ -46,7 +47,7 @@ class StudyStorage(BaseStorage):
     """An Optuna storage over a store.
 
     Such as: `optuna.load_study(study_name=..., storage=StudyStorage(Store.open(url)))`. Safe to
-    share by threads. A pickled one opens the database anew elsewhere.
+    share between threads. A pickled one opens the database again where it is unpickled.
     """
 
     def __init__(self, store: Store) -> None:

@@ -1,7 +1,7 @@
 """One study's history in memory as an Optuna storage: what samplers and pruners read, and write
 their notes into.
 
-Nothing here knows a database or a clock: the time is asked of a function that is given. What is
+Nothing here knows a database or a clock: the time comes from a function that is passed in. What is
 written changes the history, which marks it as touched. The owner of the history writes it down (a
 driver with its next tick, or `hpsearch.optuna_storage.storage`).
 """
@@ -21,8 +21,9 @@ from optuna.study import StudyDirection
 from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.optuna_storage.frozen import (
     FROM_OPTUNA,
     TO_OPTUNA,
@@ -41,8 +42,8 @@ Clock = Callable[[], float]
 
 
 class HistoryStorage(BaseStorage):
-    """An Optuna storage of one study. Safe to share by threads; a trial is frozen anew only when it
-    has changed.
+    """An Optuna storage of one study. Safe to share between threads; a trial is frozen again only
+    when it has changed.
 
     Args:
         history: The study.

@@ -1,7 +1,7 @@
 """Which trials of a study with several objectives no other one beats.
 
-There is no best trial then but a front: each of its trials is better than any other one in one
-objective or another.
+Then there is no best trial, but a front: each of its trials is better than any other one in at
+least one objective.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked
     """The trials that no other one beats in all objectives, ordered by the first one.
 
     A trial that keeps the study's limits beats one that does not, and of those the one that
-    oversteps them by less beats the others (Deb 2000, "An efficient constraint handling method for
+    exceeds them by less beats the others (Deb 2000, "An efficient constraint handling method for
     genetic algorithms").
 
     Args:
@@ -38,12 +38,13 @@ def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked
 
 
 def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list[Of]:
-    """So many trials, front after front: the Pareto front, then the front of all others, and so on.
+    """The given number of trials, front after front: the Pareto front, then the front of the
+    remaining trials, and so on.
 
-    Of the front that is too large, the trials that lie far from their neighbours go first, so that
-    the whole breadth of it is there (Deb et al. 2002, "A fast and elitist multiobjective genetic
-    algorithm: NSGA-II"). Trials that keep the limits stand before all that do not, and those by how
-    much they overstep them.
+    Of the front that is too large, the trials that lie far from their neighbours come first, so
+    that its whole breadth is covered (Deb et al. 2002, "A fast and elitist multiobjective genetic
+    algorithm: NSGA-II"). Trials that keep the limits come before all that do not, which are ordered
+    by how much they exceed them.
 
     Args:
         trials: The trials to choose from. Those that cannot be in a front come last.
@@ -65,10 +66,10 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """Where a trial stands.
+    """The place of a trial in the order.
 
     Args:
-        violation: By how much it oversteps limits.
+        violation: By how much it exceeds limits.
         losses: Its objectives, all to be minimised.
         trial: The trial.
     """
@@ -84,7 +85,7 @@ class _Place(Generic[Of]):
 
 
 def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]:
-    """The trials that may be in a front; one which beats another stands before it."""
+    """The trials that may be in a front; one that beats another comes before it."""
     signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
     places = []
     for trial in trials:

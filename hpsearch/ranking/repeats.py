@@ -1,15 +1,15 @@
 """What repeats with other seeds say: how good trials really are, and how sure that is.
 
-All repeats of a study are taken to scatter alike around their own trial's true value: two or three
-runs of a trial tell little of their spread, those of all repeated trials together tell it well.
-With the usual uninformative prior, the true value of a trial is then Student-t around the mean of
-its runs, with the pooled standard deviation and the degrees of freedom of all runs; so is the
-difference of two (Gelman et al., *Bayesian Data Analysis*, 3rd ed., section 3.2; Box and Tiao 1973,
-section 2.5).
+All repeats of a study are assumed to vary equally around the true value of their trial: two or
+three runs of one trial say little about their spread, but those of all repeated trials together say
+enough. With the usual uninformative prior, the true value of a trial is then Student-t around the
+mean of its runs, with the pooled standard deviation and the degrees of freedom of all runs; so is
+the difference of two (Gelman et al., *Bayesian Data Analysis*, 3rd ed., section 3.2; Box and Tiao
+1973, section 2.5).
 
-The best mean of several is lucky once more. Among m trials that might all have come out first, the
-interval must leave each one `1 - 0.9**(1/m)` of room above (Šidák 1967), so that the first one's
-still holds nine times in ten. `python benchmarks/confirm.py` shows what intervals cover.
+The best of several means is again partly luck. Among m trials that might all have come out first,
+each interval must leave a probability of `1 - 0.9**(1/m)` above it (Šidák 1967), so that the first
+one's still holds nine times in ten. `python benchmarks/confirm.py` shows what intervals cover.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONFIDENCE = 0.90
 BEHIND = 0.05
 """A trial is clearly behind if it is better than the first one with less than this probability."""
 RIVAL = 0.01
-"""With less than this probability it could not have come out first."""
+"""A trial with less than this probability could not have come out first."""
 
 
 class RepeatedTrial(Protocol):
@@ -49,7 +49,7 @@ class RepeatedTrial(Protocol):
 class Confirmed:
     """What the repeats of a trial with other seeds came to.
 
-    `low` and `high` bound the 90% interval of the true mean. They are None where no trial was
+    `low` and `high` bound the 90% interval of the true mean. They are None if no trial was
     repeated twice, so that it is not known how values scatter.
     """
 
@@ -99,7 +99,7 @@ class Repeats:
         self.freedom = sum(self._runs.values()) - len(self._runs)
         """Degrees of freedom of the pooled deviation."""
         self.deviation = self._pooled_deviation(runs)
-        """Pooled standard deviation of one run; None where no trial has two."""
+        """Pooled standard deviation of one run; None if no trial has two."""
 
     def _pooled_deviation(self, runs: Mapping[int, Sequence[float]]) -> float | None:
         if not self.freedom:

@@ -1,12 +1,12 @@
 """Which trials are best, and which cannot be told from the best.
 
-Trials stand by the best value they have shown, wherever they stand: one that is ahead after less
-training was ahead at equal resource, too, and only gains by more. Of equal values a complete
-trial's comes first, then that of the one that trained further, then the older one's: all code that
-orders trials by their values keeps to that. A trial that was repeated with other seeds (role
-`confirm`) stands by the mean of its repeats (`hpsearch.ranking.repeats`): the value that the search
-saw was the luckiest of many, the repeats were not picked. Trials that keep the study's limits come
-before all that do not.
+Trials are ranked by the best value they have shown, however far they have trained: one that is
+ahead after less training was also ahead at equal resource, and further training can only improve
+it. Among equal values, a complete trial comes first, then the one that trained further, then the
+older one. All code that orders trials by their values follows this rule. A trial that was repeated
+with other seeds (role `confirm`) is ranked by the mean of its repeats (`hpsearch.ranking.repeats`):
+the value that the search saw was the luckiest of many, while the repeats were not selected. Trials
+that keep the study's limits come before all that do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.repeats import Confirmed, Repeats, runs_of
 
 EQUAL = 1e-12
-"""Values nearer than this are the same."""
+"""Values closer than this count as equal."""
 
 
 class Candidate(Protocol):
@@ -65,7 +65,7 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
 
     Args:
         trials: The trials to compare, with the repeats (role `confirm`) of any of them. Repeats,
-            failed trials and trials without a finite value do not take a place of their own.
+            failed trials and trials without a finite value are not ranked themselves.
         direction: ``minimize`` or ``maximize``.
     """
     everyone = list(trials)
@@ -91,7 +91,7 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
 
 
 def counts(trial: Candidate) -> bool:
-    """Whether a trial can take a place: it has a finite value, did not fail and is no repeat."""
+    """Whether a trial can be ranked: it has a finite value, did not fail and is not a repeat."""
     if trial.role is Role.CONFIRM or trial.state is State.FAILED:
         return False
     return trial.value is not None and math.isfinite(trial.value)

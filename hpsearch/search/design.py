@@ -1,8 +1,8 @@
 """A sampler whose configurations are laid out in advance, whatever trials have shown.
 
-A quasi-random sequence fills the whole space evenly. Optuna's own sampler of one leaves out the
-parameters that its first trial did not have, and draws those apart. Here each parameter has a
-coordinate of its own in every point, and a trial leaves out those that are not active in it.
+A quasi-random sequence fills the whole space evenly. Optuna's own quasi-random sampler leaves out
+the parameters that its first trial did not have, and draws those separately. Here each parameter
+has a coordinate of its own in every point, and a trial leaves out those that are not active in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one place that uses what Optuna does not offer in public.
+"""The one place that uses parts of Optuna that are not public.
 
-Optuna's own samplers and pruners reach for the same, and it has been stable, but a new release may
-change it: what must be looked at then stands here, and nowhere else in the package.
+Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
+may change it: what must be checked then is here, and nowhere else in the package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial
 
 
 def study_attribute(study: Study, key: str) -> Any:
-    """A system attribute of a study; None where it has none of that name."""
+    """A system attribute of a study; None if it has none of that name."""
     return study._storage.get_study_system_attrs(study._study_id).get(key)
 
 

@@ -18,7 +18,8 @@ from optuna.pruners import BasePruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.search.design import Design
 from hpsearch.search.optuna_private import brute_force_is_done

@@ -1,11 +1,10 @@
 """When a trial continues, pauses or is promoted: asynchronous successive halving.
 
 A rung is a resource level. A trial that reaches one is compared with every trial that ever reached
-it, at that level and no other. A report that lies past a level stands for it as long as it has not
-reached the next one: a trial that reports rarely may pass over a rung, and then it takes no place
-there. Among the best 1/eta it goes on at once; otherwise it pauses there, keeps its checkpoint,
-gives its slot away, and is continued from exactly where it was if it comes to stand among the best
-1/eta later on.
+it, at that level and no other. A report past a level counts for it as long as it has not reached
+the next one. A trial that reports rarely may pass over a rung, and is then not ranked there. Among
+the best 1/eta it continues at once; otherwise it pauses there, keeps its checkpoint, gives up its
+slot, and continues from exactly where it was if it is later among the best 1/eta.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), algorithm
 2; pausing and promoting from checkpoints instead of stopping is the paper's own form of the rule.
@@ -111,10 +110,10 @@ class Rungs:
     Every operation costs O(log trials) comparisons: no event looks at all trials.
 
     Args:
-        levels: Ascending resource levels; the full budget may stand last and is not a rung to pause
+        levels: Ascending resource levels; the full budget may come last and is not a rung to pause
             at.
         total: The full trial budget.
-        eta: At each rung one trial in `eta` goes on.
+        eta: At each rung one trial in `eta` continues.
     """
 
     def __init__(self, levels: Iterable[float], total: float, eta: int = 3) -> None:
@@ -142,7 +141,7 @@ class Rungs:
         return index
 
     def arrive(self, index: int, number: int, score: float) -> Judgement:
-        """A trial reached a rung: record its score and say whether it goes on or pauses."""
+        """A trial reached a rung: record its score and say whether it continues or pauses."""
         rung = self.rungs[index]
         rung.leave(number)
         rung.record(number, score)
@@ -160,13 +159,13 @@ class Rungs:
     def promotion(
         self, can_finish: Callable[[int], bool] = lambda number: True, *, last_call: bool = False
     ) -> tuple[int, Judgement] | None:
-        """The best waiting trial of the highest rung where one is among the best 1/eta.
+        """The best waiting trial of the highest rung at which one is among the best 1/eta.
 
         Args:
             can_finish: Whether a trial, by its number, can still be trained in full; others are
                 passed over.
             last_call: No new trial will come: round the share up, so that the best of each rung
-                goes on.
+                continues.
         """
         for rung in reversed(self.rungs):
             places = len(rung) // self.eta
@@ -213,7 +212,7 @@ def _first_to_promote(rung: Rung, places: int, can_finish: Callable[[int], bool]
 def _standing(rung: Rung, number: int, places: int) -> str:
     """A trial's place at a rung, in words."""
     place = rung.rank(number) + 1
-    return f"place {place} of {len(rung)} at {rung.level:g}; the best {places} go on"
+    return f"place {place} of {len(rung)} at {rung.level:g}; the best {places} continue"
 
 
 class PromotionPruner(BasePruner):
@@ -224,7 +223,7 @@ class PromotionPruner(BasePruner):
 
     Args:
         levels: Optuna steps at which trials are compared, ascending, without the full budget.
-        eta: At each rung one trial in `eta` goes on.
+        eta: At each rung one trial in `eta` continues.
     """
 
     def __init__(self, levels: Iterable[int], eta: int = 3) -> None:
@@ -256,9 +255,9 @@ class PromotionPruner(BasePruner):
         return rungs.arrive(index, number, score)
 
     def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
-        """Where a trial's report stands that counts at a rung.
+        """The resource of the report of a trial that counts at a rung.
 
-        None where it has passed over it, or is not there.
+        None if it has passed over it, or is not there.
         """
         level, *later = self._levels[index:]
         above = later[0] if later else math.inf
@@ -266,7 +265,7 @@ class PromotionPruner(BasePruner):
         return min(there, default=None)
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether the trial should not go on now."""
+        """Whether the trial should stop now."""
         return self.judge(study, trial).verdict is not Verdict.CONTINUE
 
 

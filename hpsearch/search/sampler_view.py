@@ -3,7 +3,7 @@
 Optuna's samplers skip failed trials, and some of what a study of ours records is more than they can
 read. They are shown:
 
-* A trial that diverged, ran out of memory or ran out of time as one that oversteps a limit, with
+* A trial that diverged, ran out of memory or ran out of time as one that exceeds a limit, with
   the worst values there are: a fact about its region, for samplers that heed constraints.
 * Under the Hyperband pruner, only the trials of the proposal's own bracket, as Falkner et al.,
   "BOHB" (ICML 2018), compare like with like. (Optuna filters what `Study.get_trials` returns, and
@@ -29,11 +29,12 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from hpsearch.domain.facts import FAILED, Role
-from hpsearch.domain.records import CONSTRAINT, History
+from hpsearch.domain.history import History
+from hpsearch.domain.records import CONSTRAINT
 from hpsearch.search.optuna_private import brackets_of
 
 FAILURE = f"{CONSTRAINT}failed"
-"""The constraint that a failed trial oversteps; Optuna reads it from a trial's system
+"""The constraint that a failed trial exceeds; Optuna reads it from a trial's system
 attributes."""
 
 OVER, WITHIN = 1.0, -1.0
@@ -114,8 +115,8 @@ class WithoutRepeats:
     """A storage without repeats, for Optuna's pruners and most of its samplers.
 
     A pruner compares with the median, the best or the share of other trials, and a sampler takes
-    the best so many for the good ones: repeats of the leaders among them would be counted as so
-    many good configurations more. Everything but the list of trials is the storage's own.
+    the best so many for the good ones: repeats of the leaders among them would count as additional
+    good configurations. Everything but the list of trials is the storage's own.
 
     Args:
         storage: The storage.
@@ -186,7 +187,7 @@ def _with_failure(
 
     Args:
         trial: The trial.
-        worst: The values that a failed trial is shown with; None where none is known.
+        worst: The values that a failed trial is shown with; None if none is known.
         unknown: The study's own constraints, for a trial that has none on record.
     """
     failed = _has_failed(trial)

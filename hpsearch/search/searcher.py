@@ -2,7 +2,7 @@
 
 `Searcher` joins three parts. `proposals` draws the parameters of new trials. `worth` values
 reports. Rungs (our own promotion of paused trials, see `rungs`) or a pruner of Optuna's decide
-which trials go on. For a report the brain asks once, by `assess`, and gets everything in one
+which trials continue. For a report the brain asks once, by `assess`, and gets everything in one
 `Assessment`; for a free slot it asks `promotion` and `propose`.
 
 The searcher keeps no records: it reads the history, and rebuilds the standings at the rungs from
@@ -22,8 +22,9 @@ from optuna.pruners import BasePruner, NopPruner
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
@@ -102,8 +103,8 @@ class Searcher:
         """Say what a report is worth and what its trial does next.
 
         Args:
-            trial: A running trial, with the report in its history and its resource, but standing as
-                it did before.
+            trial: A running trial, with the report in its history and its resource, but with its
+                former value.
             report: Its newest report.
         """
         worth = self._scoring.worth_of(report, trial)
@@ -174,7 +175,7 @@ class Searcher:
         frozen = storage.get_trial(trial_id)
         if pruner.prune(self.searched(), frozen):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
-        return Judgement(Verdict.CONTINUE, f"{kind} lets it go on")
+        return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 
     def searched(self) -> optuna.Study:
         """The study as its pruner reads it: without repeats."""

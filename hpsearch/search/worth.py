@@ -1,9 +1,9 @@
-"""What a report is worth: its objectives, and how far it oversteps the study's limits.
+"""What a report is worth: its objectives, and how far it exceeds the study's limits.
 
-A trial stands by its best report. Of two reports, one that keeps the limits is better than one that
-does not. Of two that do not, the one that oversteps them by less is better; of two that do, the one
-with the better value. With several objectives no value is better than all others, and a trial
-stands by its latest report.
+A trial is valued by its best report. Of two reports, one that keeps the limits is better than one
+that does not. Of two that do not, the one that exceeds them by less is better; of two that do, the
+one with the better value. With several objectives no value is better than all others, and a trial
+is valued by its latest report.
 
 Source of the order: Deb, "An efficient constraint handling method for genetic algorithms" (2000).
 """
@@ -19,7 +19,7 @@ from hpsearch.search.rungs import score_of
 from hpsearch.study_file.models import Limit, StudySpec
 
 OUTSIDE = 1e300
-"""Scores of reports that overstep a limit lie above this, and above those of all that do not."""
+"""Scores of reports that exceed a limit lie above this, and above those of all that do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Worth:
     """What a report is worth.
 
     Args:
-        values: The values of all objectives; None where one of them is not a finite number.
+        values: The values of all objectives; None if one of them is not a finite number.
         margins: By limited metric, how far it lies outside, as a share of the bound; 0 or less
             where it keeps the limit.
         score: What reports at the same resource are ordered by; less is better, infinite without a
             value.
-        improves: Whether its trial stands by this report from now on.
+        improves: Whether this report becomes the trial's value.
     """
 
     values: tuple[float, ...] | None
@@ -42,9 +42,9 @@ class Worth:
 
     @property
     def violation(self) -> float:
-        """How far the report oversteps the limits, as a sum of shares of them.
+        """How far the report exceeds the limits, as a sum of shares of them.
 
-        0 where it keeps them all.
+        0 if it keeps them all.
         """
         return _sum_outside(self.margins)
 
@@ -62,7 +62,7 @@ class Scoring:
 
         Args:
             report: The report; it has all metrics of the objectives and the limits.
-            trial: Its trial, as it stood before this report.
+            trial: Its trial, as it was before this report.
         """
         metrics = report.metrics
         values = [metrics[objective.metric] for objective in self._objectives]
@@ -90,7 +90,8 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """Whether a report with finite values is better than what its trial stood by."""
+        """Whether a report with finite values is better than the one that gave its trial its
+        value."""
         several = len(self._objectives) > 1
         stood_by = trial.value
         if several or stood_by is None:

@@ -251,7 +251,7 @@ def _frame(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
         why = " ".join(str(error).split())
         raise DataError(
-            f"{path}: cannot be read: {why}", "mend it, or make one with: hpsearch export"
+            f"{path}: cannot be read: {why}", "correct it, or make one with: hpsearch export"
         ) from error
     if frame.empty:
         raise DataError(
@@ -270,7 +270,8 @@ def _read(path: Path) -> pd.DataFrame:
         return pd.read_parquet(path)
     if path.suffix != ".csv":
         raise DataError(
-            f"{path}: curves are read from .csv and .parquet files", "give the file such an ending"
+            f"{path}: curves are read from .csv and .parquet files",
+            "use a file with one of these endings",
         )
     files.refuse_binary(path)
     tables.refuse_repeated_names(path)
@@ -306,7 +307,7 @@ def _other_metrics(frame: pd.DataFrame, used: Collection[str]) -> dict[str, Floa
 
 
 def _clock(frame: pd.DataFrame) -> str | None:
-    """The column with the times; None where there is none, or it is empty."""
+    """The column with the times; None if there is none, or it is empty."""
     for name in SECONDS:
         if name in frame and frame[name].notna().any():
             return name

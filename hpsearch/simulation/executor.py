@@ -62,9 +62,9 @@ class _Moment(NamedTuple):
     number: int
     """Puts what happens at the same time in order."""
     run: _Run | None
-    """The run that reports or ends; None where a slot is lost."""
+    """The run that reports or ends; None if a slot is lost."""
     level: float | None
-    """The resource at which it reports; None where it ends."""
+    """The resource at which it reports; None if it ends."""
 
 
 class SimulatedExecutor:
@@ -228,12 +228,12 @@ class SimulatedExecutor:
     # ------------------------------------------------------------------------- reports and saves
 
     def _next_level(self, run: _Run) -> float | None:
-        """Where a run reports next; None where it has come to its end."""
+        """Where a run reports next; None if it has come to its end."""
         ahead = (level for level in self._budget.report_at if level > run.resource)
         return next(ahead, None)
 
     def _save(self, run: _Run) -> str | None:
-        """The name of a checkpoint of this moment; None where there is nothing to save."""
+        """The name of a checkpoint of this moment; None if there is nothing to save."""
         if not run.resource:
             return None
         name = str(run.resource)

@@ -13,7 +13,7 @@ from contextlib import closing
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.records import History
+from hpsearch.domain.history import History
 from hpsearch.driver.journal import LEASE_TTL_S
 from hpsearch.driver.loop import POLL_S, Driver, Watch, watch_nothing
 from hpsearch.simulation.executor import Curves, SimulatedExecutor

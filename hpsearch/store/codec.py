@@ -27,7 +27,7 @@ def encode(value: Any) -> str:
     """The JSON text of a value.
 
     Raises:
-        TypeError: It holds something that is no JSON value.
+        TypeError: It holds something that is not a JSON value.
     """
     try:
         text = _encode(value)
@@ -43,7 +43,7 @@ def decode(text: str | bytes) -> Any:
     """The value of a JSON text that `encode` wrote.
 
     Raises:
-        Damaged: It is none: the database was damaged, or another program wrote into it.
+        Damaged: It is not such a text: the database was damaged, or another program wrote into it.
     """
     try:
         if isinstance(text, bytes):
@@ -51,18 +51,18 @@ def decode(text: str | bytes) -> Any:
         has_escapes = '"$' in text
         return _decode_escaped(text) if has_escapes else _decode(text)
     except (ValueError, RecursionError, TypeError, AttributeError):
-        raise Damaged(f"{text[:40]!r} where JSON should stand") from None
+        raise Damaged(f"{text[:40]!r} where JSON should be") from None
 
 
 def decode_column(text: str | bytes) -> Any:
-    """The value of a JSON column; absent is NULL there, which comes here not at all.
+    """The value of a JSON column; an absent one is NULL there, which is never passed here.
 
     Raises:
-        Damaged: It is no JSON, or JSON's null.
+        Damaged: It is not JSON, or it is JSON's null.
     """
     value = decode(text)
     if value is None:
-        raise Damaged("'null' where a JSON object or array should stand")
+        raise Damaged("'null' where a JSON object or array should be")
     return value
 
 
@@ -76,11 +76,11 @@ def member(kind: type[E], text: str) -> E:
         return kind(text)
     except ValueError:
         known = ", ".join(map(str, kind))
-        raise Damaged(f"{text!r} where one of {known} should stand") from None
+        raise Damaged(f"{text!r} where one of {known} should be") from None
 
 
 def member_or_none(kind: type[E], text: str | None) -> E | None:
-    """The member of an enumeration that a column names; None where it is NULL.
+    """The member of an enumeration that a column names; None if it is NULL.
 
     Raises:
         Damaged: It names none.
@@ -93,7 +93,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     kind = type(value).__name__
-    raise TypeError(f"{value!r} of type {kind} cannot be stored: it is no JSON value")
+    raise TypeError(f"{value!r} of type {kind} cannot be stored: it is not a JSON value")
 
 
 _encode = json.JSONEncoder(

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from hpsearch.domain.records import Attempt, Changes, History, ReportRecord, Trial
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Attempt, ReportRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import leases, rows, shapes
 from hpsearch.store.schema import attempts, decisions, environments, reports, studies, trials
@@ -42,7 +43,7 @@ _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 
 Upserts = Mapping[str, Any]
-"""By table, an INSERT that takes the place of the row of the same key."""
+"""By table, an INSERT that replaces a row with the same key."""
 
 
 def upserts(dialect: str) -> Upserts:

@@ -1,9 +1,9 @@
-"""What stands in the database that this program never writes, and where: all of it, or what a
-reader has come upon.
+"""What the database holds that this program never writes, and where: all of it, or what a reader
+has found.
 
-Reading a damaged value raises `Damaged`, which knows the value and not its place. `located` then
-looks for it: nobody carries places along for the case that hardly ever is. Each check here reads
-the columns as they are, so that one damaged value hides no other. They are among those of
+Reading a damaged value raises `Damaged`, which knows the value but not its place. `located` then
+looks for the place, so that readers need not keep track of it for so rare a case. Each check here
+reads the columns as they are, so that one damaged value hides no other. They are among those of
 `hpsearch db check`.
 """
 
@@ -143,10 +143,10 @@ CHECKS: tuple[Check, ...] = (
 
 
 def located(connection: Connection, error: Damaged) -> Damaged:
-    """The error of a reader with the study, trial and column of what it came upon; as it is where
-    they are not found.
+    """The error of a reader, with the study, trial and column of the value that it found; unchanged
+    if they are not found.
 
-    Where several values are damaged, it is one that reads the same.
+    If several values are damaged in the same way, it names one of them.
     """
     found: list[Violation] = []
     for check in CHECKS:

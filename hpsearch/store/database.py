@@ -1,7 +1,7 @@
 """One connection to a database, its settings and its transactions.
 
-The connection is in autocommit mode; transactions are begun and ended here in plain SQL, which so
-chooses their kind.
+The connection is in autocommit mode. Transactions are begun and ended here in plain SQL, so that
+their kind can be chosen.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def wait_s() -> float:
 
 
 def answer_s() -> float:
-    """How long to wait for a PostgreSQL server to go on with its answer, in seconds.
+    """How long to wait for a PostgreSQL server to continue with its answer, in seconds.
 
     It is longer than the server itself waits for a lock.
     """
@@ -69,8 +69,8 @@ class Database:
     """A connection that is opened when it is needed, dropped when it breaks, and shared by threads
     in turns.
 
-    A failure of the database is raised as `StoreUnreachable`; what only a bug of ours can cause
-    passes through.
+    A failure of the database is raised as `StoreUnreachable`; errors that only a bug of ours can
+    cause pass through.
     """
 
     def __init__(self, url: URL) -> None:
@@ -167,8 +167,8 @@ class Database:
         # A file that is written ahead needs another beside it, also to be read.
         if "readonly" in reason:
             return (
-                "SQLite needs permission to write the file and its folder, also to read it;"
-                " get it, or copy the file"
+                "SQLite needs permission to write the file and its folder, even to read it;"
+                " get this permission, or copy the file"
             )
         if "locked" in reason:
             return (
@@ -186,12 +186,11 @@ class _Impatient(psycopg.Connection[Any]):
     """
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
-        """Wait for an answer, as psycopg does, but not for ever."""
+        """Wait for an answer, as psycopg does, but not forever."""
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """What psycopg waits for; it looks in ten times a second, and is told that nothing has
-        come."""
+        """What psycopg waits for; ten times a second, it is told that nothing has arrived."""
         ready, patience_s = None, answer_s()
         give_up = time.monotonic() + patience_s
         while True:
@@ -219,7 +218,7 @@ def _connect(url: URL) -> Connection:
         ]
     else:
         settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
-        # A driver frozen in the middle of a commit must not keep its successor waiting for ever.
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         session = [
             f"SET lock_timeout = {wait_s() * 1000:.0f}",
             f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",
@@ -268,7 +267,7 @@ def _refuse_missing_folder(url: URL) -> None:
 
 
 def _refuse_odd(url: URL) -> None:
-    """SQLite would wait at a pipe for ever.
+    """SQLite would wait at a pipe forever.
 
     Raises:
         StoreUnreachable: The file is not a database.

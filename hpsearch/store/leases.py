@@ -56,8 +56,8 @@ class Lease:
     live: bool
     """Whether it kept others out when it was read."""
     alive_at: float | None
-    """When a driver of the study was last known to live, as of then: by that driver's clock, and
-    not the database's. None where none ever was."""
+    """When a driver of the study was last known to be alive, at that time: by that driver's clock,
+    not the database's. None if none ever was."""
 
 
 class Entry(NamedTuple):
@@ -134,7 +134,7 @@ _TERMINATE = text(
 
 
 def session_name(owner: str) -> str:
-    """By what an owner's session is known in a PostgreSQL server; its first 25 characters tell it
+    """The name of an owner's session on a PostgreSQL server; its first 25 characters distinguish it
     from all others."""
     digest = hashlib.sha256(owner.encode()).hexdigest()
     return f"hpsearch {digest[:16]} {owner}"
@@ -144,7 +144,7 @@ def end_former(connection: Connection, study_id: int) -> None:
     """End the session of an owner whose lease has run out.
 
     One that is frozen in the middle of a transaction would keep the study's row from its successor
-    for ever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
+    forever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
     for the rest of a batch of statements. SQLite knows no sessions; there a transaction ends with
     its process.
     """
@@ -156,8 +156,8 @@ def end_former(connection: Connection, study_id: int) -> None:
 
 
 def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
-    """Give a study to an owner, where no live lease keeps it, be it his own: he may be driving it
-    already."""
+    """Give a study to an owner, unless a live lease keeps it, even the owner's own: it may be
+    driving the study already."""
     which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
     row = connection.execute(_ACQUIRE, which).one_or_none()
     if row is None:
@@ -166,7 +166,7 @@ def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> 
 
 
 def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
-    """Pass the fence only to say that the owner lives; the revision stays."""
+    """Pass the fence only to say that the owner is alive; the revision stays."""
     return _pass(connection, _RENEW, lease, ttl_s, alive_at)
 
 
@@ -187,14 +187,14 @@ def enter_free(connection: Connection, study_id: int) -> Entry:
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """End a lease; `lease_expires` keeps when. Does nothing where it was lost already."""
+    """End a lease; `lease_expires` keeps when. Does nothing if it was lost already."""
     connection.execute(
         _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     )
 
 
 def holder(connection: Connection, name: str) -> Lease | None:
-    """The lease on the study of a name, live or expired; None where it was given back."""
+    """The lease on the study of a name, live or expired; None if it was given back."""
     row = connection.execute(select(*_LEASE).where(studies.c.name == name)).one_or_none()
     if row is None or row.lease_owner is None:
         return None

@@ -1,6 +1,6 @@
-"""Who holds a lease: a process, named so that no other one is taken for it.
+"""Who holds a lease: a process, named so that it cannot be mistaken for another one.
 
-A host's name and a process id are not enough: two containers can share both, and an id is given
+A host's name and a process id are not enough: two containers can share both, and ids are used
 again. So an owner also carries the boot of its machine, its PID namespace, and when the process
 started. People are shown the first part only.
 """
@@ -29,7 +29,7 @@ class Machine:
 
     host: str
     boot: str
-    """An id of the time since the machine was started; empty where the system does not tell."""
+    """An id of the time since the machine was started; empty if the system does not tell."""
     space: str
     """An id of the PID namespace; 0 on systems that have none."""
 
@@ -63,9 +63,9 @@ def shown(owner: str) -> str:
 
 
 def is_dead(owner: str, here: Machine | None = None) -> bool:
-    """Whether an owner was a process of this very machine, and certainly runs no more.
+    """Whether an owner was a process of this very machine that certainly no longer runs.
 
-    False wherever that cannot be told: on another machine, after a restart, in another container.
+    False if that is not certain: on another machine, after a restart, in another container.
     """
     found = _OWNER.fullmatch(owner)
     here = here or Machine.this()
@@ -96,7 +96,7 @@ def _user() -> str:
 
 
 def _boot() -> str:
-    """An id of the time since this machine was started; empty where there is none."""
+    """An id of the time since this machine was started; empty if there is none."""
     if sys.platform == "darwin":
         asked = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
         try:
@@ -113,7 +113,7 @@ def _boot() -> str:
 
 
 def _started(process: int) -> str | None:
-    """When a process started, in clock ticks since the machine did; None where that cannot be
+    """When a process started, in clock ticks since the machine did; None if that cannot be
     seen."""
     try:
         if str(Path("/proc/self").readlink()) != str(os.getpid()):

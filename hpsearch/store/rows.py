@@ -55,7 +55,7 @@ def readers_of(record: type[Any]) -> dict[str, Reader]:
 
 
 def enum_in(type_: Any) -> type[enum.StrEnum] | None:
-    """The enumeration that a type is, or names beside None; None where there is none."""
+    """The enumeration that a type is, or names beside None; None if there is none."""
     for each in (type_, *get_args(type_)):
         if isinstance(each, type) and issubclass(each, enum.StrEnum):
             return each
@@ -138,14 +138,14 @@ def values_of(record: Any, **more: Any) -> Values:
 
 
 def study_values(record: StudyRecord) -> Values:
-    """The columns of a study that its record holds, but for its id."""
+    """The columns of a study that its record holds, except its id."""
     values = values_of(record, directions=list(record.directions))
     del values["id"]
     return values
 
 
 def _number(value: float | None) -> float | None:
-    """The value, or None where it is not a number."""
+    """The value, or None if it is not a number."""
     if value is None or value != value:
         return None
     return float(value)

@@ -83,7 +83,7 @@ class Json(TypeDecorator[Any]):
 
 
 class Words(TypeDecorator[str]):
-    """Text that any worker, traceback or person may have written.
+    """Text from any worker, traceback or person.
 
     PostgreSQL takes no NUL characters and neither database takes half a surrogate pair; they are
     written as the escapes a Python literal would have.

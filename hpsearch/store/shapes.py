@@ -1,5 +1,5 @@
-"""What each JSON column holds, at every depth: types that pydantic checks, with errors that name
-the first wrong place.
+"""What each JSON column holds, at every depth, as types that pydantic checks. Errors name the first
+wrong place.
 
 Only what this program reads is looked at: attributes that people and Optuna's samplers keep may
 hold anything.
@@ -38,10 +38,10 @@ from hpsearch.study_file.models import StudyBudget
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A value that cannot be where it stands."""
+    """A value that cannot be in its place."""
 
     what: str
-    """The value, and what should stand there."""
+    """The value, and what should be there instead."""
     at: str = ""
     """The way to it from the column's value, such as ``[0].name``."""
 
@@ -50,12 +50,12 @@ class Wrong:
 
 
 def wrong(value: Any, wanted: str, at: str = "") -> Wrong:
-    """A value in the place of what is wanted."""
+    """A value in place of what is wanted."""
     try:
         shown = encode(value)
     except RecursionError:
         shown = "values nested without end"
-    return Wrong(f"{shown[:40]!r} where {wanted} should stand", at)
+    return Wrong(f"{shown[:40]!r} where {wanted} should be", at)
 
 
 class Shape:
@@ -75,8 +75,8 @@ class Shape:
         """Strict, pydantic takes no mapping for a dataclass."""
 
     def find_wrong(self, value: Any) -> Wrong | None:
-        """The first place where a value that was read from JSON is of another type; None where
-        there is none."""
+        """The first place where a value that was read from JSON is of another type; None if there
+        is none."""
         try:
             self._validated(value)
         except ValidationError as error:
@@ -129,7 +129,7 @@ _WANTED = {
     "dataclass_type": "a JSON object",
     "distribution": "a distribution",
 }
-"""By the kind of pydantic's error, what should stand in the place."""
+"""By the kind of pydantic's error, what should be in the place."""
 
 
 def _explained(error: ErrorDetails) -> Wrong:
@@ -144,7 +144,7 @@ def _explained(error: ErrorDetails) -> Wrong:
         return wrong(given, f"one of {words}", _path(place))
     if kind == "distribution":
         shown = str(given)[:40]
-        return Wrong(f"{shown!r} where a distribution should stand", _path(place))
+        return Wrong(f"{shown!r} where a distribution should be", _path(place))
     wanted = _WANTED.get(kind, error["msg"])
     return wrong(given, wanted, _path(place))
 
@@ -241,7 +241,7 @@ def written_in(spec: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(spec)
     except (yaml.YAMLError, ValueError):
-        raise Damaged("a study file that is no YAML") from None
+        raise Damaged("a study file that is not YAML") from None
     return content if isinstance(content, dict) else {}
 
 

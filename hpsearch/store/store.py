@@ -1,8 +1,8 @@
 """The store: all that is written to the database, and the loading of studies.
 
 One `Store` holds one connection and may be shared by threads. Every write is one transaction; a
-write to a study passes the fence of `hpsearch.store.leases` first. Readers see each commit whole or
-not at all.
+write to a study passes the fence of `hpsearch.store.leases` first. Readers see a commit completely
+or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import DataError, IntegrityError
 
-from hpsearch.domain.records import Changes, History, StudyRecord
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.database import Database, write_ahead
@@ -28,9 +29,9 @@ from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
 
-    One exception: when the connection breaks in the very moment of a commit, nobody can tell
-    whether it came through; a `commit` that is named by its revision may be repeated to be sure.
-    The next call connects anew.
+    There is one exception: if the connection breaks at the very moment of a commit, it is not known
+    whether the commit succeeded. A `commit` that is named by its revision may be repeated to be
+    sure. The next call connects again.
     """
 
     # -------------------------------------------------------------------------------------- opening
@@ -46,7 +47,7 @@ class Store:
 
         Args:
             url: `sqlite:///file`, `sqlite://` (in memory) or `postgresql://...`.
-            create: Make the tables, and the file, where there are none.
+            create: Make the tables, and the file, if they do not exist.
 
         Raises:
             UserError: Not a URL of a supported database.
@@ -152,7 +153,7 @@ class Store:
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",
-                f"go on with it: hpsearch resume {record.name}; or choose another name",
+                f"continue it with: hpsearch resume {record.name}; or choose another name",
             ) from None
         return record
 
@@ -284,13 +285,13 @@ class Store:
             return leases.renew(connection, lease, ttl_s, alive_at).stop_requested
 
     def release(self, lease: Lease) -> None:
-        """Give a lease back, at once for the next driver; one that was lost already is no
-        matter."""
+        """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
+        already."""
         with self._database.transaction("write") as connection:
             leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
-        """The lease on a study, live or expired; None where nobody has one: its last driver gave it
+        """The lease on a study, live or expired; None if nobody has one: its last driver gave it
         back.
 
         Raises:
@@ -390,14 +391,14 @@ class Store:
 
 
 class _CameThrough(Exception):
-    """The commit that is tried has been made before."""
+    """The commit that is being tried was made before."""
 
 
 def upgrade(url: str) -> str | None:
     """Bring a database of an older version to the one of this program, in one transaction.
 
     Returns:
-        The version it was at (the present one where there was nothing to do); None where it was
+        The version it was at (the present one where there was nothing to do); None if it was
         empty.
 
     Raises:

@@ -47,7 +47,7 @@ def parse_url(text: str) -> URL:
     if url.query:
         given = ", ".join(url.query)
         raise UserError(
-            f"sqlite takes no options, and this has {given}", "leave out what follows the ?"
+            f"sqlite takes no options, and this URL has {given}", "leave out what follows the ?"
         )
     if in_memory(url):
         return url

@@ -24,7 +24,7 @@ def known_versions() -> list[str]:
 
 
 def stored_version(connection: Connection, url: URL) -> str | None:
-    """The schema version of a database of ours; None where it is empty.
+    """The schema version of a database of ours; None if it is empty.
 
     Raises:
         StoreUnreachable: Something else lives in it.
@@ -53,17 +53,17 @@ def _is_alembics(connection: Connection) -> bool:
 
 
 def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
-    """A migration is one transaction: a database that lacks tables of its version was not left so
-    by this program.
+    """Refuse a database that lacks tables of its version. A migration is one transaction, so this
+    program did not leave it like that.
 
     Raises:
-        StoreUnreachable: It does.
+        StoreUnreachable: It lacks some.
     """
     missing = sorted(set(schema.metadata.tables) - set(tables))
     if version == schema.VERSION and missing:
         raise StoreUnreachable(
-            f"{display(url)} is half made: it says schema {version}"
-            f" and has no table {', '.join(missing)}",
+            f"{display(url)} is incomplete: it says schema {version}"
+            f" but has no table {', '.join(missing)}",
             "restore a backup of it, or name another database with --storage",
         )
 
@@ -93,7 +93,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
     caller's.
 
     Returns:
-        The version it was at; None where it was empty.
+        The version it was at; None if it was empty.
 
     Raises:
         SchemaMismatch: It is newer.

@@ -153,7 +153,7 @@ class Argument:
         kinds: Its types, keys of `_WRITABLE`.
         default: What it is where it is left out; None also where it cannot be left out.
         required: Whether it cannot be left out.
-        range: The smallest and largest value of a number; None where it is not a number.
+        range: The smallest and largest value of a number; None if it is not a number.
     """
 
     kinds: tuple[str, ...]
@@ -241,7 +241,7 @@ def pruner_problems(
 
     Args:
         method: The pruner.
-        per_trial: The trial budget that rungs must lie in; None where it is not known.
+        per_trial: The trial budget that rungs must lie in; None if it is not known.
         where: Its dotted place.
     """
     import optuna.pruners
@@ -340,7 +340,7 @@ def _argument_problems(where: str, method: Method, method_class: type) -> Iterat
 
 
 def _wrong_value(argument: Argument, value: Any) -> str | None:
-    """Why an argument cannot have a value: its type or its range; None where it can."""
+    """Why an argument cannot have a value: its type or its range; None if it can."""
     if not any(_is_a(value, kind) for kind in argument.kinds):
         kinds = " or ".join(_WRITABLE[kind][1] for kind in argument.kinds)
         return f"must be {kinds}, not {shown(value)}"

@@ -279,7 +279,7 @@ def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
 
 
 def _model_of(parameter: Any) -> type[Model] | None:
-    """The model of a parameter as written; None where its type is missing or unknown."""
+    """The model of a parameter as written; None if its type is missing or unknown."""
     kind = parameter.get("type") if isinstance(parameter, dict) else None
     return _PARAMETER_MODELS.get(kind) if isinstance(kind, str) else None
 

@@ -58,7 +58,7 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
 
 
 def ordered(space: Space) -> list[str]:
-    """The parameters with parents before children, otherwise as they stand in the file."""
+    """The parameters with parents before children, otherwise in the order of the file."""
     order: dict[str, None] = {}
 
     def place(name: str) -> None:
@@ -138,7 +138,7 @@ def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict
 
     Args:
         space: The search space.
-        settings_table: The task's settings with their defaults; None where they are not known.
+        settings_table: The task's settings with their defaults; None if they are not known.
 
     Returns: A configuration, perhaps incomplete; None if no parameter has a default.
     """
@@ -166,7 +166,7 @@ def largest(
     Args:
         space: The search space.
         settings: The fixed settings, which are left as they are.
-        settings_table: The task's settings; None where they are not known.
+        settings_table: The task's settings; None if they are not known.
     """
     table = settings_table or {}
     found = {}

@@ -80,7 +80,7 @@ def seconds_of(value: Any) -> float:
 
 
 def _seconds_in(text: str) -> float | None:
-    """The seconds of a duration such as 1h30m; None where the text is not a duration."""
+    """The seconds of a duration such as 1h30m; None if the text is not a duration."""
     match = _DURATION.fullmatch(text.replace(" ", ""))
     if match is None or not any(match.groups()):
         return None
@@ -148,7 +148,7 @@ _CONDITION_SCHEMA = {
     "type": "object",
     "additionalProperties": {"anyOf": [SCALAR_SCHEMA, _LIST_SCHEMA]},
 }
-_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may stand anywhere
+_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may be anywhere
 _AMOUNTS = "".join(f"({_AMOUNT}{unit} *)?" for unit in "dhms")
 _DURATION_SCHEMA = {
     "anyOf": [

@@ -41,7 +41,7 @@ class CheckpointSize:
 def guessed(spec: StudySpec) -> CheckpointSize | None:
     """About what a checkpoint will take, by the files or the shape of the study file's model.
 
-    None where they do not say.
+    None if they do not say.
     """
     if spec.settings.get("lora") or "lora" in spec.space:
         return None
@@ -110,7 +110,7 @@ def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) ->
     limit = spec.checkpoints.max_gb
     if limit is not None and running > limit * GB:
         yield (
-            f"checkpoints.max_gb: {limit:g} GB are less than the {in_gb(running)} "
+            f"checkpoints.max_gb: {limit:g} GB is less than the {in_gb(running)} "
             "that running trials take, which are always kept; "
             "raise the limit, or lower resources.workers"
         )

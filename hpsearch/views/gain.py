@@ -12,7 +12,7 @@ from hpsearch.views.tables import interval
 def gain(
     best: Ranked[TrialRow], default: TrialRow | None, metric: str, direction: str
 ) -> str | None:
-    """The sentence; None where there is nothing to compare with.
+    """The sentence; None if there is nothing to compare with.
 
     A best trial that was repeated counts by the mean of its repeats. Any other counts by its own
     value, which is the luckiest of many.

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
 from hpsearch.views.terminal import plain
 
@@ -134,7 +135,7 @@ def _seconds_left(study: Study, now: float) -> float | None:
     """The time that the rest of the study will take, shared by its slots.
 
     Trials that have not started count at the mean cost so far, promotions included; running trials
-    at their own speed. None where nothing limits the number of trials, or no trial has run yet.
+    at their own speed. None if nothing limits the number of trials, or no trial has run yet.
     """
     trials = study.history.trials
     wanted = study.spec.budget.trials

@@ -44,8 +44,8 @@ def plan(
     Args:
         spec: The study file.
         rehearsal: What one step measured, as `trials.contract.Task.rehearse` returns it.
-        capacity: What this machine has; None where the study runs on a cluster.
-        width: Columns of the terminal; None where the output goes elsewhere.
+        capacity: What this machine has; None if the study runs on a cluster.
+        width: Columns of the terminal; None if the output goes elsewhere.
     """
     facts = table("", "", width=width)
     facts.show_header = False
@@ -180,7 +180,7 @@ def _disk(
 
 
 def checkpoint_of(rehearsal: Mapping[str, float]) -> footprint.CheckpointSize | None:
-    """What a checkpoint takes; None where the rehearsal did not measure it."""
+    """What a checkpoint takes; None if the rehearsal did not measure it."""
     if "checkpoint_bytes" not in rehearsal:
         return None
     return footprint.CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])

@@ -34,7 +34,7 @@ def status(
     Args:
         of: The study's status.
         now: The time.
-        width: Columns of the terminal; None where the output goes elsewhere.
+        width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that its checkpoints take, as far as that is known.
     """
     facts = _study_facts(of)
@@ -79,7 +79,7 @@ def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[R
 
     Args:
         of: The trial.
-        width: Columns of the terminal; None where the output goes elsewhere.
+        width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that the folder of its checkpoint takes, as far as that is known.
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}

@@ -46,7 +46,7 @@ def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
 
     Args:
         columns: Their heads.
-        width: Columns of the terminal; None where the table goes elsewhere.
+        width: Columns of the terminal; None if the table goes elsewhere.
         title: A line above it.
     """
     made = Sheet(
@@ -165,7 +165,7 @@ def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Tabl
     Args:
         rows: The rows of the table.
         columns: Its columns.
-        width: Columns of the terminal; None where the table goes elsewhere.
+        width: Columns of the terminal; None if the table goes elsewhere.
     """
     wide = _wide(rows, columns, width)
     if width is None:

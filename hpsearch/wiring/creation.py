@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from hpsearch.domain.records import History, StudyRecord
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.folders import new_uid
 from hpsearch.store.store import Store
@@ -58,6 +59,6 @@ def spec_of(record: StudyRecord) -> StudySpec:
     if record.base is None:
         raise UserError(
             f"study {record.name} has no base, the folder that its paths start from",
-            "somebody changed the database by hand; start the study anew: hpsearch run STUDY.yaml",
+            "somebody changed the database by hand; start the study again: hpsearch run STUDY.yaml",
         )
     return parse(record.spec, base=Path(record.base), name=f"{record.name} (study file)")

@@ -10,7 +10,8 @@ from typing import Any
 
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
-from hpsearch.domain.records import Changes, Environment, History, StudyRecord
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch
 from hpsearch.driver.slimming import Slimmer

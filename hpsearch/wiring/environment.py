@@ -45,7 +45,7 @@ def _packages() -> dict[str, str]:
 
 
 def _revision(folder: Path) -> str | None:
-    """How git names the state of a folder; None where git does not know it."""
+    """How git names the state of a folder; None if git does not know it."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         git = subprocess.run(  # noqa: S603 - a fixed command

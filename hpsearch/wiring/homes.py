@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpsearch.domain.records import History, StudyRecord
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.folders import Home, Mark, folders_of, home_in, new_uid, settle
 from hpsearch.store.leases import Lease
@@ -126,7 +127,7 @@ def move_in(store: Store, history: History, home: Home, lease: Lease) -> None:
     record = history.study
     if record.uid not in (None, home.mark.uid):
         raise StudyHeld(
-            f"another driver took study {record.name} up",
+            f"another driver took over study {record.name}",
             f"try again: hpsearch resume {record.name}",
         )
     present = next(iter(folders_of(record)), None)

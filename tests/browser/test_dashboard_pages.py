@@ -18,8 +18,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from browsers import Visit
 from dashboards import Served, served
 from hpsearch.cli.dashboard.gate import Gate
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 

@@ -12,8 +12,9 @@ from optuna.trial import TrialState
 import hpsearch
 from hpsearch.api import StudyReader
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound
 from hpsearch.store.store import Store
 

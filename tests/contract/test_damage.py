@@ -16,7 +16,8 @@ import pytest
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.records import Changes, Decision, Environment, History
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Decision, Environment
 from hpsearch.store.damage import CHECKS, Violation
 from hpsearch.store.schema import Json, metadata
 from hpsearch.store.store import Store
@@ -54,70 +55,70 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'\"up\"' where one of minimize, maximize, not_set",
         READERS,
     ),
-    "studies.user_attrs": ("[1]", "'[1]' where a JSON object should stand", RESUMED_ONLY),
+    "studies.user_attrs": ("[1]", "'[1]' where a JSON object should be", RESUMED_ONLY),
     "studies.system_attrs": (
         '{"hpsearch:curve_gp": {"values": 1, "theta": [0.5, "low"]}}',
-        "'\"low\"' where a number should stand, at hpsearch:curve_gp.theta[1]",
+        "'\"low\"' where a number should be, at hpsearch:curve_gp.theta[1]",
         RESUMED_ONLY,
     ),
     "studies.former_checkpoints": (
         '["/a", 7]',
-        "'7' where a text should stand, at [1]",
+        "'7' where a text should be, at [1]",
         RESUMED_ONLY,
     ),
     "studies.enqueued": (
         '[{"x": 1}, 2]',
-        "'2' where a JSON object should stand, at [1]",
+        "'2' where a JSON object should be, at [1]",
         RESUMED_ONLY,
     ),
     "studies.memory": (
         '{"train": [16, "all"]}',
-        "'\"all\"' where a whole number should stand, at train[1]",
+        "'\"all\"' where a whole number should be, at train[1]",
         RESUMED_ONLY,
     ),
     "studies.race": (
         '{"given": [4], "first": 0.5, "begun": true}',
-        "'0.5' where a whole number should stand, at first",
+        "'0.5' where a whole number should be, at first",
         RESUMED_ONLY,
     ),
-    "trials.params": ("[1]", "'[1]' where a JSON object should stand", READERS),
+    "trials.params": ("[1]", "'[1]' where a JSON object should be", READERS),
     "trials.objective_values": (
         '[0.5, "high"]',
-        "'\"high\"' where a number should stand, at [1]",
+        "'\"high\"' where a number should be, at [1]",
         READERS,
     ),
     "trials.distributions": (
         '{"x": "{}"}',
-        "'{}' where a distribution should stand, at x",
+        "'{}' where a distribution should be, at x",
         RESUMED_ONLY,
     ),
-    "trials.user_attrs": ("[1]", "'[1]' where a JSON object should stand", RESUMED_ONLY),
+    "trials.user_attrs": ("[1]", "'[1]' where a JSON object should be", RESUMED_ONLY),
     "trials.findings": (
         '[{"name": "a", "evidence": null, "severity": "notice"}]',
-        "'null' where a text should stand, at [0].evidence",
+        "'null' where a text should be, at [0].evidence",
         (*SHOWN_ONLY, *RESUMED_ONLY),
     ),
     "trials.system_attrs": (
         '{"constraints:size": "big"}',
-        "'\"big\"' where a number should stand, at constraints:size",
+        "'\"big\"' where a number should be, at constraints:size",
         READERS,
     ),
     "reports.metrics": (
         '{"loss": {"mean": 1}}',
-        "'{\"mean\":1}' where a number should stand, at loss",
+        "'{\"mean\":1}' where a number should be, at loss",
         READERS,
     ),
     "attempts.arithmetic": (
         '{"threads": 1, "versions": {"torch": 2}}',
-        "'2' where a text should stand, at versions.torch",
+        "'2' where a text should be, at versions.torch",
         (*SHOWN_ONLY, *RESUMED_ONLY),
     ),
     "decisions.against": (
         "[1, 2.5]",
-        "'2.5' where a whole number should stand, at [1]",
+        "'2.5' where a whole number should be, at [1]",
         SHOWN_ONLY,
     ),
-    "environments.packages": ('{"torch": 2}', "'2' where a text should stand, at torch", ()),
+    "environments.packages": ('{"torch": 2}', "'2' where a text should be, at torch", ()),
 }
 COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
 ANYWHERE = ("7", '"a text"', "true", "null", "[[]]", '{"a": 1e999}', '{"a": {"$float": []}}')
@@ -237,7 +238,7 @@ def test_who_reads_a_damaged_value_is_told_its_place_and_the_remedy(
             assert f"the database is damaged: {here.place(column)} {what}" in said, command
             assert "restore a backup" in said
             assert "hpsearch db check" in said
-        elif command != "resume toy":  # which would go on with the study
+        elif command != "resume toy":  # which would continue with the study
             assert code == 0, (command, said)
 
 
@@ -286,16 +287,16 @@ def test_a_check_names_the_report_among_those_of_its_trial(toy: Toy) -> None:
     resource = max(history().trials[toy.best].reports)
     assert (
         violation.what
-        == f"reports.metrics holds '[]' where a JSON object should stand (resource {resource:g})"
+        == f"reports.metrics holds '[]' where a JSON object should be (resource {resource:g})"
     )
 
 
 @pytest.mark.parametrize(
     ("params", "what"),
     [
-        ('{"x": "high"}', "'\"high\"' where a value of FloatDistribution should stand, at x"),
-        ('{"x": [0.5]}', "'[0.5]' where a value of FloatDistribution should stand, at x"),
-        ('{"x": true}', "'true' where a value of FloatDistribution should stand, at x"),
+        ('{"x": "high"}', "'\"high\"' where a value of FloatDistribution should be, at x"),
+        ('{"x": [0.5]}', "'[0.5]' where a value of FloatDistribution should be, at x"),
+        ('{"x": true}', "'true' where a value of FloatDistribution should be, at x"),
     ],
 )
 def test_a_parameter_that_its_distribution_never_drew_is_told(
@@ -318,7 +319,7 @@ def test_a_parameter_outside_its_bounds_or_without_distribution_or_value_is_no_d
 
 def test_values_that_are_more_than_the_objectives_are_told(toy: Toy, run: Run) -> None:
     toy.damage("trials.objective_values", "[0.5, 0.25]")
-    what = "'[0.5,0.25]' where a JSON array of 1 should stand"
+    what = "'[0.5,0.25]' where a JSON array of 1 should be"
     assert [violation.what for violation in toy.found()] == [
         f"trials.objective_values holds {what}"
     ]
@@ -340,8 +341,8 @@ def test_a_state_that_there_is_not_is_told_with_its_place(toy: Toy, run: Run) ->
 def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> None:
     toy.execute("UPDATE studies SET spec = '{'")
     assert [str(violation) for violation in toy.found()] == [
-        "toy: studies.spec holds a study file that is no YAML"
+        "toy: studies.spec holds a study file that is not YAML"
     ]
     code, said = run(toy, "status toy")
     assert code == 3
-    assert "the database is damaged: toy: studies.spec holds a study file that is no YAML" in said
+    assert "the database is damaged: toy: studies.spec holds a study file that is not YAML" in said

@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import make_url
 
 from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, UserError
@@ -210,7 +211,7 @@ def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
             driver.run()
     assert (
         caught.value.hint
-        == "all is saved as of the last report; when it answers again: hpsearch resume plain"
+        == "everything up to the last report is saved; when it answers again: hpsearch resume plain"
     )
     waits = [record.message for record in caplog.records]
     assert "trying again in 0.1 s" in waits[0]

@@ -266,7 +266,7 @@ def test_a_word_for_an_attempt_that_is_not_current_is_dropped(
 
 
 def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path) -> None:
-    """The driver dies after a commit and before it has acknowledged it; the next one goes on from
+    """The driver dies after a commit and before it has acknowledged it; the next one continues from
     what it wrote."""
     executor = make_executor(budget=EVERY_EPOCH)
     saved = Saved(executor, tmp_path)
@@ -334,7 +334,7 @@ def test_a_worker_whose_gpu_memory_stays_behind_is_replaced_after_its_trial(
         ev.SlotUp,
     ]
     down = next(event for event in events if isinstance(event, ev.SlotDown))
-    assert down.why == "1024 MiB of GPU memory stayed behind after its last trial"
+    assert down.why == "1024 MiB of GPU memory were not freed after its last trial"
 
 
 def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: Make) -> None:

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.cli.main import main
-from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.domain.history import Changes, History
+from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import CHECKS, violations
@@ -213,15 +214,15 @@ HARM = {
     ),
     "parameters that are a list": (
         f"UPDATE trials SET params = '[1]' WHERE number = {COMPLETE}",
-        "trials.params holds '[1]' where a JSON object should stand",
+        "trials.params holds '[1]' where a JSON object should be",
     ),
     "a value too many": (
         f"UPDATE trials SET objective_values = '[1, 2]' WHERE number = {COMPLETE}",
-        "trials.objective_values holds '[1,2]' where a JSON array of 1 should stand",
+        "trials.objective_values holds '[1,2]' where a JSON array of 1 should be",
     ),
-    "a study file that is no YAML": (
+    "a study file that is not YAML": (
         "UPDATE studies SET spec = '{'",
-        "studies.spec holds a study file that is no YAML",
+        "studies.spec holds a study file that is not YAML",
     ),
     "a checkpoint that is nowhere": (
         f"UPDATE trials SET checkpoint = '/nowhere/step-1' WHERE number = {COMPLETE}",

@@ -17,8 +17,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
-from hpsearch.domain.records import History, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StudyHeld
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.optuna_storage.view import HistoryStorage
@@ -320,7 +321,7 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
 def test_a_study_is_written_after_a_value_that_cannot_be_stored(store: Store) -> None:
     study = optuna.create_study(storage=StudyStorage(store))
     trial = study.ask()
-    with pytest.raises(TypeError, match="no JSON value"):
+    with pytest.raises(TypeError, match="not a JSON value"):
         trial.set_user_attr("key", object())
     with pytest.warns(UserWarning, match="persistent storage"):
         odd = CategoricalDistribution([object()])  # type: ignore[list-item]

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
-    Changes,
     Decision,
     Outcome,
     ReportRecord,

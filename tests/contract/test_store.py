@@ -15,13 +15,12 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
-    Changes,
     Decision,
     Environment,
-    History,
     Outcome,
     ReportRecord,
     StudyRecord,

@@ -18,16 +18,9 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import (
-    Attempt,
-    History,
-    Outcome,
-    ReportRecord,
-    StudyRecord,
-    StudyState,
-    Trial,
-)
+from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
 from thoroughness import examples
 

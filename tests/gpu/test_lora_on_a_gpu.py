@@ -1,4 +1,4 @@
-"""Adapters on a GPU: the base in half precision or in four bits, and checkpoints that go on
+"""Adapters on a GPU: the base in half precision or in four bits, and checkpoints that continue
 exactly."""
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def test_a_copy_of_any_gpu_waits_for_that_gpu(number):
     elsewhere = torch.device("cuda", number)
     matrix = torch.randn(4096, 4096, device=elsewhere)
     product = matrix
-    for _ in range(50):  # work that goes on while the copy is asked for
+    for _ in range(50):  # work that continues while the copy is asked for
         product = (product @ matrix).tanh()
     copied = host_copy({"product": product})["product"]
     product.zero_()

@@ -16,8 +16,9 @@ import pytest
 
 from dashboards import served
 from hpsearch.cli.main import main
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
 
 pytest.importorskip("optuna_dashboard")

@@ -15,8 +15,9 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, ErrorKind
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, Decision, StudyRecord, StudyState, Trial
+from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
 
 SOUNDS = {
@@ -166,7 +167,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(
     assert not list((tmp_path / "models" / "animals").glob("v*"))
     assert train(storage) == 0
     said = capsys.readouterr()
-    assert "going on where the same training was interrupted\n3 of 12 epochs" in said.err
+    assert "continuing where the same training was interrupted\n3 of 12 epochs" in said.err
     assert said.out == f"{tmp_path}/models/animals/v1\n"
 
 

@@ -1,4 +1,4 @@
-"""A study that has ended goes on with more budget, and keeps the checkpoints it needs and no
+"""A study that has ended continues with more budget, and keeps the checkpoints it needs and no
 others."""
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
 
 STUDY = """

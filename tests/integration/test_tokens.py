@@ -81,6 +81,6 @@ def test_a_ray_that_asks_for_no_token_is_told() -> None:
         check=True,
     )
     assert (
-        "this Ray asks for no token: anyone who reaches its ports can run code as you"
+        "this Ray does not ask for a token: anyone who can reach its ports can run code as you"
         in ended.stderr
     )

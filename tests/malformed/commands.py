@@ -7,8 +7,9 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Attempt, Changes, Outcome, StudyRecord, Trial
+from hpsearch.domain.records import Attempt, Outcome, StudyRecord, Trial
 from hpsearch.store.store import Store
 from malformed import STUDY, TABLE, Case, Make, both, nothing, written
 
@@ -142,11 +143,11 @@ CASES = [
     Case("checkpoints with a NUL", nothing, "a\\x00b", "name a folder", (*RUN, "--checkpoints", "a\0b")),
     Case("no curves", nothing, "curves.csv", "hpsearch export", SIMULATE),
     Case("curves of nothing", curves(""), "curves.csv", "hpsearch export", SIMULATE),
-    Case("curves in Latin-1", curves(b"\xe4\n"), "curves.csv", "mend it", SIMULATE),
+    Case("curves in Latin-1", curves(b"\xe4\n"), "curves.csv", "correct it", SIMULATE),
     Case("curves of gzip", curves(gzip.compress(b"a,b")), "gzip", "unpack it", SIMULATE),
     Case("curves of a pipe", lambda folder: os.mkfifo(folder / "curves.csv"), "a named pipe", "name a file", SIMULATE),
     Case("curves without a parameter", curves("a,b\n1,2\n"), "the parameter learning_rate", "known are a, b", SIMULATE),
     Case("curves of words", curves(f"{HEADER}x,2,1,0.5\n"), "row 1: learning_rate", "correct the cell", SIMULATE),
-    Case("curves of more fields", curves(f"{HEADER}1,2,1,0.5,4\n"), "more fields", "mend it", SIMULATE),
-    Case("curves with a column twice", curves(f"accuracy,{HEADER}1,2,3,4,5\n"), "'accuracy' twice", "mend it", SIMULATE),
+    Case("curves of more fields", curves(f"{HEADER}1,2,1,0.5,4\n"), "more fields", "correct it", SIMULATE),
+    Case("curves with a column twice", curves(f"accuracy,{HEADER}1,2,3,4,5\n"), "'accuracy' twice", "correct it", SIMULATE),
 ]

@@ -129,7 +129,7 @@ CASES = [
          "db check", ("resume", "flowers"), 3),
     Case("parameters nested without end", after(f"UPDATE trials SET params = '{'[' * 100_000}'"), "where JSON should",
          "db check", ("trials",), 3),
-    Case("a study file that is no YAML", after("UPDATE studies SET spec = '{'"), "no YAML", "db check", STATUS, 3),
+    Case("a study file that is not YAML", after("UPDATE studies SET spec = '{'"), "not YAML", "db check", STATUS, 3),
     Case("a study file with a list as its budget", after("UPDATE studies SET spec = 'budget: [1]'"), "without a valid budget", "db check", STATUS, 3),
     Case("a study file to resume that is no YAML", after("UPDATE studies SET spec = '{'"), "flowers (study file):1:",
          "check indentation", ("resume", "flowers")),

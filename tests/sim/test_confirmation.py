@@ -13,8 +13,9 @@ from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, ReportRecord, Trial
+from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.ranking.selection import rank
 from hpsearch.search.curve_gp import sampler as curve_gp
 from hpsearch.search.curve_gp.curves import MOST_ROWS, CurveReader, ShownCurve

@@ -14,7 +14,8 @@ import pytest
 
 from disturbances import ENDS, PATIENCE, Disturbed, DisturbedStore, Session, Troubles
 from hpsearch.brain.headroom import NOTE_S
-from hpsearch.domain.records import Attempt, History, Outcome
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt, Outcome
 from hpsearch.driver.journal import RENEW_S
 from hpsearch.driver.loop import POLL_S
 from hpsearch.store.audit.invariants import violations

@@ -19,8 +19,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, StudyState, Trial
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.folders import MARKER
 from hpsearch.store.store import Store
 from random_studies import Plan, Session, World, plans, searched, sessions

@@ -1,4 +1,4 @@
-"""How studies end: at each limit, with what can still win finished; how they go on with more."""
+"""How studies end: at each limit, with what can still win finished; how they continue with more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, StudyState
+from hpsearch.domain.records import StudyState
 from studies import Bowl, Simulation, spec_with
 
 EPOCHS = {"per_trial": {"epochs": 9}}

@@ -10,7 +10,8 @@ from typing import Any
 import optuna
 import pytest
 
-from hpsearch.domain.records import History, StudyState
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyState
 from hpsearch.errors import SpecError
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file import methods

@@ -1,5 +1,5 @@
 """Failures are facts about a region: samplers are told, and the share of failing trials falls as a
-study goes on."""
+study continues."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History
 from hpsearch.search.sampler_view import FAILURE
 from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, spec_with

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Outcome, StudyState
+from hpsearch.domain.records import Outcome, StudyState
 from random_studies import assert_same_books
 from studies import Bowl, Simulation, spec_with
 from thoroughness import examples

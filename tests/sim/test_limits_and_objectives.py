@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, StudyState
+from hpsearch.domain.records import StudyState
 from hpsearch.ranking.pareto import dominates, pareto_front
 from hpsearch.ranking.selection import rank
 from hpsearch.simulation.running import simulate

@@ -9,8 +9,8 @@ from typing import Any
 import optuna
 import pytest
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History
 from hpsearch.search.sampler_view import in_bracket
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.advice import advice

@@ -160,7 +160,7 @@ class Checkpoints:
     def best_until(self, path: Path | str) -> Path | str | None:
         """The checkpoint of the best value up to a checkpoint.
 
-        Returns: None where there is none, or where an earlier attempt found it later than `path`:
+        Returns: None if there is none, or where an earlier attempt found it later than `path`:
             no report on record names that one.
         """
         name = self._place.target("best")
@@ -196,7 +196,7 @@ class Checkpoints:
         self._place.point("best", name)
 
     def best_value(self) -> float | None:
-        """The value that `mark_best` gave to the best checkpoint; None where there is none."""
+        """The value that `mark_best` gave to the best checkpoint; None if there is none."""
         best = self._place.target("best")
         if best is None:
             return None
@@ -243,7 +243,7 @@ class Checkpoints:
         return False
 
     def _best_known_to(self, name: str) -> str | None:
-        """The best checkpoint when a checkpoint was written; None where it does not say."""
+        """The best checkpoint when a checkpoint was written; None if it does not say."""
         manifest = manifest_of(self._place, name)
         if manifest.get("is_best"):
             return name
@@ -304,7 +304,7 @@ class Checkpoints:
     def _put_on_record(self, resource: float) -> str | None:
         """Take note of the reports up to `resource`.
 
-        Returns: The newest checkpoint that they name; None where there is no such report.
+        Returns: The newest checkpoint that they name; None if there is no such report.
         """
         newest: str | None = None
         later = []

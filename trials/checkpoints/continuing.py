@@ -111,14 +111,14 @@ def refuse_anothers(source: Path | str, runs: Collection[str]) -> None:
 def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | None) -> None:
     """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
 
-    The new folder may have checkpoints of an earlier time, or of an attempt whose reports never
-    arrived. One of the same name is replaced, and `best` no longer names another. Does nothing
-    where the old folder has no best checkpoint of this run.
+    The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
+    One of the same name is replaced, and `best` no longer names another. Does nothing where the old
+    folder has no best checkpoint of this run.
 
     Args:
         source: The checkpoint that the run is continued from.
-        folder: Where it goes on; another folder.
-        runs: All names of the run, as `run_of` gives them; None where the old folder is known to be
+        folder: Where it continues; another folder.
+        runs: All names of the run, as `run_of` gives them; None if the old folder is known to be
             the trial's own.
 
     Raises:

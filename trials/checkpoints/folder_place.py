@@ -18,7 +18,7 @@ from trials.disk import drafts, whole_folders
 from trials.disk.whole_folders import flush, flush_one, make_folder
 
 TEMPORARY = ".writing-"
-"""Begins the names of drafts, which stand beside the checkpoints."""
+"""Begins the names of drafts, which are beside the checkpoints."""
 
 
 class FolderPlace:

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: its manifest, written with it and compared with its files.
+"""What a checkpoint says about itself: its manifest, written with it and compared with its files.
 
 A manifest names the files of the model (`files`) and those that only a run needs in order to
 continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint
@@ -36,7 +36,7 @@ class Label:
     Args:
         number: The step that it belongs to.
         is_best: Whether it is the best so far.
-        stretch: Names the run and the report before it; None where no other checkpoint continues
+        stretch: Names the run and the report before it; None if no other checkpoint continues
             the same stretch.
         state: The files that only a run needs, and not a reader of the weights.
     """
@@ -112,7 +112,7 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
 
 
 def manifest_of(where: Place, name: str) -> dict[str, Any]:
-    """The manifest of a checkpoint; empty where it cannot be read."""
+    """The manifest of a checkpoint; empty if it cannot be read."""
     try:
         content = where.read(name, MANIFEST)
         manifest = json.loads(content)
@@ -122,7 +122,7 @@ def manifest_of(where: Place, name: str) -> dict[str, Any]:
 
 
 def run_in(where: Place, name: str) -> str | None:
-    """The run that a checkpoint belongs to, as `run_of` names it; None where it does not say."""
+    """The run that a checkpoint belongs to, as `run_of` names it; None if it does not say."""
     stretch = manifest_of(where, name).get("stretch")
     if not stretch:
         return None

@@ -53,7 +53,7 @@ def trial_folder(number: int) -> str:
 
 
 def trial_of(name: str) -> int | None:
-    """The number of the trial whose folder has this name; None where it is not a trial's."""
+    """The number of the trial whose folder has this name; None if it is not a trial's."""
     match = _TRIAL.fullmatch(name)
     if match is None:
         return None
@@ -62,7 +62,7 @@ def trial_of(name: str) -> int | None:
 
 
 def used_bytes(folder: Path | str) -> int:
-    """The size of all files in a folder, in bytes; 0 where it does not exist.
+    """The size of all files in a folder, in bytes; 0 if it does not exist.
 
     Raises:
         PlaceError: Nothing here can read such URLs.

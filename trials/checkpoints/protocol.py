@@ -49,25 +49,25 @@ class Place(Protocol):
     def remove(self, name: str) -> Exception | None:
         """Remove a checkpoint or a draft; what cannot be removed stays.
 
-        Returns: Why something of it is left; None where nothing is.
+        Returns: Why something of it is left; None if nothing is.
         """
 
     def entries(self) -> list[str]:
-        """The names of all files and folders in it; none where it does not exist.
+        """The names of all files and folders in it; none if it does not exist.
 
         Raises:
             Exception: It cannot be read; each store has errors of its own.
         """
 
     def text(self, file: str) -> str | None:
-        """The content of a small file in it; None where there is no such file.
+        """The content of a small file in it; None if there is no such file.
 
         Raises:
             Exception: It cannot be read.
         """
 
     def write(self, file: str, text: str) -> None:
-        """Write a small file in one step; the folder is made where there is none.
+        """Write a small file in one step; the folder is created if missing.
 
         Raises:
             Exception: It cannot be written.

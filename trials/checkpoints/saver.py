@@ -63,8 +63,8 @@ class Saver:
     Args:
         checkpoints: Where to save it.
         write: Writes weights into a folder, in any thread.
-        every_steps: Also save between reports, after so many steps each.
-        every_minutes: Also save between reports, after so many minutes each.
+        every_steps: Also save between reports, whenever this many steps have passed.
+        every_minutes: Also save between reports, whenever this many minutes have passed.
         clock: Seconds; only differences count.
     """
 
@@ -98,7 +98,7 @@ class Saver:
         Args:
             stretch: The first of the run.
 
-        Returns: None where there is nothing, or where only reports are saved.
+        Returns: None if there is nothing, or where only reports are saved.
         """
         if not self.between_reports:
             return None

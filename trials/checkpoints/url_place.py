@@ -143,7 +143,7 @@ class UrlPlace:
             return Path(destination).name
 
     def point(self, pointer: str, name: str) -> None:
-        """Write the small file anew."""
+        """Write the small file again."""
         path = f"{self._root}/{pointer}"
         try:
             self._files.pipe_file(path, name.encode())

@@ -8,7 +8,7 @@
 
 An entry is written as a draft and renamed (`trials.disk`). Two processes may therefore prepare the
 same data at once: the second one finds the entry of the first and uses it. A damaged entry is made
-anew. Everything here can be made again, and may be deleted at any time.
+again. Everything here can be made again, and may be deleted at any time.
 
 All entries together take at most `MOST_BYTES`, or as much as those in use. A process that adds an
 entry removes those that were not read for the longest time. The time of the last reading is the
@@ -92,7 +92,7 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
     except FileNotFoundError:
         pass
     except (DamagedError, OSError) as error:
-        log.warning("prepared data is made anew: %s", error)
+        log.warning("prepared data is made again: %s", error)
     entry = build()
     try:
         _write(entry, place)

@@ -110,7 +110,7 @@ class Feed:
         return parts, weight
 
     def _course(self, step: int, samples: int, size: int) -> Iterator[Ints]:
-        """The micro-batches of a run that goes on from here undisturbed, without an end."""
+        """The micro-batches of a run that continues from here undisturbed, without an end."""
         while True:
             rows = self.order.rows(step, samples)
             mine, _ = self._group.share(rows, 1.0)
@@ -204,7 +204,7 @@ class Line:
 
     def _too_late(self, rows: Ints) -> str:
         what = f"a batch of {len(rows)} samples was not gathered within {self._patience_s:g} s"
-        remedy = "see whether the storage of HPSEARCH_CACHE has stalled, or set data_workers to 0"
+        remedy = "check whether the storage of HPSEARCH_CACHE has stalled, or set data_workers to 0"
         return f"{what}; {remedy}"
 
     def close(self) -> bool:

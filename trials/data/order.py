@@ -1,7 +1,7 @@
 """The order of a run: which samples its next step trains, and how many epochs it has trained.
 
 The order is a function of the trial's seed and of where the run is (steps and samples). It has no
-state but the epochs that it has computed last, so a resumed run continues at the same batch.
+state except the epochs that it computed last, so a resumed run continues at the same batch.
 """
 
 from __future__ import annotations

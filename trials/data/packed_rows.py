@@ -1,8 +1,9 @@
 """Packed samples: several short ones end to end in one row, each computed as if it were alone.
 
-Positions begin anew with every sample, and a mask lets a token see only those of its own sample
-(Krell et al. 2021, arXiv 2107.02027). Layers that see only a part of a sample, such as a sliding
-window, get a mask of their own kind. `demand` makes sure that a model uses positions and masks.
+Positions start again with every sample, and a mask lets a token see only the tokens of its own
+sample (Krell et al. 2021, arXiv 2107.02027). Layers that see only a part of a sample, such as a
+sliding window, get a mask of their own kind. `demand` makes sure that a model uses positions and
+masks.
 """
 
 from __future__ import annotations
@@ -217,11 +218,11 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
             raise
         what = str(error).strip() or type(error).__name__
         first = what.splitlines()[0]
-        raise _refusal(model, f"cannot read them: {first}") from error
+        raise _refusal(model, f"cannot read packed samples: {first}") from error
     finally:
         model.train(training)
     if not is_same:
-        raise _refusal(model, "computes a token otherwise where another sample is in its row")
+        raise _refusal(model, "computes a token differently if another sample is in its row")
 
 
 def _computes_the_same(
@@ -281,6 +282,6 @@ def _probe(model: transformers.PreTrainedModel, count: int) -> Tokens:
 
 
 def _refusal(model: transformers.PreTrainedModel, why: str) -> TaskError:
-    what = f"is not for packed samples: a {type(model).__name__} {why}"
+    what = f"does not suit this model: a {type(model).__name__} {why}"
     remedy = "set it to false, or choose another model"
     return TaskError([Problem("settings.packing", f"{what}; {remedy}")])

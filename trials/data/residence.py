@@ -100,14 +100,14 @@ def fits(size: int, free: int | None) -> bool:
 
     Args:
         size: Of the samples, in bytes.
-        free: The free memory of the device, in bytes; None where it is not known, and then they may
+        free: The free memory of the device, in bytes; None if it is not known, and then they may
             not.
     """
     return free is not None and size <= SHARE * free
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """The GPU memory that this process may still take, in bytes; None where it is not known."""
+    """The GPU memory that this process may still take, in bytes; None if it is not known."""
     if device.type != "cuda":
         return None
     free, _ = torch.cuda.mem_get_info(device)

@@ -104,8 +104,8 @@ class TaskDescription:
     Args:
         kind: Its name, as `task.kind` states it.
         fields: The keys it allows beside `kind`, by name.
-        settings: The settings it understands, by name; None where it takes any.
-        metrics: The metrics it reports; None where only a run can tell.
+        settings: The settings it understands, by name; None if it takes any.
+        metrics: The metrics it reports; None if only a run knows them.
         tokens: Whether its samples are made of tokens, which a budget can count.
     """
 
@@ -116,7 +116,7 @@ class TaskDescription:
     tokens: bool = True
 
     def problems_with_budget(self, unit: Unit) -> list[Problem]:
-        """That a trial's budget counts what the task's samples do not have."""
+        """The mistake that a trial's budget counts what the task's samples do not have."""
         if unit is not Unit.TOKENS or self.tokens:
             return []
         what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"

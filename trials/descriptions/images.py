@@ -21,14 +21,14 @@ METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
 
 _FIELDS = (
     *files(
-        "a folder with a folder of images a class, or a .npz file",
+        "a folder with one folder of images for each class, or a .npz file",
         validation="such data",
         test="data that",
     ),
     Field(
         "model",
         (str,),
-        "a model of transformers: a hub id or a local folder; a small network where missing",
+        "a model of transformers: a hub id or a local folder; if missing, a small network",
     ),
     TRUST,
     Field(
@@ -60,14 +60,18 @@ class ImageSettings(Settings):
         nullable=True,
     )
     depth: int = setting(
-        int, 3, "Residual stages; each but the first halves the image.", low=1, high=8
+        int, 3, "Residual stages; each one except the first halves the image.", low=1, high=8
     )
     width: int = setting(
-        int, 32, "Channels of the first stage; each stage has twice those before.", low=1, high=1024
+        int,
+        32,
+        "Channels of the first stage; each further stage has twice as many.",
+        low=1,
+        high=1024,
     )
     flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
     shift: int = setting(
-        int, 0, "Move each training image by up to so many pixels.", low=0, high=1024
+        int, 0, "Move each training image by up to this many pixels.", low=0, high=1024
     )
 
 

@@ -26,12 +26,12 @@ KEY = "trust_remote_code"
 TRUST = Field(
     KEY,
     (bool,),
-    "true lets code that a model brings run, with your rights; false where it is missing",
+    "true lets code that a model brings run, with your rights; false if missing",
 )
 """The field of every kind of task that can name a pretrained model."""
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 ADAPTER_CONFIG = "adapter_config.json"
-"""The file that says of a folder that it holds adapters, by the name that peft gives it."""
+"""The file that shows that a folder holds adapters, by the name that peft gives it."""
 LONGEST_SHOWN = 60
 """Characters of a name that an error repeats."""
 
@@ -109,7 +109,7 @@ class Pretrained:
 
     @property
     def folder(self) -> Path | None:
-        """Where it lies on this machine; None for a model of the hub."""
+        """Where it is on this machine; None for a model on the hub."""
         path = Path(self.name)
         return path if path.is_dir() else None
 
@@ -173,14 +173,14 @@ def _refused(what: str) -> TaskError:
 
 
 def only_adapters(name: str) -> Problem:
-    """That what a study file names as its model is adapters, such as a checkpoint of a trial with
-    `lora`."""
+    """The mistake that a study file names adapters as its model, such as a checkpoint of a trial
+    with `lora`."""
     what = f"{name!r} holds adapters (LoRA), not a model; merge them into their base first"
     return Problem("task.model", f"{what}, as docs/final-training.md shows")
 
 
 def brings_code(model: Pretrained) -> bool:
-    """Whether it may bring code; of a model of the hub nothing is known."""
+    """Whether it may bring code; for a model on the hub this is not known."""
     folder = model.folder
     return folder is None or bool(references(folder))
 

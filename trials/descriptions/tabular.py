@@ -31,19 +31,19 @@ _FIELDS = (
     Field(
         "objective_kind",
         (str,),
-        "classification or regression; told from the target where it is missing",
+        "classification or regression; inferred from the target if missing",
         limits={"enum": OBJECTIVES},
     ),
     Field(
         "numeric",
         (list,),
-        "the columns that are numbers; told from the training data where it is missing",
+        "the columns that are numbers; inferred from the training data if missing",
         limits=_COLUMNS,
     ),
     Field(
         "categorical",
         (list,),
-        "the columns that are classes; told from the training data where it is missing",
+        "the columns that are classes; inferred from the training data if missing",
         limits=_COLUMNS,
     ),
     split_seed("rows"),

@@ -39,8 +39,8 @@ class SequenceToSequenceSettings(Settings):
     scored_target_length: int | None = setting(
         int,
         None,
-        "Tokens of a target that are scored; null is max_target_length, "
-        "or the largest one where a study searches it.",
+        "Tokens of a target that are scored; null is max_target_length, or its largest value if "
+        "a study searches it.",
         low=4,
         high=65536,
         nullable=True,
@@ -95,8 +95,8 @@ TEXT_CLASSIFICATION = _on_texts(
 TOKEN_CLASSIFICATION = _on_texts(
     "token_classification",
     (
-        Field("tokens", (str,), "the column with the lists of words; tokens where it is missing"),
-        Field("tags", (str,), "the column with the lists of tags; tags where it is missing"),
+        Field("tokens", (str,), "the column with the lists of words; tokens if missing"),
+        Field("tags", (str,), "the column with the lists of tags; tags if missing"),
     ),
     metrics=frozenset({"loss", "accuracy", "precision", "recall", "f1"}),
     settings=PackingSettings,
@@ -110,11 +110,11 @@ it takes them, or a document."""
 LANGUAGE_MODELING = _on_texts(
     "language_modeling",
     (
-        Field("text", (str,), "the column with the texts; text where it is missing"),
+        Field("text", (str,), "the column with the texts; text if missing"),
         Field(
             "samples",
             (str,),
-            "blocks (documents joined and cut) or documents (each by itself); blocks where missing",
+            "blocks (documents joined and cut) or documents (each by itself); blocks if missing",
             limits={"enum": SAMPLES},
         ),
     ),
@@ -126,8 +126,8 @@ LANGUAGE_MODELING = _on_texts(
 SEQUENCE_TO_SEQUENCE = _on_texts(
     "sequence_to_sequence",
     (
-        Field("source", (str,), "the column with the texts to read; source where it is missing"),
-        Field("target", (str,), "the column with the texts to write; target where it is missing"),
+        Field("source", (str,), "the column with the texts to read; source if missing"),
+        Field("target", (str,), "the column with the texts to write; target if missing"),
     ),
     metrics=frozenset({"loss", "perplexity"}),
     settings=SequenceToSequenceSettings,

@@ -1,8 +1,8 @@
 """A device's memory: what is in use, the share that this process may take, and errors that say it
 has run out.
 
-torch is looked up only where it is imported already or a torch device is given: a worker whose
-trial does without torch does not import it for this.
+torch is used only if it is imported already or a torch device is given: a worker whose trial does
+not need torch does not import it for this.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ CONTEXT_BYTES = 512 << 20
 """What a process takes of a GPU before its first tensor. torch does not count it against the
 process's share."""
 SHORT = 0.9
-"""A process that can get less than this share of the memory it is entitled to lacks what other
-processes hold. It is not 1, because libraries beside torch hold a few percent."""
+"""If a process can get less than this share of the memory that it is entitled to, other processes
+hold the rest. It is not 1, because libraries beside torch hold a few percent."""
 
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|outofmemory|error_out_of_memory|memoryallocation"  # torch, CUDA, HIP, drivers
@@ -77,7 +77,7 @@ def allocated_bytes(device: str) -> int | None:
 
 
 def in_use_bytes(device: torch.device) -> int | None:
-    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None where Linux
+    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None if Linux
     does not say."""
     if device.type == "cuda":
         return allocated_bytes(str(device))

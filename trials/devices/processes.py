@@ -82,7 +82,7 @@ class Group:
         return self.rank == 0
 
     def listen(self, asked: Callable[[], bool]) -> None:
-        """From now on `asked` says whether this process was asked to stop."""
+        """From now on, `asked` tells whether this process was asked to stop."""
         self._asked = asked
 
     @property
@@ -243,7 +243,7 @@ class Replica:
     ranks.
 
     With several ranks the model runs inside `DistributedDataParallel` (Li et al. 2020,
-    arXiv:2006.15704), which adds gradients up while the backward pass goes on.
+    arXiv:2006.15704), which adds gradients up while the backward pass continues.
     """
 
     def __init__(self, workload: Replicable, group: Group) -> None:

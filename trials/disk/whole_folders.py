@@ -117,7 +117,7 @@ def digest_of_file(path: Path) -> str:
 def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
     """Compare the files of a folder with the digests in its manifest.
 
-    Returns: What is wrong with the first file that differs; None where all are as expected.
+    Returns: What is wrong with the first file that differs; None if all are as expected.
     """
     for file, digest in expected.items():
         path = folder / file

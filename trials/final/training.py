@@ -76,7 +76,7 @@ class Plan:
         provenance: What else to write into `training.json`, such as where the configuration comes
             from.
         arithmetic: How this process computes, which decides on the weights too.
-        goal: The study's objective; None where there is none.
+        goal: The study's objective; None if there is none.
     """
 
     params: Mapping[str, Any]
@@ -154,11 +154,11 @@ def train(
     Args:
         task: The training job.
         plan: What to train.
-        home: The folder of the versions; made where it is missing.
+        home: The folder of the versions; created if missing.
         say: Receives its progress, one line at a time.
         should_stop: Asked after every step.
 
-    Returns: The version's folder; None where `should_stop` ended it. Everything is saved then, and
+    Returns: The version's folder; None if `should_stop` ended it. Everything is saved then, and
         the same call continues it.
 
     Raises:
@@ -203,11 +203,11 @@ def _job(task: Task, plan: Plan) -> _Job:
 def _run(job: _Job, setup: Setup, listener: _Listener) -> dict[str, Any] | None:
     """Train to the end.
 
-    Returns: Why it ended, and what its course showed; None where it was asked to stop, and has
+    Returns: Why it ended, and what its course showed; None if it was asked to stop, and has
         saved itself.
     """
     if setup.resume_from is not None:
-        listener.say("going on where the same training was interrupted")
+        listener.say("continuing where the same training was interrupted")
     runner = Runner(job.task, job.training_data, setup)
     try:
         for report in runner.advance(float("inf"), listener.should_stop):

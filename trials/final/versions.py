@@ -31,7 +31,7 @@ def workplace(home: Path, identity: str) -> Iterator[Path]:
     """The folder of a model in the making, for this process alone.
 
     Args:
-        home: The folder of the versions; made where it is missing.
+        home: The folder of the versions; created if missing.
         identity: Names what decides on the weights.
 
     Raises:
@@ -84,7 +84,7 @@ def put_next(model: Path, home: Path) -> Path:
 
 
 def _greatest(home: Path) -> int:
-    """The number of the newest version; 0 where there is none."""
+    """The number of the newest version; 0 if there is none."""
     greatest = 0
     for path in home.glob("v*"):
         number = path.name[1:]

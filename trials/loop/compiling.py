@@ -1,5 +1,5 @@
-"""`torch.compile` for the loss, where what is left of the budget pays for it; no trial fails for
-it.
+"""`torch.compile` for the loss, if the remaining budget makes it worthwhile. No trial fails because
+of it.
 
 Compiling takes time at once and saves a share of every step after it. `auto` measures the first
 steps of an attempt and decides once, by `verdict`. A compiler that is missing or fails costs no
@@ -132,7 +132,7 @@ class CompilableLoss:
         if not self.compiled:
             return self._plain(batch)
         if self._compiled is None:
-            # For any size of batch at once: without `dynamic` each new one may be compiled anew.
+            # For any size of batch at once: without `dynamic` each new one may be compiled again.
             self._compiled = torch.compile(self._plain, dynamic=True)
         return self._compiled(batch)
 
@@ -151,7 +151,7 @@ class CompilableLoss:
         except RuntimeError as error:  # what torch's compilers raise, or wrap other errors in
             if not self.compiled or is_out_of_memory(error):
                 raise
-            what = "torch.compile failed, the trial goes on without it: %s"
+            what = "torch.compile failed; the trial continues without it: %s"
             log.warning(what, _first_line(error))
         # Only here, after the except block, are the error and the tensors of its frames gone.
         self.do_without()
@@ -194,14 +194,14 @@ class CompilableLoss:
         return {"compiled": self.compiled}
 
     def load_state_dict(self, state: dict[str, bool | None]) -> None:
-        """Go on with what was decided; where nothing was, the measuring begins anew."""
+        """Continue with what was decided; if nothing was, the measurement starts again."""
         if self._open:
             self.compiled = state["compiled"]
 
     def close(self) -> None:
         """Release what was compiled.
 
-        torch keeps it, with the model, and stops compiling once it has kept much.
+        torch keeps it, with the model, and stops compiling once it keeps too much.
         """
         if self._compiled is not None:
             self._compiled = None

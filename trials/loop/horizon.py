@@ -58,7 +58,7 @@ class Horizon:
         return position.reported >= self._budget.total
 
     def level_due(self, position: Position) -> float | None:
-        """The lowest level that is reached and not yet reported; None where there is none."""
+        """The lowest level that is reached and not yet reported; None if there is none."""
         reached = self.resource(position) * (1 + SLACK)
         for level in self._budget.report_at:
             if position.reported < level <= reached:

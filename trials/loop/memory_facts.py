@@ -21,7 +21,7 @@ class Known:
     fits: int = 0
     """The largest micro-batch that is sure to fit."""
     fails: int | None = None
-    """The smallest micro-batch that does not fit; None where none has failed."""
+    """The smallest micro-batch that does not fit; None if none has failed."""
 
     def fitted(self, size: int) -> None:
         """Note that a micro-batch of `size` samples of the longest has fitted."""
@@ -42,7 +42,7 @@ _known: dict[str, Known] = {}
 
 
 def known_of(kind: str) -> Known:
-    """What this process knows about a kind of run; whoever holds the result may add to it."""
+    """What this process knows about a kind of run; the caller may add to it."""
     return _known.setdefault(kind, Known())
 
 
@@ -67,7 +67,7 @@ def learn(given: Facts) -> None:
 
 
 def _smallest(one: int | None, other: int | None) -> int | None:
-    """The smaller of two numbers that may be absent; None where both are."""
+    """The smaller of two numbers that may be absent; None if both are."""
     if one is None:
         return other
     if other is None:

@@ -1,4 +1,4 @@
-"""How many samples go through the model at once: found out, and lowered where the device has too
+"""How many samples go through the model at once: found by trying, and lowered if the device has too
 little memory.
 
 An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes
@@ -46,7 +46,7 @@ class MicroBatch:
         asked: Samples, None for the whole batch, or `AUTO`.
         batch: Samples in one optimizer step.
         kind: What the memory of a sample depends on: runs of one kind learn from each other.
-        retries: Whether to try again in halves. False where several processes train together: the
+        retries: Whether to try again in halves. False if several processes train together: the
             other ones would wait for gradients that do not come.
         short: Whether other processes hold memory now that this one is entitled to.
     """
@@ -119,7 +119,7 @@ class MicroBatch:
         release_memory()
 
     def take(self, size: int) -> None:
-        """Go on with the size that a checkpoint was trained with: the same sums in the same
+        """Continue with the size that a checkpoint was trained with: the same sums in the same
         order."""
         self.size = size
         self._sought = False

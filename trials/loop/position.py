@@ -1,4 +1,4 @@
-"""Where a run stands."""
+"""How far a run has come."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run stands. Everything random derives from it and the seed, so a run continues from
-    it bit for bit.
+    """How far a run has come. Everything random derives from this and the seed, so a run continues
+    from it bit for bit.
 
     Args:
         step: Optimizer steps taken.
@@ -18,7 +18,7 @@ class Position:
         tokens: Tokens trained on.
         seconds: Seconds trained, over all attempts.
         reported: The level of the last report; 0 before the first.
-        metrics: What was measured at this very step; None where nothing was. A step may reach
+        metrics: What was measured at this very step; None if nothing was. A step may reach
             several levels.
     """
 

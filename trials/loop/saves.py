@@ -41,7 +41,7 @@ class RunSaves:
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
-        """The checkpoint that the run continues from; None where it starts afresh."""
+        """The checkpoint that the run continues from; None if it starts afresh."""
         if self._setup.resume_from:
             return self._setup.resume_from
         first = stretch_of(self._setup, 0.0)
@@ -63,7 +63,7 @@ class RunSaves:
         """Save the run as it is now, in the background where that is worth it.
 
         Args:
-            position: Where it stands.
+            position: How far it has come.
             content: Makes what the checkpoint holds.
             best: Whether it is the best so far.
 

@@ -10,7 +10,7 @@ from typing import Any
 class Progress:
     """The monitored metric's course.
 
-    Two questions with different answers: `note` tells whether a value is the best so far (strictly
+    Two questions with different answers: `note` says whether a value is the best so far (strictly
     better, for the best checkpoint), and `exhausted` whether the last `patience` reports improved
     by no more than `min_delta` (for stopping early).
 
@@ -34,8 +34,8 @@ class Progress:
         return None if self._best is None else self._sign * self._best
 
     def note(self, value: float) -> bool:
-        """Take in the value of a report; whether it is the best so far. One that is not a number
-        never is."""
+        """Take in the value of a report, and return whether it is the best so far. One that is not
+        a number never is."""
         score = self._sign * value
         if math.isnan(score):
             self._stale += 1
@@ -62,18 +62,18 @@ class Progress:
 
     @property
     def exhausted(self) -> str | None:
-        """Why to stop now, or None to go on."""
+        """Why to stop now, or None to continue."""
         if self._patience is None or self._stale < self._patience:
             return None
         reports = "report" if self._stale == 1 else "reports"
         return f"no improvement for {self._stale} {reports}"
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"best": self._best, "reference": self._reference, "stale": self._stale}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self._best = state["best"]
         self._reference = state["reference"]
         self._stale = state["stale"]

@@ -1,8 +1,8 @@
 """The training loop, from top to bottom.
 
-`TrainingRun` is a `contract.Run`: iterated, it trains. Everything it knows about where it stands is
-its `position`, and everything random derives from the seed and the step; that is why a run that
-continues from a checkpoint goes on bit for bit as if it had never stopped.
+`TrainingRun` is a `contract.Run`: iterating over it trains. Everything it knows about how far it
+has come is its `position`, and everything random derives from the seed and the step; that is why a
+run that continues from a checkpoint has the same results, bit for bit, as one that never stopped.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class _Gradients:
-    """What computing the gradients of a batch has shown.
+    """What is known once the gradients of a batch have been computed.
 
     Args:
         loss: This rank's share of the mean loss of a target: a scalar, left on the device.
@@ -66,7 +66,7 @@ class TrainingRun:
     """One attempt to train one configuration.
 
     Attributes:
-        position: Where it stands.
+        position: How far it has come.
 
     Args:
         workload: The model and its data.
@@ -86,8 +86,8 @@ class TrainingRun:
         group = processes.current()
         precision = Precision(settings.precision, device)
         self._workload = workload
-        self._settings = settings
-        self._setup = setup
+        self._seed = setup.seed
+        self._monitor = settings.monitor
         self._clock = clock
         self._group = group
         self._precision = precision
@@ -112,7 +112,8 @@ class TrainingRun:
     # ----------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: None after every optimizer step, a Report at every level of the budget's grid."""
+        """Train: yields None after every optimizer step, and a Report at every level of the
+        budget's grid."""
         self._fit_micro_batch()
         self._count_flops()
         while True:
@@ -160,7 +161,7 @@ class TrainingRun:
         """
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
-        seed = derive(self._setup.seed, Use.STEP, rank_step)
+        seed = derive(self._seed, Use.STEP, rank_step)
         seed_everything(seed)
         self._updates.zero_grad()
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
@@ -220,17 +221,17 @@ class TrainingRun:
         return self._progress.exhausted
 
     def _level_due(self) -> float | None:
-        """The lowest level that is reached and not yet reported; None where the run has ended."""
+        """The lowest level that is reached and not yet reported; None if the run has ended."""
         if self.finished:
             return None
         return self._horizon.level_due(self.position)
 
     def _report(self, level: float) -> Report:
-        """Evaluate, note the best, decide whether to go on, save."""
+        """Evaluate, note the best, decide whether to continue, save."""
         measured_before = self.position.metrics is not None
         metrics = self._measure()
         # A step may reach several levels: what was measured once counts once.
-        best = not measured_before and self._progress.note(metrics[self._settings.monitor])
+        best = not measured_before and self._progress.note(metrics[self._monitor])
         here = replace(self.position, reported=level)
         self.position = here
         self._save(best)
@@ -291,7 +292,7 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its course so far shows of its health."""
+        """What its course so far shows about its health."""
         return self._telemetry.findings(self.position.seconds)
 
     # -------------------------------------------------------------------------------- checkpoints
@@ -357,16 +358,16 @@ class TrainingRun:
         self._note_arithmetic(state.get("precision"))
 
     def _note_arithmetic(self, before: str | None) -> None:
-        """Log where the run goes on in another arithmetic.
+        """Log a warning if the run continues in another arithmetic.
 
         Args:
-            before: The arithmetic so far; None where the checkpoint does not say.
+            before: The arithmetic so far; None if the checkpoint does not say.
         """
         now = self._precision.name
         if before is None or before == now or not self._group.first:
             return
         what = (
-            "trained in %s until step %d and goes on in %s: the results are not exactly those of "
+            "trained in %s until step %d and continues in %s: the results are not exactly those of "
             "either"
         )
         log.warning(what, before, self.position.step, now)

@@ -68,7 +68,7 @@ class Average:
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, in a model into which the averaged weights were read."""
+        """Continue from a saved state, in a model into which the averaged weights were read."""
         self._updates = state["updates"]
         for mean, live, raw in zip(self._mean, self._live, state["raw"], strict=True):
             mean.copy_(live)

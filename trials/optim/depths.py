@@ -1,5 +1,5 @@
-"""How deep in a model a parameter stands: the embeddings, layer by layer, the head. Told from its
-name."""
+"""How deep in a model a parameter is, judged by its name: the embeddings, then layer by layer, then
+the head."""
 
 from __future__ import annotations
 

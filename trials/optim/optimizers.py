@@ -1,4 +1,4 @@
-"""Optimizers by name, with weight decay where it belongs and a learning rate for each depth."""
+"""Optimizers by name, with weight decay for matrices only and a learning rate for each depth."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Progress is the share of the *full* trial budget that is used, whatever rung the trial reaches:
 trials that are compared at a rung then had the same learning rate there, and one that is promoted
-goes on without a jump.
+continues without a jump.
 """
 
 from __future__ import annotations

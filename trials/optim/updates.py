@@ -104,7 +104,7 @@ class Updates:
         return self._average.in_place()
 
     def buffers(self) -> list[torch.Tensor]:
-        """The running means of the model's buffers; empty where no mean is kept."""
+        """The running means of the model's buffers; empty if no mean is kept."""
         if self._average is None:
             return []
         return self._average.buffers()
@@ -123,7 +123,7 @@ class Updates:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state, once the model's saved weights are read."""
+        """Continue from a saved state, once the model's saved weights are read."""
         self._optimizer.load_state_dict(state["optimizer"])
         of_scaler = state["scaler"]
         # The scaler's state is empty after steps in another arithmetic than fp16.

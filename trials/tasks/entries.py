@@ -34,7 +34,7 @@ class _Parts:
 
         Args:
             value: The value.
-            name: Where it stands in the data.
+            name: Where it is in the data.
         """
         if isinstance(value, np.ndarray):
             self.arrays[name] = value
@@ -75,7 +75,7 @@ def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
 
     Args:
         entry: What it returned.
-        types: The dataclasses that stand in the data.
+        types: The dataclasses that occur in the data.
     """
     named = {kind.__name__: kind for kind in types}
 

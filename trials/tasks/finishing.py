@@ -138,7 +138,7 @@ class FinalParts:
         model's scores.
 
         Raises:
-            ExportError: It cannot be written so, or would not compute the same.
+            ExportError: It cannot be written in this format, or would not compute the same.
         """
         params = _without(setup.params, "packing")
         workload = self._workload(data, setup, params)

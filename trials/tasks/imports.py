@@ -36,7 +36,7 @@ def imported_by(module: str) -> tuple[Path, ...]:
 
 
 def _file_of(module: str) -> Path | None:
-    """The file of a module of this package; None where there is none of that name."""
+    """The file of a module of this package; None if there is none of that name."""
     first, *rest = module.split(".")
     if first != PACKAGE:
         return None

@@ -1,4 +1,5 @@
-"""The classes of a data set: their names and numbers, and classes that were never trained."""
+"""The classes of a data set: their names and numbers, and classes that are not in the training
+data."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 def class_names(labels: Iterable[str | None]) -> list[str]:
     """The classes in order: by number where all are whole numbers, else by name.
 
-    The order follows from the names alone: 1, 01 and 001 are one number, and stand in the order of
-    their letters.
+    The order follows from the names alone: 1, 01 and 001 are one number, and are ordered by their
+    letters.
     """
     names = {str(label) for label in labels}
     if all(_WHOLE.fullmatch(name) for name in names):
@@ -41,12 +42,12 @@ def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArra
 
 
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
-    """The problem of training data with one class only, or with something that is no class's
+    """The problem of training data with one class only, or with something that is not a class's
     name."""
     names = {label for label in labels if label is not None}
     longest = max(map(len, names), default=0)
     if longest > LONGEST_NAME:
-        what = f"has a class whose name has {longest} characters, {LONGEST_NAME} is the most"
+        what = f"has a class whose name has {longest} characters; the most is {LONGEST_NAME}"
         hint = "is it the right column? Name another one, or shorten it"
         return [Problem(where, f"{what}; {hint}")]
     if len(names) != 1:
@@ -56,11 +57,11 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
-    """The problem of data with classes that the training data has not.
+    """The problem of data with classes that the training data does not have.
 
     Args:
         train: The class of each training row.
-        other: The class of each row of the other data; None where it has none.
+        other: The class of each row of the other data; None if it has none.
         where: The study file's key that names the other data.
     """
     unknown = set(other) - set(train) - {None}

@@ -49,7 +49,7 @@ def perplexity(loss: float) -> float:
 
 
 def mcc(table: Labels) -> float:
-    """Matthews correlation for many classes (Gorodkin 2004); 0 where truth or predictions are all
+    """Matthews correlation for many classes (Gorodkin 2004); 0 if truth or predictions are all
     one class."""
     counts = table.astype(np.float64)
     truth, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()

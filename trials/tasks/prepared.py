@@ -56,7 +56,7 @@ class Spec(Protocol):
 
     @property
     def encoder(self) -> Pretrained | Scratch | None:
-        """The model whose tokenizer encodes the data; None where none does."""
+        """The model whose tokenizer encodes the data; None if none does."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Recipe(Generic[Data]):
         sources: The files and folders that are read; the share that is split off for validation,
             where one is.
         facts: Whatever else decides on the result; told apart by their `repr`.
-        model: The model whose tokenizer or processor encodes the data; None where none does.
+        model: The model whose tokenizer or processor encodes the data; None if none does.
         types: The dataclasses that the data is made of.
         module: The name of the module that prepares it.
         build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
@@ -101,7 +101,7 @@ def prepare(recipe: Recipe[Data]) -> Data:
 def fingerprint(recipe: Recipe[Any]) -> str | None:
     """The name of prepared data.
 
-    Returns: None where it is not known, because a file or the tokenizer is not there (yet).
+    Returns: None if it is not known, because a file or the tokenizer is not there (yet).
     """
     model: object = None
     if recipe.model is not None:
@@ -135,7 +135,7 @@ def _content(source: Path | float) -> object:
 
 def _encoder(model: Pretrained | Scratch) -> object:
     """What identifies a tokenizer: the vocabulary of a model from scratch, or the content of the
-    tokenizer's files, code included. None where code is used that is not among them."""
+    tokenizer's files, code included. None if code is used that is not among them."""
     if isinstance(model, Scratch):
         return model.vocabulary
     folder = model.folder

@@ -68,7 +68,7 @@ def shuffled(count: int, fraction: float, seed: int) -> Taken:
 
 
 def too_small(fraction: float, taken: Taken) -> list[Problem]:
-    """The problem of a fraction that leaves nothing to validate on; none where it leaves
+    """The problem of a fraction that leaves nothing to validate on; none if it leaves
     something."""
     if taken.any():
         return []

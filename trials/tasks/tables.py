@@ -37,7 +37,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     reader = READERS.get(suffix)
     if reader is None:
         known = ", ".join(READERS)
-        raise _refused(where, f"{path} is of an unknown format; use a file that ends in {known}")
+        raise _refused(where, f"{path} has an unknown format; use a file that ends in {known}")
     demand_plain(path, where, text=suffix != ".parquet")
     try:
         return reader(path)
@@ -48,7 +48,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         kind = path.suffix.lstrip(".").upper()
-        raise _refused(where, f"{path} cannot be read as {kind}: {why}; mend the file") from None
+        raise _refused(where, f"{path} cannot be read as {kind}: {why}; fix the file") from None
 
 
 def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
@@ -70,7 +70,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
         text: Whether it is to be text.
 
     Raises:
-        TaskError: There is none, or it is something else.
+        TaskError: There is no such file, or it is something else.
     """
     try:
         files.refuse_odd(path)
@@ -87,7 +87,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
 
 
 def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
-    """The problem of a file without `column`; None where it has it."""
+    """The problem of a file without `column`; None if it has it."""
     columns = list(map(str, table.columns))
     if column in columns:
         return None
@@ -128,7 +128,7 @@ def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str,
         path: The file.
         where: The study file's key that names it.
 
-    Returns: The columns, by field; None where a row has no value.
+    Returns: The columns, by field; None if a row has no value.
 
     Raises:
         TaskError: The file cannot be read, has not all columns, or no rows.
@@ -163,7 +163,7 @@ def gaps_in(
 
 
 def _shown(name: str) -> str:
-    """A column's name for people: no control characters, and not for ever."""
+    """A column's name for people: no control characters, and not too long."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in name)
     if len(printable) <= LONGEST_SHOWN:
         return printable
@@ -183,7 +183,7 @@ def lines_of(path: Path, where: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise _refused(where, _not_utf_8(path, error)) from None
     except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}; mend the file"
+        what = f"{path} cannot be read: {error.strerror}; fix the file"
         raise _refused(where, what) from None
 
 
@@ -215,7 +215,7 @@ def holds_texts(values: pd.Series) -> bool:
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """A column as texts, whatever its type: None where it has no value, only white space, or a list
+    """A column as texts, whatever its type: None if it has no value, only white space, or a list
     or object."""
     values = table[column].tolist()
     return list(map(_as_text, values))
@@ -299,7 +299,7 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
         except RecursionError:
             raise ValueError(f"line {number}: is nested too deeply") from None
         if not isinstance(row, dict):
-            raise ValueError(f"line {number}: is no object")
+            raise ValueError(f"line {number}: is not an object")
         rows.append(row)
     if not rows:
         raise pd.errors.EmptyDataError

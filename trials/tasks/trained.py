@@ -2,7 +2,7 @@
 loop started.
 
 A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` is its
-model with that data, a `workload.Workload`. Its description (fields, settings, metrics) stands in
+model with that data, a `workload.Workload`. Its description (fields, settings, metrics) is in
 `trials.descriptions`.
 """
 
@@ -65,7 +65,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         task: The `task` part of a study file, its keys and types checked.
         base: The folder its relative paths start from.
         spec: The part, parsed.
-        model: The model that it names; None where it names none.
+        model: The model that it names; None if it names none.
     """
 
     DESCRIPTION: ClassVar[TaskDescription]

@@ -1,9 +1,9 @@
 """What a run remembers of its own course, compactly: the records that `trials.telemetry.findings`
 reads at its end.
 
-A run of a million steps leaves as much behind as one of a hundred: each series has at most `MOST`
-points, and a full one merges its neighbours. The trace travels in checkpoints, so that a trial's
-health covers all its attempts.
+The record of a run of a million steps is no larger than that of a run of a hundred: each series has
+at most `MOST` points, and a full one merges its neighbours. The trace travels in checkpoints, so
+that a trial's health covers all its attempts.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Series:
         self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"points": list(self.points), "every": self.every, "open": list(self._open)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self.points = list(state["points"])
         self.every = state["every"]
         self._open = list(state["open"])
@@ -131,8 +131,8 @@ class Trace:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around the making of a batch, or the waiting for one that is made ahead: training stands
-        still meanwhile."""
+        """Around the making of a batch, or the waiting for one that is made ahead: training stops
+        meanwhile."""
         began = self._clock()
         try:
             yield
@@ -196,13 +196,13 @@ class Trace:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         series = {name: series.state_dict() for name, series in self._series.items()}
         reports = [asdict(reading) for reading in self._reports]
         return {"series": series, "reports": reports, "sums": dict(self._sums)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         saved = state["series"]
         for name, series in self._series.items():
             series.load_state_dict(saved[name])

@@ -1,7 +1,7 @@
 """A run's health: what its course shows, as named findings with their evidence.
 
 Every check is a function from `RunCourse` to a finding or None, with its thresholds beside it. They
-are set so that a healthy run has no findings: each says why it stands where it does.
+are set so that a healthy run has no findings; each states the reason for its value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ its cost."""
 OVERFIT_RISE = 0.05
 """Validation loss above its best, as a share; small validation sets rise less by chance."""
 OVERFIT_FALL = 0.05
-"""Training loss fallen meanwhile, as a share: if it stands still, the model is not fitting the
+"""Training loss fallen meanwhile, as a share: if it stays the same, the model is not fitting the
 training data closer."""
 SPIKE_RATIO = 20.0
 """A gradient norm over the usual one: the median around it, or that of the first quarter where that
@@ -218,7 +218,7 @@ def collapsed_gradients(course: RunCourse) -> Finding | None:
 
 
 def memory_growth(course: RunCourse) -> Finding | None:
-    """The memory in use grows from step to step, and goes on growing."""
+    """The memory in use grows from step to step, and keeps growing."""
     quarter = len(course.memory_bytes) // 4
     settled = course.memory_bytes[quarter:]
     readings = len(settled)
@@ -235,7 +235,7 @@ def memory_growth(course: RunCourse) -> Finding | None:
     if last - half < grown / 4:
         return None
     in_mib = f"{first / MIB:.0f} to {last / MIB:.0f} MiB"
-    evidence = f"memory grew from {in_mib} and goes on growing"
+    evidence = f"memory grew from {in_mib} and keeps growing"
     return Finding("memory_growth", evidence, Severity.WARNING)
 
 
@@ -259,7 +259,7 @@ def data_starvation(course: RunCourse) -> Finding | None:
     if course.steps < FEWEST_POINTS or waited <= STARVATION_SHARE * course.trained_s:
         return None
     share = waited / course.trained_s
-    evidence = f"{share:.0%} of the training time ({waited:.3g} s) went into waiting for batches"
+    evidence = f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
     return Finding("data_starvation", evidence, Severity.WARNING)
 
 

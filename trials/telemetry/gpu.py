@@ -1,8 +1,8 @@
-"""What a GPU says of its work: utilisation and energy by NVML, and the share of its peak arithmetic
-that was used.
+"""What a GPU says about its work: utilisation and energy by NVML, and the share of its peak
+arithmetic that was used.
 
-All of it is extra: a run on the CPU reports none, and what a device or driver does not say is left
-out. NVML is read through `pynvml`, where that is installed.
+All of this is optional: a run on the CPU reports none of it, and what a device or driver does not
+provide is left out. NVML is read through `pynvml`, where that is installed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENERGY = "energy_joules"
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """The peak FLOP/s of a GPU; None where it is not in the table.
+    """The peak FLOP/s of a GPU; None if it is not in the table.
 
     Args:
         device_name: As torch names it, such as ``NVIDIA A100-SXM4-80GB``.
@@ -156,7 +156,7 @@ class Gpu:
             tokens_per_second: Tokens that this GPU trained on, without padding.
 
         Returns: `gpu_utilization` (share of time with work), `mfu` (share of peak FLOP/s) and
-            `energy_joules` (of the whole device, whoever else works on it).
+            `energy_joules` (of the whole device, including other programs).
         """
         metrics = {}
         if self._peak is not None and self._flops is not None:
@@ -174,7 +174,7 @@ class Gpu:
         return metrics
 
     def _read_energy(self) -> float | None:
-        """Joules since the driver was loaded; None where the device does not count them."""
+        """Joules since the driver was loaded; None if the device does not count them."""
         try:
             millijoules = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError:

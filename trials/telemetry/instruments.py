@@ -1,5 +1,5 @@
-"""Everything that a run measures about itself, behind one face: its steps, its course, its GPU, its
-memory."""
+"""Everything that a run measures about itself, behind one interface: its steps, its course, its
+GPU, its memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Telemetry:
     # ------------------------------------------------------------------------- while it trains
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Around the making of a batch: training stands still meanwhile."""
+        """Around the making of a batch: training stops meanwhile."""
         return self._trace.waiting()
 
     def step(self, step: TakenStep) -> None:
@@ -83,7 +83,7 @@ class Telemetry:
     # ---------------------------------------------------------------------------- at a report
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the steps since the last reading; begins anew.
+        """The metrics of the steps since the last reading; begins again.
 
         Args:
             seconds: Training time of the run so far.
@@ -110,10 +110,10 @@ class Telemetry:
     # -------------------------------------------------------------------------- in checkpoints
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         return {"meter": self._steps.state_dict(), "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in which there may be other keys."""
+        """Continue from a saved state, which may have other keys."""
         self._steps.load_state_dict(state["meter"])
         self._trace.load_state_dict(state["trace"])

@@ -148,7 +148,7 @@ class StepLog:
         return f"{what} became {value} at step {step.number} ({facts}); try a lower learning rate"
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics since the last reading; begins anew.
+        """The metrics since the last reading; begins again.
 
         Args:
             seconds: Training time of the run so far.
@@ -169,11 +169,11 @@ class StepLog:
         return metrics
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to go on."""
+        """Everything that `load_state_dict` needs to continue."""
         assert not self._pending, "settle before saving"
         return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         for name in _SAVED:
             setattr(self, name, state[name])

@@ -45,7 +45,7 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
 
 
 def _folder_bytes(checkpoint: str | None) -> int | None:
-    """What the folder of a checkpoint takes; None where that is not known."""
+    """What the folder of a checkpoint takes; None if that is not known."""
     if not checkpoint:
         return None
     folder, _ = places.split(checkpoint)

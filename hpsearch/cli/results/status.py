@@ -38,7 +38,7 @@ def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def used(folder: str | None) -> int | None:
-    """What a folder of checkpoints takes, in bytes; None where it cannot be read from here."""
+    """What a folder of checkpoints takes, in bytes; None if it cannot be read from here."""
     if folder is None:
         return None
     try:

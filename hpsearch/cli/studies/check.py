@@ -168,7 +168,7 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
 
 
 def _largest(name: str, parameter: Parameter) -> dict[str, Any]:
-    """The largest value of a parameter, by its name; empty where no choice is a number."""
+    """The largest value of a parameter, by its name; empty if no choice is a number."""
     if not isinstance(parameter, CategoricalParameter):
         return {name: parameter.high}
     numbers = [choice for choice in parameter.choices if isinstance(choice, int | float)]

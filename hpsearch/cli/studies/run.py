@@ -16,7 +16,8 @@ from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.best import gained_by
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
-from hpsearch.domain.records import History, StudyState
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyState
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable

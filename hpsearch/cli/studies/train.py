@@ -156,7 +156,7 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
     """The trial of that number, or the best.
 
     Raises:
-        UserError: There is none, or it failed.
+        UserError: There is no such trial, or it failed.
     """
     if number is None:
         ranked = best_trials(connection, study, 1)

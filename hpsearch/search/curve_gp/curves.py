@@ -1,6 +1,6 @@
 """What trials have shown so far, as evidence for the model of learning curves.
 
-Evidence is each trial's value at a few marks along its curve and its latest one, so trials that
+Evidence is each trial's value at a few marks along its curve, and its latest value, so trials that
 were paused or pruned count for what they showed, at the resource where they showed it. Resources
 are shares of the full trial budget: its unit makes no difference. Values are stretched at the good
 end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import Evidence, Points
 
@@ -50,7 +51,7 @@ class ShownCurve:
         shares: Of the full budget, ascending.
         values: What it showed there.
         best: The best of all its values.
-        outside: Whether it failed or oversteps a limit: others like it are of no use.
+        outside: Whether it failed or exceeds a limit, so that configurations like it are useless.
     """
 
     number: int
@@ -110,7 +111,7 @@ class CurveReader:
         return list(self._known.values())
 
     def read(self, trial: Trial) -> ShownCurve | None:
-        """A trial's values at the marks it has passed, and its latest; None where it has none."""
+        """A trial's values at the marks it has passed, and its latest; None if it has none."""
         if not trial.params:
             return None
         point = self._encoding.point(trial.params)
@@ -193,7 +194,8 @@ def evidence_of(
     values = np.array(shown)
     worst = values.max(where=np.isfinite(values), initial=warp.middle)
     values = np.minimum(values, worst)
-    # What is of no use is never shown as better than the middle, so that it attracts no proposal.
+    # A useless configuration is never shown as better than the middle, so that it attracts no
+    # proposals.
     useless = np.maximum(values, warp.middle)
     z = warp(np.where(np.array(outside), useless, values))
     mean = z.mean()

@@ -54,7 +54,7 @@ class SpaceEncoding:
         """(parameters,) Which coordinates have no order."""
 
     def point(self, params: Mapping[str, Any]) -> Floats:
-        """(parameters,) The point of a configuration; what it lacks stands at 0.5."""
+        """(parameters,) The point of a configuration; missing parameters are at 0.5."""
         point = np.full(self.parameters, INACTIVE)
         for i, (name, distribution) in enumerate(self.space.items()):
             if name in params:
@@ -123,7 +123,7 @@ def _width(distribution: BaseDistribution) -> int:
 
 
 def _index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
-    """Which choice stands at a coordinate: all have equal shares of it."""
+    """Which choice a coordinate means: all choices have equal shares of the range."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
 
@@ -181,7 +181,7 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 
 
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
-    """Coordinates moved to those of the values that stand there."""
+    """Coordinates moved to those of the values that they mean."""
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     if distribution.single():
         return np.full(len(u), INACTIVE)

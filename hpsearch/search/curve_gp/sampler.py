@@ -25,7 +25,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
-from hpsearch.domain.records import History, Trial
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, tau_of, warp_of
 from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
@@ -37,8 +38,8 @@ DESIGN = 8
 """The first proposals are spread evenly over the space."""
 FIT_FROM = 8
 FIT_GROWTH = 1.25
-"""Hyperparameters are fitted from so many values on, and again when there are so many times as
-many."""
+"""Hyperparameters are fitted once there are this many values, and again when their number has grown
+by this factor."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
 BLIND = 0.15
@@ -47,9 +48,9 @@ MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
 SAFE = 0.5
-"""Candidates are passed over that are less than so likely to survive as the safest one is. Where
-nothing but failures was seen little is known and much is expected, and no factor would make up for
-it (measured: benchmarks/failing.py)."""
+"""Candidates are skipped if their probability of survival is less than this share of the safest
+one's. Where only failures were seen, little is known and much is expected, and no factor would make
+up for that (measured: benchmarks/failing.py)."""
 FITTED = "hpsearch:curve_gp"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 
@@ -163,7 +164,7 @@ class CurveGPSampler(BaseSampler):
     # ------------------------------------------------------------------------------ what is learned
 
     def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
-        """The model with the study's hyperparameters, fitted anew when the evidence has grown.
+        """The model with the study's hyperparameters, fitted again when the evidence has grown.
 
         Args:
             evidence: What the model is fitted to.
@@ -185,7 +186,7 @@ class CurveGPSampler(BaseSampler):
         return CurveModel(*shape, np.array(theta))
 
     def _failures(self) -> SurvivalModel | None:
-        """What is known of regions that fail or overstep limits; None where nothing did."""
+        """What is known of regions that fail or exceed limits; None if nothing did."""
         encoding = self._encoding
         failed = []
         worked = []
@@ -205,7 +206,7 @@ class CurveGPSampler(BaseSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
-    """Whether a trial failed because of its configuration, or oversteps a limit."""
+    """Whether a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 

@@ -1,5 +1,5 @@
-"""Whether every checkpoint that a database names is there, and whole where a trial is to go on from
-it; and whether a study's folder is its own.
+"""Whether every checkpoint that a database names is there, and whole where a trial is to continue
+from it; and whether a study's folder is its own.
 
 The one check of `hpsearch db check` that reads files: each file of each checkpoint, to compare it
 with its manifest.
@@ -36,15 +36,16 @@ _FOLDER = select(studies.c.name, studies.c.uid, studies.c.checkpoints)
 _OVER = frozenset(state.value for state in State if state.terminal)
 
 _Saved = tuple[str | None, str | None, bool]
-"""The checkpoint of a trial, its best one, and whether it is to go on from the former."""
+"""The checkpoint of a trial, its best one, and whether it is to continue from the former."""
 
 
 def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
     """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
     reach; and the studies whose folder is another's.
 
-    Nothing is locked while files are read. A trial that goes on meanwhile names newer checkpoints,
-    and then those that were read about may be gone: the newer ones are looked at instead.
+    Nothing is locked while files are read. A trial that continues meanwhile names newer
+    checkpoints, and then those that were read about may be gone: the newer ones are looked at
+    instead.
     """
     named = _NAMED
     which = _STUDIES
@@ -68,7 +69,7 @@ def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
 
 
 def _standing_problem(store: Store, row: Any) -> str | None:
-    """What is wrong with the newest checkpoints that a trial names; None where nothing is."""
+    """What is wrong with the newest checkpoints that a trial names; None if nothing is."""
     saved = _saved(row)
     problem = _problem(saved)
     while problem is not None:
@@ -116,7 +117,7 @@ def _owned_by_another(store: Store, study_id: int) -> Violation | None:
 
 
 def _saved_now(store: Store, study_id: int, number: int) -> _Saved:
-    """What a trial names at this moment; nothing where it is gone."""
+    """What a trial names at this moment; nothing if it is gone."""
     which = (studies.c.id == study_id) & (trials.c.number == number)
     with store.reading() as connection:
         row = connection.execute(_NAMED.where(which)).first()

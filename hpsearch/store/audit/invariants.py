@@ -70,7 +70,7 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
 
 
 def numbers_have_no_gaps(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Trials are numbered from 0 (no number stands twice: it is their key)."""
+    """Trials are numbered from 0 (no number occurs twice: it is their key)."""
     n = func.count()
     low = func.min(trials.c.number)
     high = func.max(trials.c.number)
@@ -97,7 +97,7 @@ def attempts_have_no_gaps(connection: Connection, which: Which) -> Iterator[Viol
 
 
 def one_attempt_lives(connection: Connection, which: Which) -> Iterator[Violation]:
-    """A running trial has one live attempt (none where it was made by hand), any other trial has
+    """A running trial has one live attempt (none if it was made by hand), any other trial has
     none."""
     state_of = trials.c.state
     live = _count_where(attempts.c.outcome.is_(None))
@@ -176,7 +176,7 @@ def the_ledger_adds_up(connection: Connection, which: Which) -> Iterator[Violati
 
 
 def no_report_is_ahead(connection: Connection, which: Which) -> Iterator[Violation]:
-    """No report stands beyond what its trial has trained."""
+    """No report lies beyond what its trial has trained."""
     reported_at = reports.c.resource
     trained_to = trials.c.resource
     found = _parts(reports, reported_at, trained_to).where(reported_at > trained_to)

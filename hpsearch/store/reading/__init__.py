@@ -1,1 +1,1 @@
-"""Questions to the database: queries, filters, frames, and how studies stand."""
+"""Questions to the database: queries, filters, frames, and the state of studies."""

@@ -96,7 +96,7 @@ class Names:
     dialect: str
 
     def operand(self, name: str) -> Operand | None:
-        """Read `name` as SQL; None where it means nothing here."""
+        """Read `name` as SQL; None if it means nothing here."""
         if name in self.columns:
             column = self.columns[name]
             return _column(column, self.dialect, self.choices.get(name), name in self.times)
@@ -116,7 +116,7 @@ class Names:
 
 
 def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
-    """Which of some names is meant by one that may have the prefix; None where none is."""
+    """Which of some names is meant by one that may have the prefix; None if none is."""
     if name in names:
         return name
     rest = name.removeprefix(prefix)
@@ -149,7 +149,7 @@ def order_by(text: str, names: Names) -> list[ColumnElement[Any]]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be; None where none is near."""
+    """The known word that `word` was probably meant to be; None if none is near."""
     by_lower = {each.lower(): each for each in known}
     found = difflib.get_close_matches(word.lower(), by_lower, n=1)
     return by_lower[found[0]] if found else None
@@ -252,7 +252,7 @@ class _Compiler:
         hint = None
         if operand.text is not None:
             holds = "text"
-            hint = f"text stands in quotes: {name.text} = '…'"
+            hint = f"put text in quotes: {name.text} = '…'"
         raise self._wrong(value.at, f"'{name.text}' is {holds}, never {given!r}", hint)
 
     def _check_choice(self, operand: Operand, name: Name, given: str, value: Value) -> None:
@@ -299,7 +299,7 @@ def _by_code_point(text: ColumnElement[Any], dialect: str) -> ColumnElement[Any]
 
 
 def violation(system_attrs: ColumnElement[Any], dialect: str) -> ColumnElement[Any]:
-    """How far a trial oversteps limits, as `hpsearch.domain.records.violation_of` counts it; 0
+    """How far a trial exceeds limits, as `hpsearch.domain.records.violation_of` counts it; 0
     where it keeps them all.
 
     Args:
@@ -308,7 +308,7 @@ def violation(system_attrs: ColumnElement[Any], dialect: str) -> ColumnElement[A
     """
     is_postgresql = dialect == "postgresql"
     kind = func.json_typeof(system_attrs) if is_postgresql else func.json_type(system_attrs)
-    # What is not an object oversteps nothing: reading its row tells of it.
+    # What is not an object exceeds nothing: reading its row reports it.
     objects = case((kind == "object", system_attrs))
     if is_postgresql:
         members = func.json_each(objects).table_valued("key", "value")

@@ -1,6 +1,6 @@
 """The language of --where and --sort, from text to a small tree; errors point at the place.
 
-A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks stands in backticks.
+A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks is put in backticks.
 Every test is true or false, never unknown: an absent value equals nothing and is neither above nor
 below anything, so ``x != 3`` is true where a trial has no x, and ``not (x < 3)`` as well. Nothing
 here knows SQL: see `conditions`.
@@ -22,13 +22,13 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 from hpsearch.errors import FilterError
 
 LONGEST_TEXT = 4000
-"""Characters in an expression: what any person writes, and well below the depth at which databases
-give up."""
+"""The most characters in an expression: more than any person writes, and well below what databases
+give up at."""
 DEEPEST_NESTING = 50
 
 
 class Order(enum.StrEnum):
-    """How a number or text may stand to another."""
+    """How a number or text may compare with another."""
 
     BELOW = "<"
     AT_MOST = "<="
@@ -62,7 +62,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Ordered:
-    """The name's value stands in `order` to `value`."""
+    """The name's value compares with `value` as `order` says."""
 
     name: Name
     order: Order
@@ -321,7 +321,7 @@ _EXPECTED = {
     "_NULL": "'null'",
     "_IN": "'in'",
 }
-"""By a terminal that could follow, what to say could."""
+"""By a terminal that could follow, the words to name it with."""
 
 
 def _no_comparison(error: UnexpectedToken, found: str) -> tuple[str, str]:
@@ -335,9 +335,9 @@ def _no_comparison(error: UnexpectedToken, found: str) -> tuple[str, str]:
 
 def _hint_for_name(token: Token) -> str | None:
     if token.type in ("NUMBER", "TEXT"):
-        return "the name stands on the left, the value on the right"
+        return "write the name on the left and the value on the right"
     if token.type in _RESERVED:
-        return f"a parameter of that name stands in backticks: `{token}`"
+        return f"put a parameter of that name in backticks: `{token}`"
     return None
 
 
@@ -345,7 +345,7 @@ def _hint_for_value(token: Token) -> str | None:
     if token.lower() in ("null", "nan", "none"):
         return "write: is null, or: is not null"
     if token.type == "WORD":
-        return f"text stands in quotes: '{token}'"
+        return f"put text in quotes: '{token}'"
     return None
 
 

@@ -100,5 +100,5 @@ def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) ->
 
 
 def _filled(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The cells of columns that `_columns` named; None where a row lacks the name."""
+    """The cells of columns that `_columns` named; None if a row lacks the name."""
     return {column: [row.get(name) for row in rows] for name, column in columns.items()}

@@ -95,7 +95,7 @@ def _metric_names(connection: Connection, study_id: int) -> frozenset[str]:
 def _keys(column: ColumnElement[object], dialect: str) -> ColumnElement[str]:
     is_postgresql = dialect == "postgresql"
     kind = func.json_typeof(column) if is_postgresql else func.json_type(column)
-    # What is not an object has no names: reading its row tells of the damage.
+    # What is not an object has no names: reading its row reports the damage.
     objects = case((kind == "object", column))
     if is_postgresql:
         return func.json_object_keys(objects)

@@ -71,7 +71,7 @@ class StudyHead:
         """The study file as it is written; empty for a study that was not made from one.
 
         Raises:
-            Damaged: It is no YAML any more.
+            Damaged: It is not YAML any more.
         """
         return shapes.written_in(self.spec)
 
@@ -86,8 +86,7 @@ class StudyHead:
 
     @property
     def checkpoint_limit_bytes(self) -> float | None:
-        """What its checkpoints may take; None where the study file sets no limit, or sets one that
-        is none."""
+        """What its checkpoints may take; None if the study file sets no valid limit."""
         stated = self.written.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
         return limit * GB if isinstance(limit, int | float) else None
@@ -118,8 +117,8 @@ class StudyHead:
             return self.directions[0]
         what = "several objectives" if len(self.directions) > 1 else "no direction"
         raise UserError(
-            f"study {self.name} has {what}, so no trial is the best of it",
-            f"see those that nothing beats: hpsearch best {self.name}",
+            f"study {self.name} has {what}, so it has no single best trial",
+            f"see those that no other trial beats: hpsearch best {self.name}",
         )
 
 
@@ -127,7 +126,7 @@ class StudyHead:
 class TrialRow(Trial):
     """A trial with what readings show of it, and the metrics of its latest report.
 
-    Fields that are not shown are empty, but for its system attributes.
+    Fields that are not shown are empty, except its system attributes.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -300,9 +299,9 @@ def best_trials(
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study, best first, of those that `where` selects.
 
-    Reads the `top` nearest to the top by value, all that were repeated, since only a repeat can
-    change the order, and one that is tied with the first. With limits or several objectives, the
-    value says too little, and all are read.
+    Reads the best `top` by value; all that were repeated, since only a repeat can change the order;
+    and one that is tied with the first. With limits or several objectives, the value says too
+    little, and all are read.
 
     Args:
         connection: To the database.
@@ -350,7 +349,7 @@ def _searched(study: StudyHead) -> Select[Any]:
     return _trials_of(study).where(
         trials.c.role != Role.CONFIRM.value,
         trials.c.state != State.FAILED.value,
-        # Rules out NULL, and on PostgreSQL also NaN, which stands above infinity there.
+        # Rules out NULL, and on PostgreSQL also NaN, which is above infinity there.
         trials.c.value.between(-largest, largest),
     )
 
@@ -402,7 +401,7 @@ def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserErro
 
 
 def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
-    """How a trial computed, as its first attempt did; None where that is not recorded."""
+    """How a trial computed, as its first attempt did; None if that is not recorded."""
     of_trial = and_(attempts.c.study_id == study.id, attempts.c.trial == number)
     recorded = select(attempts.c.arithmetic).where(of_trial, attempts.c.arithmetic.is_not(None))
     plain = connection.scalar(recorded.order_by(attempts.c.number).limit(1))

@@ -49,7 +49,7 @@ class BudgetLine:
     """trials, gpu_seconds, wall_clock_seconds or cost."""
     used: float
     most: float | None
-    """None where the study sets no such limit."""
+    """None if the study sets no such limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class StudyStatus:
     running: list[RunningAttempt]
     failures: list[Failures]
     checkpoint_bytes: int | None = None
-    """What the checkpoints of all trials take; None where that was never told."""
+    """What the checkpoints of all trials take; None if that was never reported."""
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:

@@ -78,7 +78,7 @@ def _promotion() -> list[Schema]:
         for name, (least, most) in methods.PROMOTION_RANGES.items()
     }
     first_rung = {"type": "number", "exclusiveMinimum": 0}
-    about = "Pauses trials at rungs; the best of each rung go on from their checkpoints."
+    about = "Pauses trials at rungs; the best of each rung continue from their checkpoints."
     with_arguments = {
         "description": about,
         "type": "object",

@@ -28,7 +28,7 @@ def settings(task: Any, row: int) -> dict[str, float]:
 
 @dataclass
 class Scripted:
-    """Pauses every trial at its first point and goes on with the oldest, as soon as it has begun
+    """Pauses every trial at its first point and continues with the oldest, as soon as it has begun
     `wide` of them."""
 
     bench: Any

@@ -20,8 +20,9 @@ from hpsearch.brain.reopening import leave
 from hpsearch.brain.retention import BEST, Retention, used_bytes
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import Role
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import CONSTRAINT, Attempt, Changes, Decision, Trial
+from hpsearch.domain.records import CONSTRAINT, Attempt, Decision, Trial
 from hpsearch.driver.slimming import Slimmer
 from hpsearch.driver.sweeping import Sweeper
 from hpsearch.folders import Home, Mark, trials_in

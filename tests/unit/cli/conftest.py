@@ -13,10 +13,10 @@ import pytest
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
-    Changes,
     Decision,
     Outcome,
     ReportRecord,

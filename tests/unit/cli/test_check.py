@@ -307,4 +307,4 @@ def test_run_tells_of_a_disk_without_room_before_anything_starts(
     with pytest.raises(Interrupted):
         run_study(study, RunOptions(database(tmp_path), workers=2, quiet=True))
     (told,) = said
-    assert "study.yaml: checkpoints.max_gb: 1e-05 GB are less than the" in told
+    assert "study.yaml: checkpoints.max_gb: 1e-05 GB is less than the" in told

@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyState, Trial
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.store import Store
 
 Run = Callable[..., Any]

@@ -94,7 +94,9 @@ def test_another_seed_is_another_search(run: Run, files: tuple[str, str]) -> Non
 def test_a_table_that_runs_out_is_told(run: Run, files: tuple[str, str]) -> None:
     few = pd.read_csv(files[1])
     few[few["lr"] < 1e-3].to_csv(files[1], index=False)
-    assert "the table has run out" in run("simulate", files[0], "--curves", files[1]).out
+    assert (
+        "there are fewer of them than trials" in run("simulate", files[0], "--curves", files[1]).out
+    )
 
 
 def test_a_table_without_the_metric_is_refused(run: Run, files: tuple[str, str]) -> None:

@@ -17,8 +17,9 @@ import yaml
 
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.streams import guarded
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyState, Trial
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.views.live import LiveView
 from studies import Bowl, Simulation, spec_with
 

@@ -22,7 +22,7 @@ def test_a_legal_move_is_made(current: State, to: State) -> None:
 )
 def test_any_other_move_is_refused_with_the_trials_story(current: State, to: State) -> None:
     with pytest.raises(
-        IllegalMove, match=f"{current.value} -> {to.value} is no legal move; trial 7 at 3"
+        IllegalMove, match=f"{current.value} -> {to.value} is not a legal move; trial 7 at 3"
     ):
         move(current, to, "trial 7 at 3")
 

@@ -48,7 +48,7 @@ def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung() -> None:
     study.was_away(5000.0)
     assert study.on_tick(5059.0) == []
     assert study.on_tick(5061.0) == [ev.Stop(0, 1)]
-    assert study.history.trials[0].error_text == "no word for 61 s (report_deadline is 60 s)"
+    assert study.history.trials[0].error_text == "no report for 61 s (report_deadline is 60 s)"
 
 
 def test_a_trial_that_nobody_listened_to_is_not_taken_for_late() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from hpsearch.domain import events as ev
+from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, History, StudyState
+from hpsearch.domain.records import StudyState
 from hpsearch.driver.journal import Journal, Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable

@@ -1,4 +1,4 @@
-"""What a trial has on the disk while it trains, waits and goes on, and when it has ended; and who
+"""What a trial has on the disk while it trains, waits and continues, and when it has ended; and who
 dies on the way."""
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import yaml
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, History, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.driver.slimming import Slimmer
 from hpsearch.folders import Home, Mark

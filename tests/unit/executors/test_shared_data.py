@@ -1,4 +1,4 @@
-"""Prepared data that trials share: made once, made anew after a failure, and bounded."""
+"""Prepared data that trials share: made once, made again after a failure, and bounded."""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@ import pytest
 import torch
 
 from hpsearch.cli.main import dashboard
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store

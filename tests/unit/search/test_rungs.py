@@ -1,4 +1,4 @@
-"""Who goes on, who pauses, and who comes back."""
+"""Who continues, who pauses, and who comes back."""
 
 import math
 import random
@@ -98,7 +98,7 @@ def test_a_judgement_names_those_it_compared_with() -> None:
     rungs = Rungs([1], total=9, eta=3)
     for number in range(8):
         judgement = rungs.arrive(0, number, float(number))
-    assert judgement.why == "place 8 of 8 at 1; the best 2 go on"
+    assert judgement.why == "place 8 of 8 at 1; the best 2 continue"
     assert judgement.against == [0, 1, 2, 3, 4]
 
 

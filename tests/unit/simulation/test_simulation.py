@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, History, StudyState
+from hpsearch.domain.records import StudyState
 from hpsearch.simulation.running import simulate
 from studies import Bowl, spec_with
 

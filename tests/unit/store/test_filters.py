@@ -174,7 +174,7 @@ def test_the_caret_stays_in_sight_in_a_long_expression() -> None:
         ("state = complete", "'complete'"),
         ("x = null", "is null"),
         ("x = nan", "is null"),
-        ("3 < x", "the name stands on the left"),
+        ("3 < x", "write the name on the left"),
         ("in = 3", "`in`"),
         ("lora", "lora = true"),
         ("a = 1 && b = 2", "and, or"),

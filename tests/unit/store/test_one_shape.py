@@ -23,7 +23,8 @@ exec(compile(source.replace(anchor, more + chr(10) + anchor), str(path), "exec")
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Changes, StudyRecord, Trial
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.reading.frames import trials_frame
 from hpsearch.store.reading.queries import find_study, trial_rows
 from hpsearch.store.store import Store

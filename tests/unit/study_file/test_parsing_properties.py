@@ -61,7 +61,7 @@ PARAMETER = st.fixed_dictionaries(
 
 
 def read(text: str) -> StudySpec | None:
-    """The study file, or None where it was refused with a place and a text for each problem."""
+    """The study file, or None if it was refused with a place and a text for each problem."""
     try:
         return parse(text, base=Path("/nowhere"))
     except SpecError as error:

@@ -89,7 +89,8 @@ def test_less_loss_and_more_of_a_score_is_better_unless_the_objective_says_other
     assert mode("grad_norm", Goal("grad_norm", maximize=False)) == "min"
     assert mode("padding_ratio", Goal("padding_ratio", maximize=True)) == "max"
     with pytest.raises(
-        TaskError, match=r"settings\.monitor: 'micro_batch' may be better large or small"
+        TaskError,
+        match=r"settings\.monitor: 'micro_batch' could be better when larger or when smaller",
     ):
         mode("micro_batch", Goal("loss", maximize=False))
 

@@ -53,7 +53,7 @@ def test_the_searchs_own_parts_are_ignored_with_a_note(command):
         study="x", space={}, objective={}, search={}, resources={}, budget=budget
     )
     assert code == 0
-    assert "note: a single training does without study, space, search, resources" in err
+    assert "note: a single training ignores study, space, search, resources" in err
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_searchs_own_parts_are_ignored_with_a_note(command):
         ),
         (
             {"settings": {"monitor": "grad_norm"}},
-            "settings.monitor: 'grad_norm' may be better large or small; make",
+            "settings.monitor: 'grad_norm' could be better when larger or when smaller; make",
         ),
         ({"settings": {"monitor": "acc"}}, "settings.monitor: 'acc' is not a metric of this task"),
     ],
@@ -106,7 +106,7 @@ def test_a_folder_with_a_run_in_it_is_not_trained_over(lab, command):
     assert command()[0] == 0
     code, out, err = command()
     assert (code, out) == (2, "")
-    assert "holds a run already; add --resume to continue it, or name another folder" in err
+    assert "already holds a run; add --resume to continue it, or name another folder" in err
     assert command("--resume")[0] == 0
 
 

@@ -61,7 +61,7 @@ def test_a_limit_that_running_trials_exceed_is_told(tmp_path: Path) -> None:
     small = CheckpointSize(whole_bytes=300.0, weights_bytes=100.0)
     (told,) = warnings(study(checkpoints={"max_gb": 1e-7}), small, 4, str(tmp_path))
     assert told.startswith(
-        "checkpoints.max_gb: 1e-07 GB are less than the 5.2e-06 GB that running trials take"
+        "checkpoints.max_gb: 1e-07 GB is less than the 5.2e-06 GB that running trials take"
     )
 
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from hpsearch.domain.records import Changes
+from hpsearch.domain.history import Changes
 from hpsearch.views.live import LiveView
 from studies import Bowl, Simulation, spec_with
 

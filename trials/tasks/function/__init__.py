@@ -1,4 +1,4 @@
-"""Training code of the user: a function that reports.
+"""The user's own training code: a function that reports.
 
 - `task`: the task, and how its function is found
 - `run`: one call of the function, in a thread of its own (`thread`)

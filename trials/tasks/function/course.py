@@ -1,9 +1,9 @@
 """What the reports of a training function show: how healthy its course is, and which checkpoint is
 the best.
 
-A function reports less of itself than a built-in task: only checks whose numbers it always reported
-are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`; its speed
-follows from the reports themselves.
+A function reports less about itself than a built-in task does: only checks whose numbers it always
+reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`;
+its speed follows from the reports themselves.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Course:
             resource: How far the trial has trained.
             metrics: What it reports.
             elapsed: Seconds it has trained, over all its attempts.
-            saved: The checkpoint that belongs to the report; None where there is none.
+            saved: The checkpoint that belongs to the report; None if there is none.
         """
         self._count += 1
         self._always &= frozenset(metrics)
@@ -87,7 +87,7 @@ class Course:
             self._checkpoints.mark_best(saved, value)
 
     def _validation_loss(self, metrics: Mapping[str, float]) -> float:
-        """The loss on validation data; 0 where it was not always reported."""
+        """The loss on validation data; 0 if it was not always reported."""
         for name in VALIDATION_LOSSES:
             if name in self._always:
                 return metrics[name]

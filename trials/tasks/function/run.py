@@ -64,7 +64,7 @@ class FunctionRun:
             yield report
 
     def save(self) -> Path | str | None:
-        """The checkpoint that came with the report the function waits in; None where it saved none
+        """The checkpoint that came with the report the function waits in; None if it saved none
         for it."""
         if not self._waiting or self._report is None:
             return None
@@ -72,7 +72,7 @@ class FunctionRun:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report; None where this attempt has saved nothing."""
+        """The checkpoint of the best report; None if this attempt has saved nothing."""
         newest = self._call.newest
         if newest is None:
             return None
@@ -87,8 +87,8 @@ class FunctionRun:
         return self._call.course.findings()
 
     def close(self) -> bool:
-        """Raise `TrialStopped` in the function and wait for its end, but not for ever: False if it
-        goes on."""
+        """Raise `TrialStopped` in the function and wait for its end, but not forever: False if it
+        continues."""
         call = self._call
         call.stopping = True
         while self._started and not self._ended:
@@ -96,7 +96,9 @@ class FunctionRun:
                 self._waiting = False
                 self._go.release()
             if not self._news.acquire(timeout=self._grace_s):
-                what = "the training function goes on in the background until its next trial.report"
+                what = (
+                    "the training function continues in the background until its next trial.report"
+                )
                 log.warning(what)
                 return False
             self._waiting = not self._ended

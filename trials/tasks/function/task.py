@@ -31,7 +31,7 @@ class FunctionTask:
 
     Args:
         task: The `task` part of a study file: `kind`, and `args` that every trial is given.
-        base: The folder that its module may stand in.
+        base: The folder that its module may be in.
 
     Raises:
         TaskError: There is no such function, or it does not take `(params, trial)`.
@@ -93,19 +93,19 @@ def _imported(name: str, base: Path) -> ModuleType:
     """The module of a name.
 
     Raises:
-        TaskError: There is none, or it fails on import.
+        TaskError: There is no such module, or it fails on import.
     """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            what = f"no module named {missing!r}; it must stand in {base} or be installed"
+            what = f"no module named {missing!r}; it must be in {base} or be installed"
             raise _mistake(what) from None
         what = f"importing {name} failed: {error}; install what it imports"
         raise _mistake(what) from error
     except Exception as error:
-        what = f"importing {name} failed: {type(error).__name__}: {error}; mend the module"
+        what = f"importing {name} failed: {type(error).__name__}: {error}; fix the module"
         raise _mistake(what) from error
 
 

@@ -64,7 +64,7 @@ class FunctionCall:
         self.course.note(reached, values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
-        # The clock stands still until `go_on`.
+        # The clock stops until `go_on`.
         self._before = elapsed
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
@@ -79,7 +79,7 @@ class FunctionCall:
         return reached
 
     def go_on(self) -> None:
-        """The function trains again after a report."""
+        """The function continues after a report."""
         self._resumed = time.perf_counter()
 
     @contextmanager
@@ -100,7 +100,7 @@ class FunctionCall:
         return self._before + time.perf_counter() - self._resumed
 
     def raise_if_stopping(self) -> None:
-        """End the function where the trial is over.
+        """End the function if the trial is over.
 
         Raises:
             TrialStopped: It is.
@@ -181,11 +181,11 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
     except OverflowError:
-        raise ValueError(f"trial.report: {name} is a number that no float can hold") from None
+        raise ValueError(f"trial.report: {name} is too large for a float") from None
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:
-    """What `FunctionTrial.save` wrote beside the function's own files; None where there is no such
+    """What `FunctionTrial.save` wrote beside the function's own files; None if there is no such
     file."""
     if checkpoint is None:
         return None

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100
-"""A target that is none: its token is neither trained nor scored (torch's own `ignore_index`)."""
+"""Marks a token without a target, which is neither trained nor scored (torch's own
+`ignore_index`)."""
 
 Example = TypeVar("Example")
 Reader = Callable[[Path, str], tuple[list[Example] | None, list[Problem]]]
-"""Reads a file, named by a key of the study file: its examples (None where it has none to give),
+"""Reads a file, named by a key of the study file: its examples (None if it has none to give),
 and its problems."""
 
 
@@ -81,12 +82,12 @@ class SequenceData:
     Args:
         train: The training samples.
         validation: The validation samples.
-        labels: The names of the classes of a token; empty where tokens themselves are predicted.
+        labels: The names of the classes of a token; empty if tokens themselves are predicted.
         padding: The token that fills a batch.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         fingerprint: SHA-256 of the tokens and targets.
-        scored: What the validation samples are scored on; None where that is their targets.
+        scored: What the validation samples are scored on; None if that is their targets.
     """
 
     train: Split
@@ -154,8 +155,8 @@ def data_of(
     Args:
         tokenizer: The tokenizer.
         splits: The training samples, then the validation samples.
-        labels: The names of the classes of a token; empty where tokens themselves are predicted.
-        scored: What the validation samples are scored on; None where that is their targets.
+        labels: The names of the classes of a token; empty if tokens themselves are predicted.
+        scored: What the validation samples are scored on; None if that is their targets.
     """
     train, validation = splits
     return SequenceData(

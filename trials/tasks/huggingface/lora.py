@@ -57,7 +57,7 @@ class Base:
         name: Of the pretrained model, as the study file names it; None for a model from scratch,
             whose weights derive from the trial's seed.
         revision: The hub's commit; None for a local folder.
-        fingerprint: Tells the weights of one model from those of another; None where there is no
+        fingerprint: Tells the weights of one model from those of another; None if there is no
             file of them.
         dtype: The type in which the model's own files hold them.
     """
@@ -91,7 +91,7 @@ def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
 
 
 def _no_four_bits(device: torch.device) -> str | None:
-    """Why a base cannot be held in four bits; None where it can."""
+    """Why a base cannot be held in four bits; None if it can."""
     if device.type != "cuda":
         what = f"needs a GPU, and this trial runs on {device.type}"
         return f"{what}; set it to false, or run it on a GPU"
@@ -119,7 +119,7 @@ def trained_modules(model: transformers.PreTrainedModel, fresh: frozenset[str]) 
 
 
 def _head_of(model: transformers.PreTrainedModel) -> list[str]:
-    """The modules of a classifier's head; none where a head scores tokens."""
+    """The modules of a classifier's head; none if a head scores tokens."""
     # A model that is its own base, such as T5, has no head beside its (tied) embeddings.
     if model.base_model is model:
         return []
@@ -190,7 +190,7 @@ def add(
         base: The weights that they are trained for.
 
     Raises:
-        TaskError: A target is no linear module of this model.
+        TaskError: A target is not a linear module of this model.
     """
     import peft  # seconds to import, and most trials do without
     from peft.tuners.tuners_utils import cast_adapter_dtype

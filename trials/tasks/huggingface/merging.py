@@ -22,7 +22,7 @@ from torch import nn
 from trials.tasks.huggingface.lora import ADAPTERS, BASE, CONFIG, Base
 
 SHARD_BYTES = 1 << 30
-"""The size of a file of weights, but for a tensor that is larger: so much is in memory beside the
+"""The size of a file of weights, unless one tensor is larger: this much is in memory beside the
 model."""
 INDEX = "model.safetensors.index.json"
 _LAYER = ".base_layer."
@@ -36,7 +36,7 @@ class _Part:
     Args:
         module: The module that holds it.
         name: Its name there.
-        layer: The module with the adapters that are added to it; None where there are none.
+        layer: The module with the adapters that are added to it; None if there are none.
     """
 
     module: nn.Module

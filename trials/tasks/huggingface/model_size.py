@@ -13,7 +13,7 @@ WEIGHTS = "model.safetensors"
 
 
 def parameters(model: Pretrained | Scratch) -> int | None:
-    """About how many parameters a model has; None where its weights are not on this machine."""
+    """About how many parameters a model has; None if its weights are not on this machine."""
     if isinstance(model, Scratch):
         return _parameters_of(model)
     paths = _weights_of(model)
@@ -39,13 +39,13 @@ def _weights_of(model: Pretrained) -> list[Path]:
 
     try:
         found = try_to_load_from_cache(model.name, WEIGHTS)
-    except HFValidationError:  # no such id can be: whoever loads it will say so
+    except HFValidationError:  # no such id is possible: loading the model will report that
         return []
     return [Path(found)] if isinstance(found, str) else []
 
 
 def _parameters_in(path: Path) -> int:
-    """The sizes of all tensors, as a file's header tells them; 0 where it is not what its name
+    """The sizes of all tensors, as a file's header tells them; 0 if it is not what its name
     says."""
     try:
         with path.open("rb") as file:

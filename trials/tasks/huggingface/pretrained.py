@@ -22,7 +22,7 @@ _MISTAKES = (
     ImportError, AttributeError, NameError, TypeError, LookupError, SyntaxError, AssertionError,
     NotImplementedError,
 )  # fmt: skip
-"""What code raises that is wrong, or lacks a package."""
+"""What code raises if it is wrong or lacks a package."""
 
 
 @contextmanager
@@ -51,12 +51,13 @@ def loading(model: Pretrained) -> Iterator[None]:
         if not model.trusted:
             raise
         what = f"{model.name!r} cannot be loaded: {type(error).__name__}: {_first_line(error)}"
-        hint = "mend the code that it brings, or install what that needs"
+        hint = "fix the code that it brings, or install what that needs"
         raise TaskError([Problem("task.model", f"{what}; {hint}")]) from error
 
 
 def problems_with(model: object, tokens: bool) -> list[Problem]:
-    """That a local model needs code and is not trusted; one of the hub tells when it is loaded.
+    """The mistake that a local model needs code and is not trusted; for one on the hub, this shows
+    when it is loaded.
 
     Args:
         model: What a task part names as its model.
@@ -80,15 +81,15 @@ def problems_with(model: object, tokens: bool) -> list[Problem]:
 
 
 def fingerprint(model: Pretrained, revision: str | None) -> str | None:
-    """Tells the weights of one model from those of another: SHA-256 of blocks of their files,
-    spread evenly so that a large model takes no longer to start; whatever was trained differs in
-    nearly all of them.
+    """Distinguishes the weights of one model from those of another: the SHA-256 of blocks of their
+    files, spread evenly. A large model therefore takes no longer to start, and models that were
+    trained differently differ in nearly all blocks.
 
     Args:
         model: A model that has just been loaded.
         revision: The commit of the hub it was loaded from; None for a local folder.
 
-    Returns: None where its files are not found.
+    Returns: None if its files are not found.
     """
     folder = model.folder or _downloaded(model.name, revision)
     if folder is None:
@@ -125,8 +126,8 @@ def _downloaded(name: str, revision: str | None) -> Path | None:
 
 
 def write_description(model: Any, folder: Path) -> None:
-    """Write a model's configuration into a folder, and its code where it brought some: whoever
-    loads the folder has to trust it.
+    """Write a model's configuration into a folder, and its code if it brought some. Loading the
+    folder then requires trust in that code.
 
     Args:
         model: A model of transformers.

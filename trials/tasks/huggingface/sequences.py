@@ -62,8 +62,8 @@ def template(
 
 
 class TokenLayout:
-    """What a model reads of a sample: its tokens and, where it needs one, a mask. Every target
-    stands in the cell of its token."""
+    """What a model reads of a sample: its tokens and, where it needs one, a mask. Every target is
+    in the cell of its token."""
 
     def lengths(self, split: Split) -> Ints:
         """The tokens of each sample, shape (n,); of each part, shape (n, parts), where it has such
@@ -164,7 +164,7 @@ class SequenceWorkload:
         return self.samples.batch(rows)
 
     def weight(self, rows: Ints) -> float:
-        """The targets of the samples `rows`; 1 where they have none, for then the sum of their
+        """The targets of the samples `rows`; 1 if they have none, for then the sum of their
         losses is zero."""
         return float(max(self._weights[rows].sum(), 1))
 

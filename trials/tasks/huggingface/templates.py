@@ -35,7 +35,7 @@ class ModelKind:
 
     Args:
         auto: The class of transformers that loads and builds models of this kind.
-        labels: The names of its classes; empty where it has none of its own.
+        labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
     """
 
@@ -180,7 +180,7 @@ def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers
 def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
     """Let a model know which token fills its batches.
 
-    Decoders classify a text by its last token that is another one. Where the model names one that
+    Decoders classify a text by its last token that is not padding. Where the model names one that
     the tokenizer does not fill batches with, that would be padding, and a text's class would depend
     on the texts beside it. Models that number positions by the padding keep theirs: loaded again,
     they would count from another number.
@@ -202,8 +202,8 @@ def always_masked(model: nn.Module, settings: Settings) -> bool:
     """Whether a model gets a mask also of batches without padding.
 
     To transformers' own models no mask means the same, and costs less: an encoder need not look at
-    it, which waits for the device. Code that a model brings may take it otherwise, and a compiled
-    model would be compiled once with a mask and once without.
+    it, which waits for the device. Code that a model brings may treat it differently, and a
+    compiled model would be compiled once with a mask and once without.
     """
     own = type(model).__module__.startswith("transformers.")
     return not own or Compile(settings.compile) is not Compile.NEVER
@@ -286,7 +286,7 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
 
 
 def _layers_of(model: transformers.PreTrainedModel) -> list[nn.Module]:
-    """The layers of a model's first stack, the lowest first; none where it has no stack."""
+    """The layers of a model's first stack, the lowest first; none if it has no stack."""
     # A configuration that came with its code may not say how many they are.
     depth = getattr(model.config, "num_hidden_layers", None)
     for module in model.base_model.modules():

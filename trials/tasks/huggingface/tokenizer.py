@@ -41,7 +41,7 @@ def load(
         max_length: The longest text that will be asked for, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
         written: The longest texts that the model will be asked to write, in tokens, by the setting
-            that states them; None where it writes none.
+            that states them; None if it writes none.
         options: For a pretrained tokenizer.
 
     Raises:
@@ -152,7 +152,7 @@ def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBas
     tokenizer.train_from_iterator(_split_words(texts), trainer)
     pieces = tokenizer.get_vocab()
 
-    # A second tokenizer with the same pieces, in which the letters are no special tokens.
+    # A second tokenizer with the same pieces, in which the letters are not special tokens.
     plain = Tokenizer(models.WordPiece(pieces, unk_token=UNKNOWN))
     plain.normalizer = normalizer
     plain.pre_tokenizer = tokenizer.pre_tokenizer

@@ -151,7 +151,7 @@ def _misfits(train: Images | None, other: Images | None, where: str) -> list[Pro
 
 
 def _images(spec: ImageSpec, path: Path, where: str) -> tuple[Images | None, list[Problem]]:
-    """The images in a folder or file, or None where it has none to give; and its problems."""
+    """The images in a folder or file, or None if it has none to give; and its problems."""
     try:
         images = _folder(path, where, spec.side) if path.is_dir() else _archive(path, where)
     except TaskError as error:
@@ -176,7 +176,7 @@ def _folder(path: Path, where: str, size: int) -> Images:
                 square = image.convert("RGB").resize((size, size))
                 pixels[row] = np.asarray(square)
         except (UnidentifiedImageError, OSError):
-            what = f"{file} cannot be read as an image; mend or remove it"
+            what = f"{file} cannot be read as an image; fix or remove it"
             raise _refused(where, what) from None
     return Images(pixels, [file.parent.name for file in files])
 
@@ -226,7 +226,7 @@ def _demand_archive(path: Path, where: str) -> None:
         TaskError: It is not.
     """
     if path.suffix.lower() != ".npz":
-        hint = "name a folder with a folder of images a class, or a .npz file"
+        hint = "name a folder with one folder of images for each class, or a .npz file"
         if not path.exists():
             raise _refused(where, f"no such folder: {path}; {hint}")
         raise _refused(where, f"{path} is neither a folder nor a .npz file; {hint}")

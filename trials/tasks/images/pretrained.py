@@ -1,4 +1,4 @@
-"""A pretrained Hugging Face model that classifies images, in the place of the small residual
+"""A pretrained Hugging Face model that classifies images, in place of the small residual
 network."""
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ def _channels(model: transformers.PreTrainedModel) -> int:
 def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> None:
     wanted, given = _channels(model), data.train.shape[3]
     if given not in (1, wanted):
-        what = f"reads images of {wanted} channels, and these have {given}"
-        hint = "give grey images, or such as it reads"
+        what = f"reads images with {wanted} channels, and these have {given}"
+        hint = f"give grey images, or images with {wanted} channels"
         raise TaskError([Problem("task.model", f"{what}; {hint}")])
 
 
 def _refuse_shapes(settings: ImageSettings) -> None:
     """Settings of the residual network mean nothing to another one."""
-    what = "is of the small network, and this task has a model; remove it, or remove task.model"
+    what = "applies to the small network, and this task names a model; remove it, or task.model"
     problems = []
     for name in ("depth", "width"):
         if getattr(settings, name) != getattr(ImageSettings, name):

@@ -1,5 +1,5 @@
 """How a pretrained image model wants its images: their size and brightness, as its image processor
-says.
+states.
 
 The processor's file is read, not run: images are scaled and normalised by this package, on the
 device.
@@ -26,8 +26,8 @@ class Processing:
     """What a model expects of images.
 
     Args:
-        side: In pixels, of the squares it reads; None where it reads any.
-        means, deviations: Of each channel, as shares of full brightness; None where they are not
+        side: In pixels, of the squares it reads; None if it reads any.
+        means, deviations: Of each channel, as shares of full brightness; None if they are not
             told.
     """
 

@@ -17,7 +17,7 @@ SIZE = 64
 
 @dataclass(frozen=True)
 class ImageSpec:
-    """The part, parsed: paths are absolute, `size` is in pixels; None where the model decides on
+    """The part, parsed: paths are absolute, `size` is in pixels; None if the model decides on
     it."""
 
     train: Path
@@ -62,7 +62,7 @@ class ImageSpec:
 
 
 def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
-    """The model that a part names, a local folder as an absolute path; None where it names none.
+    """The model that a part names, a local folder as an absolute path; None if it names none.
 
     Raises:
         TaskError: There is no such folder, or it holds no model; or a model is trusted that is not
@@ -71,7 +71,7 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     if "model" not in task:
         if KEY not in task:
             return None
-        what = "is about a model, and this task names none; remove it, or add model"
+        what = "applies to a model, and this task names none; remove it, or add model"
         raise TaskError([Problem(f"task.{KEY}", what)])
     model = parse_model(task["model"], base, task.get(KEY, False))
     if isinstance(model, Scratch):

@@ -2,10 +2,10 @@
 or each by itself.
 
 A document is a row of a table, or a paragraph of a text file (a line, where there is only one
-paragraph). Documents are split into training and validation first, so that no document stands on
-both sides. Every token but a split's first is a target once: the target of each place of a block is
-the token that follows it. Where documents are samples, it is every token but the first of a
-document, and a document that is too long is cut into several samples.
+paragraph). Documents are split into training and validation first, so that no document is on both
+sides. Every token but a split's first is a target once: the target of each place of a block is the
+token that follows it. Where documents are samples, it is every token but the first of a document,
+and a document that is too long is cut into several samples.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def on_test(spec: TextSpec, data: SequenceData, settings: Settings) -> SequenceD
 
 
 def _documents(spec: TextSpec, path: Path, where: str) -> tuple[list[str] | None, list[Problem]]:
-    """The documents in a file, or None where it has none to give; and its problems."""
+    """The documents in a file, or None if it has none to give; and its problems."""
     try:
         if path.suffix.lower() == ".txt":
             documents = _paragraphs(path, where)

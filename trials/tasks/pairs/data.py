@@ -94,7 +94,7 @@ def on_test(
 
 
 def _pairs(spec: TextSpec, path: Path, where: str) -> tuple[list[Pair] | None, list[Problem]]:
-    """The pairs in a file, or None where it has none to give; and its problems."""
+    """The pairs in a file, or None if it has none to give; and its problems."""
     try:
         columns = tables.text_columns(spec.fields, path, where)
     except TaskError as error:

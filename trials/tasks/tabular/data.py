@@ -163,7 +163,7 @@ def _held_out(spec: TabularSpec, train: pd.DataFrame, fraction: float) -> splitt
 
 
 def _table(spec: TabularSpec, path: Path, where: str) -> tuple[pd.DataFrame | None, list[Problem]]:
-    """A file's table, or None where it has none to give; and its problems."""
+    """A file's table, or None if it has none to give; and its problems."""
     try:
         table = tables.read(path, where)
     except TaskError as error:
@@ -198,7 +198,7 @@ def _words_in(file: _File, column: str) -> Iterator[Problem]:
     value = tables.texts_in(file.table, column)[row]
     first = f"the first of them row {row + 1}: {value!r}"
     what = f"column {column!r} of {file.path} is not a number in {len(words)} rows, {first}"
-    yield Problem(file.where, f"{what}; mend them, or treat it as classes")
+    yield Problem(file.where, f"{what}; correct them, or treat it as classes")
 
 
 def _gaps(spec: TabularSpec, table: pd.DataFrame, path: Path) -> Iterator[Problem]:

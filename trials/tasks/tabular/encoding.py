@@ -97,7 +97,7 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
 
 
 def _moments(numbers: Floats) -> tuple[float, float]:
-    """Mean and deviation of the numbers that are present; a deviation of 1 where they do not
+    """Mean and deviation of the numbers that are present; a deviation of 1 if they do not
     differ."""
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
@@ -176,7 +176,7 @@ def _numbered(
 
 
 def classes_in(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> list[str | None]:
-    """The classes that a column names, in the words of the training file; None where it has no
+    """The classes that a column names, in the words of the training file; None if it has no
     value.
 
     `true` of a CSV is `True` in Parquet or where pandas guessed types, and `01` is 1. Where one of

@@ -105,7 +105,7 @@ class TableModel:
             _, others = numbers_in(table, column)
             if others:
                 what = f"column {column!r} is not a number in row {others[0] + 1}"
-                raise ValueError(f"{what}; mend it, or leave it empty")
+                raise ValueError(f"{what}; correct it, or leave it empty")
 
     def _warn_of_the_unknown(self, table: pd.DataFrame, frame: bool) -> None:
         """Warn where most of a column's classes were not trained (it has another encoding, or is

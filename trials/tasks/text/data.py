@@ -56,7 +56,7 @@ class TextData:
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts and their labels, row by row; None where the file has nothing."""
+    """Texts and their labels, row by row; None if the file has nothing."""
 
     texts: list[str | None]
     labels: list[str | None]
@@ -143,7 +143,7 @@ def _read(spec: TextSpec) -> tuple[Examples | None, Examples | None, list[Proble
 
 
 def _examples(spec: TextSpec, path: Path, where: str) -> tuple[Examples | None, list[Problem]]:
-    """The examples in a file, or None where it has none to give; and its problems."""
+    """The examples in a file, or None if it has none to give; and its problems."""
     try:
         columns = tables.text_columns(spec.fields, path, where)
     except TaskError as error:

@@ -121,7 +121,7 @@ def _tags(sentences: Sequence[Sentence]) -> list[str]:
 def _sentences(
     spec: TextSpec, path: Path, where: str
 ) -> tuple[list[Sentence] | None, list[Problem]]:
-    """The sentences in a file, or None where it has none to give; and its problems."""
+    """The sentences in a file, or None if it has none to give; and its problems."""
     try:
         if path.suffix.lower() in CONLL:
             sentences = sentences_in(path, where)

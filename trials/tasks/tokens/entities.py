@@ -56,7 +56,7 @@ class Counts(NamedTuple):
     """Predicted."""
 
     def scores(self) -> dict[str, float]:
-        """`precision`, `recall` and `f1`; 0 where there is nothing to divide by."""
+        """`precision`, `recall` and `f1`; 0 if there is nothing to divide by."""
         correct, existing, proposed = self
         return {
             "precision": _share(correct, proposed),
@@ -66,7 +66,7 @@ class Counts(NamedTuple):
 
 
 def _share(part: int, whole: int) -> float:
-    """0 where there is nothing to divide by."""
+    """0 if there is nothing to divide by."""
     return part / whole if whole else 0.0
 
 

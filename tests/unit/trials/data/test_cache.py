@@ -152,7 +152,7 @@ def test_a_damaged_entry_is_made_anew(
     (place,) = root.iterdir()
     (place / file).write_bytes((place / file).read_bytes()[:-3])
     assert same(lab.task().prepare({}), text_data.prepare(lab.task().spec, Settings()))
-    assert "made anew" in caplog.text
+    assert "made again" in caplog.text
     lab.task().prepare({})
     assert len(builds) == 3, "two preparations, and the one of this test"
     assert [path.name for path in root.iterdir()] == [place.name]

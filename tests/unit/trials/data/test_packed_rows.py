@@ -312,7 +312,7 @@ def test_a_model_that_cannot_tell_samples_apart_is_refused(folder, model):
     built = task(folder, model)
     with pytest.raises(
         TaskError,
-        match=r"settings\.packing: is not for packed samples: a \w+ForCausalLM .* set it to false",
+        match=r"settings\.packing: does not suit this model: a \w+ForCausalLM .* set it to false",
     ):
         built.start(setup(folder), built.prepare(PARAMS))
     assert built.start(setup(folder, packing=False), built.prepare({**PARAMS, "packing": False}))
@@ -322,7 +322,7 @@ def test_a_model_is_tried_on_rows_as_long_as_they_come():
     model = transformers.AutoModelForCausalLM.from_config(CONFIGS["llama"])
     model.config.sliding_window = 16  # which a Llama does not heed
     packed_rows.demand(model, True, 16)
-    with pytest.raises(TaskError, match="computes a token otherwise"):
+    with pytest.raises(TaskError, match="computes a token differently"):
         packed_rows.demand(model, True, 24)
 
 

@@ -194,7 +194,7 @@ def test_an_interrupted_training_goes_on_to_the_same_model(task, home, lab):
     assert not list(home.glob("v*"))
     told = []
     version = final.train(task, plan(), home, told.append)
-    assert told[0] == "going on where the same training was interrupted"
+    assert told[0] == "continuing where the same training was interrupted"
     assert told[1].startswith("2 of 3 epochs")
     assert (version / "model.safetensors").read_bytes() == (
         whole / "model.safetensors"

@@ -177,7 +177,7 @@ def test_a_compiler_that_fails_costs_a_step_and_no_trial(
     assert reports == plain, "the step that failed left a trace"
     (warning,) = caplog.messages
     reason = "no kernel" if backward else "InvalidCxxCompiler: no compiler"
-    assert warning == f"torch.compile failed, the trial goes on without it: {reason}"
+    assert warning == f"torch.compile failed; the trial continues without it: {reason}"
 
 
 def _fail(what, _gradient):

@@ -157,7 +157,7 @@ def test_a_report_stands_at_exactly_its_level(tmp_path):
         Points(), tmp_path, {"epochs": 1, "report_every": 0.1}, batch_size=16
     )  # four steps an epoch
     reports = reports_of(run)
-    assert tuple(r.resource for r in reports) == run._setup.budget.report_at
+    assert tuple(r.resource for r in reports) == run._horizon._budget.report_at
     assert [r.step for r in reports] == [1, 1, 2, 2, 2, 3, 3, 4, 4, 4]
     assert run.finished == "budget used"
 

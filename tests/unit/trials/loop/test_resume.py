@@ -239,7 +239,7 @@ def test_a_run_goes_on_in_the_arithmetic_of_another_device_and_says_so(lab, befo
         setup = lab.setup("run", budget, report.checkpoint, precision=after, **settings)
         resumed = task.start(setup, data)
     assert [item.step for item in resumed if item] == [6]
-    told = f"trained in {before} until step 3 and goes on in {after}" in caplog.text
+    told = f"trained in {before} until step 3 and continues in {after}" in caplog.text
     assert told == (before != after)
 
 

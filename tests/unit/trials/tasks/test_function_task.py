@@ -156,14 +156,14 @@ def test_an_exception_comes_out_with_its_traceback(tmp_path):
             r"trial\.report\(inf\): the resource must say how far the trial has trained",
         ),
         ([(1e308, {})], "the resource must say how far the trial has trained"),
-        ([(10**400, {})], "resource is a number that no float can hold"),
+        ([(10**400, {})], "resource is too large for a float"),
         ([("far", {})], "resource must be a number, not 'far'"),
         ([(1, {"a": "high"})], "metric 'a' must be a number, not 'high'"),
         ([(1, {"$loss": 1.0})], r"a metric cannot be named '\$loss'"),
         ([(1, {"": 1.0})], "a metric cannot be named ''"),
         ([(1, {"a\nb": 1.0})], "a metric cannot be named"),
         ([(1, {"\ud800": 1.0})], "a metric cannot be named"),
-        ([(1, {"a": 10**400})], "metric 'a' is a number that no float can hold"),
+        ([(1, {"a": 10**400})], "metric 'a' is too large for a float"),
     ],
 )
 def test_a_wrong_report_says_what_is_wrong(tmp_path, calls, said):
@@ -237,7 +237,7 @@ def test_closing_does_not_hang_on_a_function_that_never_reports_again(tmp_path, 
     next(items)
     next(items)
     run.close()
-    assert "goes on in the background until its next trial.report" in caplog.text
+    assert "continues in the background until its next trial.report" in caplog.text
     end.set()
     assert stopped.wait(10)
 
@@ -254,7 +254,7 @@ def test_closing_does_not_hang_on_a_function_that_will_not_stop(tmp_path, caplog
     run = run_of(train, tmp_path, grace_s=0.01)
     next(iter(run))
     run.close()
-    assert "goes on in the background" in caplog.text
+    assert "continues in the background" in caplog.text
     end.set()
 
 
@@ -492,7 +492,7 @@ def test_a_function_is_found_in_the_study_files_folder_and_given_its_args(tmp_pa
 
 def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
     assert problem_of("nowhere.at_all:train", tmp_path) == (
-        f"no module named 'nowhere'; it must stand in {tmp_path} or be installed"
+        f"no module named 'nowhere'; it must be in {tmp_path} or be installed"
     )
     base = module("def train(params, trial): ...\nclass Train: ...\ndef bare(): ...\n")
     assert (

@@ -220,10 +220,10 @@ def test_the_final_training_exports_a_pretrained_model(folder):
 
 def test_what_does_not_fit_a_pretrained_model_is_refused(folder):
     built = task(folder)
-    with pytest.raises(TaskError, match=r"settings\.depth: is of the small network"):
+    with pytest.raises(TaskError, match=r"settings\.depth: applies to the small network"):
         built.start(setup(folder, depth=5), built.prepare({}))
     np.savez(folder / "two.npz", images=np.zeros((20, 4, 4, 2), np.uint8), labels=["a", "b"] * 10)
-    with pytest.raises(TaskError, match="reads images of 3 channels, and these have 2"):
+    with pytest.raises(TaskError, match="reads images with 3 channels, and these have 2"):
         task(folder, train="two.npz").start(
             setup(folder), task(folder, train="two.npz").prepare({})
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Attempt, Decision, History, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import Attempt, Decision, ReportRecord, StudyRecord, Trial
 
 
 def history_of(trials: int) -> History:

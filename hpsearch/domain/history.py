@@ -1,0 +1,164 @@
+"""The live state of a study: its records, and which of them have changed.
+
+The driver's brain changes the history, the Optuna storage reads and annotates it, and at the end of
+each tick `History.drain` hands everything that was touched to the store, which writes it in one
+transaction. Loading a study from the database gives the same history back: there is no other
+memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hpsearch.domain.records import (
+    Attempt,
+    Decision,
+    Environment,
+    ReportRecord,
+    StudyRecord,
+    Trial,
+)
+
+
+@dataclass(slots=True)
+class Changes:
+    """Everything a tick touched, in its state at the end of the tick: what the store writes in one
+    transaction."""
+
+    study: StudyRecord | None = None
+    trials: list[Trial] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    reports: list[ReportRecord] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    environments: list[Environment] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.study
+            or self.trials
+            or self.attempts
+            or self.reports
+            or self.decisions
+            or self.environments
+        )
+
+
+class History:
+    """The live state of one study, and which parts of it have been touched since the last `drain`.
+
+    Trials are numbered from 0 without gaps: `trials[n].number == n`.
+    """
+
+    def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
+        self.study = study
+        self.trials: list[Trial] = trials or []
+        self._touched_study = False
+        self._touched_trials: dict[int, None] = {}
+        self._touched_attempts: dict[tuple[int, int], None] = {}
+        self._touched_reports: dict[tuple[int, float], None] = {}
+        self._decisions: list[Decision] = []
+        self._environments: list[Environment] = []
+        self._clock = 0
+        # By the number of a trial, the clock of its last change; the latest change last.
+        self._changed: dict[int, int] = {}
+        for trial in self.trials:
+            self._mark(trial.number)
+
+    def add_trial(self, trial: Trial) -> Trial:
+        """Append a trial; its number must be the next one."""
+        assert trial.number == len(self.trials), (
+            f"trial {trial.number} is not next after {len(self.trials) - 1}"
+        )
+        self.trials.append(trial)
+        self.touch(trial)
+        for attempt in trial.attempts:
+            self.touch_attempt(attempt)
+        for report in trial.reports.values():
+            self._touched_reports[(report.trial, report.resource)] = None
+        return trial
+
+    def add_attempt(self, attempt: Attempt) -> Attempt:
+        """Append an attempt to its trial; its number must be the next one, from 1."""
+        attempts = self.trials[attempt.trial].attempts
+        assert attempt.number == len(attempts) + 1, (
+            f"attempt {attempt.number} is not next after {len(attempts)}"
+        )
+        attempts.append(attempt)
+        self.touch_attempt(attempt)
+        return attempt
+
+    def add_report(self, report: ReportRecord) -> ReportRecord:
+        """Record a report; one at the same resource is replaced (an attempt may redo what a lost
+        one did)."""
+        self.trials[report.trial].reports[report.resource] = report
+        self._touched_reports[(report.trial, report.resource)] = None
+        self._mark(report.trial)
+        return report
+
+    def add_decision(self, decision: Decision) -> Decision:
+        """Record why something was decided. Decisions are written once and not kept in memory."""
+        self._decisions.append(decision)
+        return decision
+
+    def add_environment(self, environment: Environment) -> None:
+        """Record what this driver runs on. Written once and not kept in memory."""
+        self._environments.append(environment)
+
+    def touch(self, trial: Trial) -> None:
+        """Mark a trial's row as changed. Call this after the change, since readers may look at any
+        time."""
+        self._touched_trials[trial.number] = None
+        self._mark(trial.number)
+
+    def replace(self, trial: Trial) -> None:
+        """Put a trial in its place, as the database has it: nothing of it needs to be written."""
+        if trial.number == len(self.trials):
+            self.trials.append(trial)
+        else:
+            self.trials[trial.number] = trial
+        self._mark(trial.number)
+
+    def changed_since(self, clock: int) -> tuple[int, list[int]]:
+        """For readers that derive something from trials: which trials to read again.
+
+        Args:
+            clock: What the last call returned; 0 at first.
+
+        Returns:
+            The clock for the next call, and the numbers of the trials touched since the last, each
+            once.
+        """
+        numbers = []
+        for number, at in reversed(self._changed.items()):
+            if at <= clock:
+                break
+            numbers.append(number)
+        return self._clock, numbers
+
+    def _mark(self, number: int) -> None:
+        self._clock += 1
+        self._changed.pop(number, None)
+        self._changed[number] = self._clock
+
+    def touch_attempt(self, attempt: Attempt) -> None:
+        """Mark an attempt's row as changed."""
+        self._touched_attempts[(attempt.trial, attempt.number)] = None
+
+    def touch_study(self) -> None:
+        """Mark the study's own row as changed."""
+        self._touched_study = True
+
+    def drain(self) -> Changes:
+        """Return everything touched since the last call, and start again with nothing touched."""
+        changes = Changes(
+            study=self.study if self._touched_study else None,
+            trials=[self.trials[n] for n in self._touched_trials],
+            attempts=[self.trials[t].attempts[n - 1] for t, n in self._touched_attempts],
+            reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
+            decisions=self._decisions,
+            environments=self._environments,
+        )
+        self._touched_study = False
+        self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
+        self._decisions, self._environments = [], []
+        return changes
