@@ -65,8 +65,8 @@ LEFT_OUT = frozenset(
     }
 )
 """Folders of the standard library that are not its own documentation."""
-TAGGED = 2500
-"""Sentences in `tags.jsonl`."""
+DOCUMENTS, TAGGED = 3600, 2500
+"""Sentences in `documents.csv` and in `tags.jsonl`."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _labelled(path: Path, sources: Sources) -> None:
 
 
 def _documents(path: Path, sources: Sources) -> None:
-    texts = [text for text, _ in _sentences()]
+    texts = [text for text, _ in _sentences()[:DOCUMENTS]]
     pd.DataFrame({"text": texts}).to_csv(path, index=False)
 
 
@@ -277,7 +277,7 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "banking77-train-2000.csv": _questions("train.csv", 2000),
     "banking77-test-600.csv": _questions("test.csv", 600),
     "banking77-train-6000.csv": _questions("train.csv", 6000),
-    "banking77-test-1500.csv": _questions("test.csv", 1500),
+    "banking77-test-1000.csv": _questions("test.csv", 1000),
     "minilm": _link_to_model,
     "sentences.csv": _labelled,
     "documents.csv": _documents,
@@ -287,4 +287,3 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "diabetes.csv": _bundled("load_diabetes"),
 }
 """What writes each file that a study file may name."""
-

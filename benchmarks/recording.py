@@ -131,6 +131,7 @@ class Recorder:
         self._device = device
         self._task: Task | None = None
         self._data: dict[str, Any] = {}
+        self._warm = False
         self._locks: IO[bytes] | None = None
 
     def record(self, entry: Entry) -> dict[str, Any] | None:
@@ -186,6 +187,9 @@ class Recorder:
             goal=config.goal,
         )
         data = self._prepared(self._task, settings)
+        if not self._warm:
+            self._task.rehearse(setup, data)  # imports what only training needs: not timed
+            self._warm = True
         reports: list[dict[str, Any]] = []
         try:
             failure = self._follow(setup, data, reports)
@@ -266,7 +270,9 @@ def read_runs(workload: Workload) -> list[dict[str, Any]]:
     for run in runs:
         if run["digest"] != workload.digest:
             file = workload.run_file(Entry(run["seed"], run["trial"]))
-            raise SystemExit(f"{file}: the study file or its data has changed; remove {file.parent}")
+            raise SystemExit(
+                f"{file}: the study file or its data has changed; remove {file.parent}"
+            )
     return runs
 
 
@@ -313,7 +319,9 @@ def pack(workload: Workload, to: Path) -> pd.DataFrame | None:
         "pythons": _different(run["python"] for run in runs),
     }
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), "made": json.dumps(made)})
+    table = table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), "made": json.dumps(made)}
+    )
     unfinished = to.with_suffix(".unfinished")
     parquet.write_table(table, unfinished, compression="zstd", compression_level=19)
     unfinished.replace(to)
