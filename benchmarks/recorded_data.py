@@ -188,15 +188,17 @@ def _tagged(path: Path, sources: Sources) -> None:
     path.write_text("".join(lines))
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 WORD = re.compile(r"[A-Za-z0-9'-]+|[^\sA-Za-z0-9]")
-DETERMINERS = frozenset("a an the this that these those each every any some no all its".split())
-PREPOSITIONS = frozenset(
-    "of in on at by for with from into onto over under as about between through".split()
-)
-MODALS = frozenset("can could may might must shall should will would".split())
+DETERMINERS = _words("a an the this that these those each every any some no all its")
+PREPOSITIONS = _words("of in on at by for with from into onto over under as about between through")
+MODALS = _words("can could may might must shall should will would")
 NEGATIONS = frozenset({"not", "never", "cannot"})
-CLAUSES = frozenset("if when where while because unless whether which who since until".split())
-ENDS = frozenset("and or but is are was were be been has have had to".split())
+CLAUSES = _words("if when where while because unless whether which who since until")
+ENDS = _words("and or but is are was were be been has have had to")
 """Words that end a phrase."""
 
 

@@ -82,6 +82,8 @@ def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
     if recorded.too_short:
         short = count(recorded.too_short, "configuration")
         remarks.append(f"{short} left out, recorded for less than {per_trial.total:g} {unit}")
+    if spec.search.confirm is not None and not recorded.repeats:
+        remarks.append("has one seed of each configuration: a repeat measures the same again")
     if not recorded.timed:
         remarks.append(f"has no column seconds: each of the {unit} takes one second")
     return remarks
