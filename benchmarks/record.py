@@ -27,6 +27,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
@@ -59,10 +60,11 @@ def missing(workload: Workload, configurations: int, repeats: int) -> list[Entry
 def record(workload: Workload, entries: list[Entry], device: str) -> None:
     """Train what no other process trains, in this process."""
     warnings.simplefilter("ignore")  # those of libraries do not concern the reader
-    recorder = Recorder(workload, device)
-    for entry in entries:
-        run = recorder.record(entry)
-        if run is not None:
+    with closing(Recorder(workload, device)) as recorder:
+        for entry in entries:
+            run = recorder.record(entry)
+            if run is None:
+                continue
             last = run["reports"][-1]
             ended = run["failure"] or f"{last['seconds']:.1f} s"
             which = f"configuration {entry.trial}, seed {entry.seed}"

@@ -119,7 +119,8 @@ class Workload:
 
 
 class Recorder:
-    """Trains runs of one workload in this process, one after another.
+    """Trains runs of one workload in this process, one after another. There is one a process, and
+    whoever makes it closes it.
 
     Args:
         workload: The workload.
@@ -151,8 +152,13 @@ class Recorder:
         unfinished.replace(file)
         return run
 
+    def close(self) -> None:
+        """Give up the runs that this process has claimed."""
+        if self._locks is not None:
+            self._locks.close()
+
     def _lock(self, entry: Entry) -> bool:
-        """Claim a run for this process, until the process ends: a byte of a file stands for it."""
+        """Claim a run for this process, until its end: a byte of a file stands for it."""
         if self._locks is None:
             self._locks = (self._workload.runs / "locks").open("ab")
         byte = entry.trial * SEEDS + entry.seed
@@ -186,8 +192,10 @@ class Recorder:
             device=self._device,
             goal=config.goal,
         )
-        data = self._prepared(self._task, settings)
-        if not self._warm:
+        data = None
+        if config.prepares:
+            data = self._prepared(self._task, settings)
+        if config.prepares and not self._warm:
             self._task.rehearse(setup, data)  # imports what only training needs: not timed
             self._warm = True
         reports: list[dict[str, Any]] = []
