@@ -330,6 +330,7 @@ def pack(workload: Workload, to: Path) -> pd.DataFrame | None:
     table = table.replace_schema_metadata(
         {**(table.schema.metadata or {}), "made": json.dumps(made)}
     )
+    to.parent.mkdir(parents=True, exist_ok=True)
     unfinished = to.with_suffix(".unfinished")
     parquet.write_table(table, unfinished, compression="zstd", compression_level=19)
     unfinished.replace(to)
@@ -347,9 +348,10 @@ def _different(values: Iterator[Any]) -> list[Any]:
 def summary(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
     """A row of figures about a recorded table.
 
-    The noise is the standard deviation between two seeds of a configuration. Correlations are
-    Spearman's, over first seeds, of the objective (or the validation loss) at a share of the budget
-    with the objective at its end; a run that has diverged is the worst.
+    The noise is the standard deviation between seeds of one configuration, pooled over those that
+    have several; `noise_of_good` is that of those whose first seed ends no worse than the median.
+    Correlations are Spearman's, over first seeds, of the objective (or the validation loss) at a
+    share of the budget with the objective at its end; a run that has diverged is the worst.
     """
     from scipy.stats import spearmanr
 
@@ -362,6 +364,7 @@ def summary(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
     best, worst = finished.min(), finished.max()
     if objective.sign < 0:
         best, worst = worst, best
+    good = final.index[final <= final.median()]
     ends = frame.groupby(["trial", "seed"])["seconds"].max()
     row: dict[str, Any] = {
         "workload": workload.name,
@@ -374,6 +377,7 @@ def summary(workload: Workload, frame: pd.DataFrame) -> dict[str, Any]:
         "median": float(finished.median()),
         "worst": float(worst),
         "noise": _noise(losses[total]),
+        "noise_of_good": _noise(losses[total][losses.index.isin(good, level="trial")]),
     }
     validation = _curves(workload, frame, "loss").xs(0, level="seed")
     for name, curves in (("objective", first), ("loss", validation)):

@@ -206,6 +206,7 @@ def test_words_are_tagged_by_rules(bench: Any) -> None:
     assert " ".join(tags) == f"{inside} O B-CLAUSE I-CLAUSE I-CLAUSE I-CLAUSE O O O"
 
 
+@pytest.mark.thorough
 def test_sentences_are_the_same_each_time_and_each_module_has_its_share(
     bench: Any, tmp_path: Path
 ) -> None:
