@@ -5,8 +5,8 @@
                                 [--pack] [--json FILE] [--quick]
 
 A workload is a study file in `benchmarks/recorded`; without names, all of them. Its table is
-written beside it, and prints as one row. `hpsearch simulate STUDY.yaml --curves TABLE.parquet` runs
-a study on it, and `anytime.py --family recorded` races on all of them.
+written beside it, and its figures are printed. `hpsearch simulate STUDY.yaml --curves
+TABLE.parquet` runs a study on it, and `anytime.py --family recorded` races on all of them.
 
 Each run is kept in DIR/raw when it has ended, and a command that is started again trains only what
 is missing. Several commands may work on the same folder. `--pack` trains nothing, and writes the
@@ -21,19 +21,22 @@ more.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
 
 import recorded_data
-from recording import Entry, Recorder, Workload, pack, summary
+from recording import SHARES, Entry, Recorder, Workload, pack, summary
 from tables import show
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -47,6 +50,7 @@ CONFIGURATIONS = {
 USUALLY = 150
 """How many of a workload that is not among them."""
 REPEATS = 30
+NAMES = frozenset(SHARES.values())
 QUICK, QUICK_CONFIGURATIONS, QUICK_REPEATS = "table-diabetes", 2, 1
 
 
@@ -71,6 +75,20 @@ def record(workload: Workload, entries: list[Entry], device: str) -> None:
             print(f"{workload.name}: {which}: {ended}", file=sys.stderr, flush=True)
 
 
+def record_as_child(workload: Workload, entries: list[Entry], device: str) -> None:
+    """The same in a process of its own, which ends with the one that started it, however that
+    ends."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    record(workload, entries, device)
+
+
 def record_in_parallel(workload: Workload, entries: list[Entry], device: str, jobs: int) -> None:
     """Train in several processes, which take what the others have not begun.
 
@@ -79,7 +97,7 @@ def record_in_parallel(workload: Workload, entries: list[Entry], device: str, jo
     """
     context = multiprocessing.get_context("spawn")
     workers = [
-        context.Process(target=record, args=(workload, entries, device), daemon=True)
+        context.Process(target=record_as_child, args=(workload, entries, device), daemon=True)
         for _ in range(jobs)
     ]
     for worker in workers:
@@ -134,7 +152,21 @@ def run(arguments: argparse.Namespace, folder: Path, tables: Path) -> None:
             rows.append(summary(workload, table))
     if not rows:
         raise SystemExit(f"{folder}: nothing is recorded")
-    show("recorded workloads", rows, arguments.json)
+    tell(rows, arguments.json)
+
+
+def tell(rows: list[dict[str, Any]], json_file: Path | None) -> None:
+    """Print the figures of workloads, and their rank correlations as a second table."""
+    figures, correlations = [], []
+    for row in rows:
+        found = {name: value for name, value in row.items() if name.split("_")[-1] in NAMES}
+        correlations.append({"workload": row["workload"], **found})
+        figures.append({name: value for name, value in row.items() if name not in found})
+    show("recorded workloads", figures, None)
+    print()
+    show("rank correlation with the objective at the end", correlations, None)
+    if json_file is not None:
+        json_file.write_text(json.dumps({"rows": rows}, indent=2) + "\n")
 
 
 def arguments_given() -> argparse.Namespace:
