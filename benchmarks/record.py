@@ -36,7 +36,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
 
 import recorded_data
-from recording import SHARES, Entry, Recorder, Workload, pack, summary
+from recording import SHARES, Entry, Recorder, Workload, pack, read_runs, summary
 from tables import show
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -124,6 +124,7 @@ def recorded(workload: Workload, arguments: argparse.Namespace) -> None:
     configurations = arguments.configurations
     if configurations is None:
         configurations = CONFIGURATIONS.get(workload.name, USUALLY)
+    read_runs(workload)  # refuses those that the new ones would not belong to
     entries = missing(workload, configurations, arguments.seconds_seed)
     if arguments.jobs == 1:
         record(workload, entries, arguments.device)

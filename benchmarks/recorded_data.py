@@ -15,6 +15,7 @@ module knows and that are missing. The same sources give the same files:
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import sys
@@ -114,8 +115,7 @@ def make(task: Mapping[str, Any], folder: Path, sources: Sources) -> None:
         path = folder / value
         if path.name in MAKERS and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f"unfinished-{path.name}")
-            unfinished.unlink(missing_ok=True)
+            unfinished = path.with_name(f"unfinished-{os.getpid()}-{path.name}")
             MAKERS[path.name](unfinished, sources)
             unfinished.replace(path)
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -105,7 +106,8 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """Tells what is trained: runs of another task, space or budget do not belong together."""
+        """Tells what is trained: runs of another task, space, budget or data do not belong
+        together."""
         spec = self.spec
         space = {name: each.model_dump() for name, each in spec.space.items()}
         parts = [spec.seed, spec.task, spec.settings, space, spec.budget.per_trial.model_dump()]
@@ -170,7 +172,6 @@ class Recorder:
 
     def _train(self, entry: Entry) -> dict[str, Any]:
         """What a run reported, with how it ended."""
-        spec = self._workload.spec
         fastest = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
         checkpoints = tempfile.mkdtemp(prefix="recording-", dir=fastest)
         config = self._workload.config(checkpoints)
@@ -186,21 +187,14 @@ class Recorder:
         )
         setup = Setup(
             params=settings,
-            seed=derived_seed(spec.seed, entry.trial, entry.seed, "recorded run"),
+            seed=derived_seed(self._workload.spec.seed, entry.trial, entry.seed, "recorded run"),
             budget=config.budget,
             folder=Path(checkpoints) / "run",
             device=self._device,
             goal=config.goal,
         )
-        data = None
-        if config.prepares:
-            data = self._prepared(self._task, settings)
-        if config.prepares and not self._warm:
-            self._task.rehearse(setup, data)  # imports what only training needs: not timed
-            self._warm = True
-        reports: list[dict[str, Any]] = []
         try:
-            failure = self._follow(setup, data, reports)
+            reports, failure = self._follow(self._task, setup)
         finally:
             shutil.rmtree(checkpoints, ignore_errors=True)
         return {
@@ -213,54 +207,60 @@ class Recorder:
             "python": platform.python_version(),
         }
 
-    def _prepared(self, task: Task, settings: dict[str, Any]) -> Any:
-        """The data for some settings, prepared once."""
-        key = task.data_key(settings)
-        if key not in self._data:
-            self._data[key] = task.prepare(settings)
-        return self._data[key]
-
-    def _follow(self, setup: Setup, data: Any, reports: list[dict[str, Any]]) -> str | None:
-        """Train a run to its end, add its reports, and return how it failed.
+    def _follow(self, task: Task, setup: Setup) -> tuple[list[dict[str, Any]], str | None]:
+        """Train a run to its end; its reports, and how it failed.
 
         A run that fails gets a last report without metrics, at the level that it did not reach.
         """
-        assert self._task is not None
-        seconds = _clock(self._device)
-        budget = setup.budget
+        is_built_in = self._workload.config("").prepares
+        data = self._prepared(task, setup) if is_built_in else None
+        seconds = _clock(self._device, is_built_in)
+        reports: list[dict[str, Any]] = []
         runner: Runner | None = None
         try:
-            runner = Runner(self._task, data, setup)
-            for report in runner.advance(budget.total):
-                metrics = dict(report.metrics)
-                reports.append(_row(report.resource, seconds(), metrics))
+            runner = Runner(task, data, setup)
+            for report in runner.advance(setup.budget.total):
+                reports.append(_row(report.resource, seconds(), report.metrics))
                 runner.recorded(report.resource)
         except Exception as error:  # a failed training is a result
             failure = failure_of(error)
             if failure.kind not in UNDER_WAY:
                 raise RuntimeError(f"{self._workload.name}: {failure.text}") from error
             reached = reports[-1]["resource"] if reports else 0.0
-            missed = next(level for level in budget.report_at if level > reached)
+            missed = next(level for level in setup.budget.report_at if level > reached)
             reports.append(_row(missed, seconds(), {}))
-            return f"{failure.kind}: {failure.text}"
+            return reports, f"{failure.kind}: {failure.text}"
         finally:
             while runner is not None and not runner.close():
                 pass
-        return None
+        return reports, None
+
+    def _prepared(self, task: Task, setup: Setup) -> Any:
+        """The data for a run, prepared once."""
+        key = task.data_key(setup.params)
+        if key not in self._data:
+            self._data[key] = task.prepare(setup.params)
+        if not self._warm:
+            task.rehearse(setup, self._data[key])  # imports what only training needs: not timed
+            self._warm = True
+        return self._data[key]
 
 
-def _row(resource: float, seconds: float, metrics: dict[str, float]) -> dict[str, Any]:
-    return {"resource": resource, "seconds": round(seconds, 4), "metrics": metrics}
+def _row(resource: float, seconds: float, metrics: Mapping[str, float]) -> dict[str, Any]:
+    return {"resource": resource, "seconds": round(seconds, 4), "metrics": dict(metrics)}
 
 
-def _clock(device: str) -> Any:
-    """Seconds since now: of this thread's processor time on a CPU, where others may use the machine
-    too, else of the wall clock.
+def _clock(device: str, is_built_in: bool) -> Callable[[], float]:
+    """Seconds since now: processor time on a CPU, where others may use the machine too, else of the
+    wall clock.
 
-    Training is one thread's work there. What it gives to others, such as writing a large
-    checkpoint, does not keep it from training.
+    A built-in task trains in this thread. What it gives to others, such as writing a large
+    checkpoint, does not keep it from training, and is not counted. Training code of one's own runs
+    in a thread of its own: all threads are counted.
     """
-    now = time.thread_time if device == "cpu" else time.perf_counter
+    now = time.perf_counter
+    if device == "cpu":
+        now = time.thread_time if is_built_in else time.process_time
     began = now()
     return lambda: now() - began
 
@@ -331,7 +331,7 @@ def pack(workload: Workload, to: Path) -> pd.DataFrame | None:
         {**(table.schema.metadata or {}), "made": json.dumps(made)}
     )
     to.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = to.with_suffix(".unfinished")
+    unfinished = to.with_suffix(f".unfinished-{os.getpid()}")
     parquet.write_table(table, unfinished, compression="zstd", compression_level=19)
     unfinished.replace(to)
     return frame
