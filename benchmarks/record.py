@@ -45,8 +45,10 @@ CONFIGURATIONS = {
     "language-modelling": 100,
     "images": 100,
     "token-tagging": 100,
+    "table-cancer": 600,
+    "table-diabetes": 600,
 }
-"""How many configurations of a workload are trained."""
+"""How many configurations of a workload are trained: more where that takes little."""
 USUALLY = 150
 """How many of a workload that is not among them."""
 REPEATS = 30
