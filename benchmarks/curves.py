@@ -47,6 +47,8 @@ RECORDED = Path(__file__).parent / "recorded"
 """The folder with the recorded tables and their study files."""
 
 METRIC = "loss"
+VALIDATION_LOSS = "validation_loss"
+"""What a recorded metric is called whose name is that of the races' own."""
 DIVERGED = 10.0
 """A diverged run counts as this many median initial losses."""
 
@@ -365,12 +367,10 @@ class Recorded:
         found = []
         for (curve, *_), losses in zip(self._file.runs, self._losses, strict=True):
             seconds = np.array([curve.seconds_at(level) for level in self._levels])
-            metrics = {**curve.others, **curve.metrics}
-            others = {
-                name: np.interp(self._levels, curve.levels, values)
-                for name, values in metrics.items()
-                if name != METRIC
-            }
+            others = {}
+            for name, values in {**curve.others, **curve.metrics}.items():
+                unlike = VALIDATION_LOSS if name == METRIC else name
+                others[unlike] = np.interp(self._levels, curve.levels, values)
             cut_off = np.minimum(losses, self.penalty)
             found.append(Curve(points, {METRIC: cut_off}, seconds, others))
         return found

@@ -159,11 +159,10 @@ def _collect(library: str, wanted: int, seed: int) -> dict[str, str]:
     """Up to `wanted` different sentences of a library, by key (without case and digits)."""
     found: dict[str, str] = {}
     for source in _sources(library, seed):
-        for docstring in _docstrings(source):
-            for sentence in sentences(docstring):
-                found.setdefault(_key(sentence), sentence)
-                if len(found) == wanted:
-                    return found
+        for sentence in sentences_in(source):
+            found.setdefault(_key(sentence), sentence)
+            if len(found) == wanted:
+                return found
     return found
 
 
@@ -185,6 +184,12 @@ def _sources(library: str, seed: int) -> list[Path]:
     )
     random.Random(f"{seed}/{library}").shuffle(files)
     return files
+
+
+def sentences_in(source: Path) -> Iterator[str]:
+    """The plain sentences of all docstrings of a Python file."""
+    for docstring in _docstrings(source):
+        yield from sentences(docstring)
 
 
 def _docstrings(source: Path) -> Iterator[str]:

@@ -85,6 +85,9 @@ def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
     if recorded.too_short:
         short = count(recorded.too_short, "configuration")
         remarks.append(f"{short} left out, recorded for less than {per_trial.total:g} {unit}")
+    if spec.search.confirm is not None and recorded.repeated < recorded.configurations:
+        several = f"{recorded.repeated} of {recorded.configurations} configurations"
+        remarks.append(f"has several seeds of {several}: a repeat of another says nothing new")
     if not recorded.timed:
         remarks.append(f"has no column seconds: each of the {unit} takes one second")
     return remarks

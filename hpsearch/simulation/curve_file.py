@@ -55,6 +55,8 @@ class CurveFile:
     """How many are left out, because their curves end before the trial budget."""
     repeats: int
     """How many runs are repeats of a configuration, with another seed."""
+    repeated: int
+    """How many configurations have such runs."""
     timed: bool
     """Whether the file has times; otherwise each unit of the resource takes one second."""
 
@@ -97,6 +99,7 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
         configurations=len(usable),
         too_short=len(configurations) - len(usable),
         repeats=len(runs) - len(usable),
+        repeated=sum(len(curves) > 1 for curves in usable.values()),
         timed=table.is_timed,
     )
 

@@ -113,3 +113,32 @@ def test_a_study_whose_trials_all_diverge_gives_up(run: Run, files: tuple[str, s
     said = run("simulate", files[0], "--curves", files[1])
     assert said.code == 2
     assert "gave up" in said.err
+
+
+def confirming(files: tuple[str, str]) -> None:
+    confirm = "{sampler: random, pruner: promotion, confirm: {top: 2, seeds: 2}}"
+    study = Path(files[0])
+    study.write_text(STUDY.replace("{sampler: random, pruner: promotion}", confirm))
+
+
+def best_values(run: Run, files: tuple[str, str]) -> list[float]:
+    said = run("simulate", files[0], "--curves", files[1], "--format", "json")
+    best, *_ = json.loads(said.out)["best"]
+    return [best["confirmed"]["low"], best["confirmed"]["high"]]
+
+
+def test_a_confirmation_measures_the_second_recorded_seed(run: Run, files: tuple[str, str]) -> None:
+    confirming(files)
+    assert "several seeds of 0 of 41 configurations" in run("simulate", *files_as(files)).err
+    low, high = best_values(run, files)
+    assert low == high
+    first = pd.read_csv(files[1])
+    second = first.assign(seed=1, loss=first["loss"] + 0.25)
+    pd.concat([first.assign(seed=0), second]).to_csv(files[1], index=False)
+    assert "several seeds" not in run("simulate", *files_as(files)).err
+    low, high = best_values(run, files)
+    assert low < high
+
+
+def files_as(files: tuple[str, str]) -> tuple[str, str, str]:
+    return files[0], "--curves", files[1]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from hpsearch.cli.output import What
+from hpsearch.cli.results.export import export_study
 from hpsearch.errors import DataError
+from hpsearch.simulation import running
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.models import StudySpec
-from studies import spec_with
+from studies import Bowl, spec_with
 from trials.contract import Diverged
 
 SPACE = {
@@ -198,3 +202,30 @@ def test_what_is_no_table_is_told(tmp_path: Path, spec: StudySpec) -> None:
             (tmp_path / name).write_text(text)
         with pytest.raises(DataError, match=says):
             load_curves(tmp_path / name, spec)
+
+
+class NoisyBowl(Bowl):
+    """A bowl whose every seed measures a little more or less."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        return {"loss": super().measure(params, seed, resource)["loss"] + seed % 97 / 1e4}
+
+
+def test_an_exported_confirmation_is_a_second_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = f"sqlite:///{tmp_path}/study.db"
+    monkeypatch.setattr(running, "IN_MEMORY", storage)
+    search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 2}}
+    spec = spec_with(search=search)
+    trials = running.simulate(spec, NoisyBowl(), workers=2).trials
+    repeats = [trial for trial in trials if trial.repeats is not None]
+    assert repeats
+    file = tmp_path / "curves.csv"
+    export_study(spec.study, file, What.REPORTS, storage, force=False)
+    found = load_curves(file, spec)
+    assert (found.configurations, found.repeats) == (len(trials) - len(repeats), len(repeats))
+    first = repeats[0]
+    original = next(trial for trial in trials if trial.number == first.repeats)
+    final = [found.curves.measure(first.params, seed, 9.0)["loss"] for seed in (70, 80)]
+    assert final == pytest.approx([original.value, first.value])
