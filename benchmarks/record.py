@@ -9,8 +9,8 @@ written beside it, and its figures are printed. `hpsearch simulate STUDY.yaml --
 TABLE.parquet` runs a study on it, and `anytime.py --family recorded` races on all of them.
 
 Each run is kept in DIR/raw when it has ended, and a command that is started again trains only what
-is missing. Several commands may work on the same folder. `--pack` trains nothing, and writes the
-tables of the runs that there are.
+is missing there and in the table. Several commands may work on the same folder. `--pack` trains
+nothing, and writes the tables of the runs that there are.
 
 DIR (--data) is a folder with public data, of which `banking77/train.csv` and `banking77/test.csv`
 are used. PATH (--minilm) is a folder with a pretrained MiniLM, as `save_pretrained` writes it.
@@ -36,7 +36,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
 
 import recorded_data
-from recording import SHARES, Entry, Recorder, Workload, pack, read_runs, summary
+from recording import SHARES, Entry, Recorder, Workload, pack, read_runs, summary, unpack
 from tables import show
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -118,10 +118,11 @@ def workloads(arguments: argparse.Namespace, folder: Path) -> Iterator[Workload]
         yield Workload(RECORDED / f"{name}.yaml", folder)
 
 
-def recorded(workload: Workload, arguments: argparse.Namespace) -> None:
-    """Make the data of a workload, and train what is missing."""
+def recorded(workload: Workload, table: Path, arguments: argparse.Namespace) -> None:
+    """Make the data of a workload, and train what is missing: neither in `raw` nor in its table."""
     sources = recorded_data.Sources(arguments.data, arguments.minilm)
     recorded_data.make(workload.spec.task, workload.folder, sources)
+    unpack(workload, table)
     configurations, repeats = COUNTS.get(workload.name, USUALLY)
     if arguments.configurations is not None:
         configurations = arguments.configurations
@@ -149,9 +150,10 @@ def run(arguments: argparse.Namespace, folder: Path, tables: Path) -> None:
     """Record in one folder, and write tables into another."""
     rows = []
     for workload in workloads(arguments, folder):
+        file = tables / f"{workload.name}.parquet"
         if not arguments.pack:
-            recorded(workload, arguments)
-        table = pack(workload, tables / f"{workload.name}.parquet")
+            recorded(workload, file, arguments)
+        table = pack(workload, file)
         if table is not None:
             rows.append(summary(workload, table))
     if not rows:

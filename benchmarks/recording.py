@@ -40,6 +40,8 @@ from trials import arithmetic
 from trials.contract import Setup, Task
 from trials.runner import Runner, failure_of
 
+METRIC = "metrics."
+"""Begins the name of a metric's column."""
 LEVELS = 18
 """A metric is recorded if a run has reported it at least so often."""
 DIGITS = 6
@@ -284,6 +286,54 @@ def read_runs(workload: Workload) -> list[dict[str, Any]]:
     return runs
 
 
+def unpack(workload: Workload, table: Path) -> int:
+    """Write the runs of a table that have no file of their own, so that a recording continues from
+    it; how many these were. A table of another version of the study file or its data has none."""
+    if not table.exists():
+        return 0
+    packed = parquet.read_table(table)
+    made = json.loads((packed.schema.metadata or {}).get(b"made", b"{}"))
+    if made.get("digest") != workload.digest:
+        return 0
+    unpacked = 0
+    for (trial, seed), rows in packed.to_pandas().groupby(["trial", "seed"]):
+        file = workload.run_file(Entry(int(seed), int(trial)))
+        if file.exists():
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        run = _run_of(workload, int(trial), int(seed), rows, made)
+        unfinished = file.with_suffix(f".unfinished-{os.getpid()}")
+        unfinished.write_text(json.dumps(run))
+        unfinished.replace(file)
+        unpacked += 1
+    return unpacked
+
+
+def _run_of(
+    workload: Workload, trial: int, seed: int, rows: pd.DataFrame, made: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A run as its rows in a table tell of it."""
+    unit = workload.spec.budget.per_trial.unit.value
+    reports = []
+    for row in rows.to_dict("records"):
+        metrics = {}
+        for name, value in row.items():
+            if str(name).startswith(METRIC) and np.isfinite(value):
+                metrics[str(name).removeprefix(METRIC)] = value
+        reports.append(_row(row[unit], row["seconds"], metrics))
+    reports.sort(key=lambda report: report["resource"])
+    failed = not reports[-1]["metrics"]
+    return {
+        **asdict(Entry(seed, trial)),
+        "digest": workload.digest,
+        "params": workload.configuration(trial),
+        "reports": reports,
+        "failure": "not recorded" if failed else None,
+        "arithmetic": made["computers"][0],
+        "python": made["pythons"][0],
+    }
+
+
 def table_of(workload: Workload, runs: list[dict[str, Any]]) -> pd.DataFrame:
     """Runs as a table for `hpsearch simulate`, with a row for each report."""
     unit = workload.spec.budget.per_trial.unit.value
@@ -292,13 +342,13 @@ def table_of(workload: Workload, runs: list[dict[str, Any]]) -> pd.DataFrame:
     for run in runs:
         params = {name: run["params"].get(name) for name in workload.spec.space}
         for report in run["reports"]:
-            measured = {f"metrics.{name}": report["metrics"].get(name) for name in metrics}
+            measured = {METRIC + name: report["metrics"].get(name) for name in metrics}
             row = {"trial": run["trial"], "seed": run["seed"], **params, unit: report["resource"]}
             rows.append({**row, **measured, "seconds": report["seconds"]})
     frame = pd.DataFrame(rows)
     for name in metrics:
-        column = pd.to_numeric(frame[f"metrics.{name}"])
-        frame[f"metrics.{name}"] = [float(f"{value:.{DIGITS}g}") for value in column]
+        column = pd.to_numeric(frame[METRIC + name])
+        frame[METRIC + name] = [float(f"{value:.{DIGITS}g}") for value in column]
     return frame
 
 
@@ -395,7 +445,7 @@ SHARES = {1 / 9: "R/9", 1 / 3: "R/3", 4 / 9: "4R/9", 2 / 3: "2R/3"}
 def _curves(workload: Workload, frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """A metric at the levels (columns) of each configuration and seed (rows)."""
     unit = workload.spec.budget.per_trial.unit.value
-    wide = frame.pivot(index=["trial", "seed"], columns=unit, values=f"metrics.{metric}")
+    wide = frame.pivot(index=["trial", "seed"], columns=unit, values=METRIC + metric)
     return wide.sort_index(axis=1)
 
 

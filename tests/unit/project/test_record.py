@@ -137,6 +137,30 @@ def test_a_run_that_fails_is_recorded_until_then_and_is_read_as_diverged(
         found.curves.measure(one, 0, 18.0)
 
 
+def test_a_recording_continues_from_its_table_where_the_runs_are_gone(
+    bench: Any, small: Any
+) -> None:
+    before = train(bench, small, 12, 5)
+    for file in small.runs.glob("*.json"):
+        file.unlink()
+    recording = bench("recording")
+    table = small.file.with_suffix(".parquet")
+    assert recording.unpack(small, table) == 17
+    assert recording.unpack(small, table) == 0, "what has a file stays as it is"
+    assert bench("record").missing(small, 13, 5) == [recording.Entry(0, 12)]
+    pd.testing.assert_frame_equal(recording.pack(small, table), before)
+
+
+def test_a_recording_starts_anew_where_the_table_is_of_another_study_file(
+    bench: Any, small: Any
+) -> None:
+    train(bench, small, 2, 0)
+    changed = {**STUDY, "seed": 4}
+    small.file.write_text(yaml.safe_dump(changed))
+    other = bench("recording").Workload(small.file, small.folder / "elsewhere")
+    assert bench("recording").unpack(other, small.file.with_suffix(".parquet")) == 0
+
+
 def test_a_mistake_in_the_training_code_is_not_recorded(bench: Any, small: Any) -> None:
     (small.folder / "small_training.py").write_text("def train(params, trial):\n    params['none']")
     with pytest.raises(RuntimeError, match="none"):
