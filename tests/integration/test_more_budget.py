@@ -43,7 +43,7 @@ def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are
     workplace.write(
         search={"pruner": "none"},
         budget={"trials": 14, "per_trial": {"epochs": 2}},
-        settings={"pause": 0.0, "fragile": True},
+        settings={"pause": 0.0, "fragile": False},
     )
     workplace.call("run", "study.yaml")
     kept = workplace.rows("SELECT number FROM trials WHERE checkpoint IS NOT NULL ORDER BY number")
@@ -68,7 +68,7 @@ def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace: Workpl
     few = {
         "search": {"pruner": "none"},
         "budget": {"trials": 4, "per_trial": {"epochs": 2}},
-        "settings": {"pause": 0.0, "fragile": True},
+        "settings": {"pause": 0.0, "fragile": False},
     }
     for name in ("toy", "other"):
         workplace.write(study=name, **few)

@@ -34,7 +34,7 @@ from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, range_of_ties, rank
 from hpsearch.store import codec, shapes
 from hpsearch.store.leases import LIVE
-from hpsearch.store.owners import shown
+from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
 from hpsearch.store.rows import readers_of
@@ -240,11 +240,23 @@ def _head(row: Row[Any]) -> StudyHead:
         created=row.created,
         ended=row.ended,
         active_seconds=row.active_seconds,
-        driver=shown(row.lease_owner) if row.live else None,
+        driver=_driver(row),
         stop_requested=row.stop_requested,
         base=row.base,
         checkpoints=row.checkpoints,
     )
+
+
+def _driver(row: Row[Any]) -> str | None:
+    """Who drives a study.
+
+    A process of this machine that has died drives it no more, although its lease still runs: a
+    driver that is ended in the middle of a transaction may not be able to give it back.
+    """
+    owner = row.lease_owner
+    if not row.live or is_dead(owner):
+        return None
+    return shown(owner)
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:

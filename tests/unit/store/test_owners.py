@@ -19,6 +19,7 @@ from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.store import owners
 from hpsearch.store.owners import Machine, is_dead, shown, this_process
+from hpsearch.store.reading.queries import only_study
 from hpsearch.store.store import Store
 from hpsearch.wiring.ownership import owning, refuse_if_held
 from leases import let_pass
@@ -55,6 +56,23 @@ def held_by_another(store: Store, *before: str) -> Iterator[tuple[subprocess.Pop
             yield process, process.stdout.readline().strip()
         finally:
             process.kill()
+
+
+def driver_of(store: Store) -> str | None:
+    """Who drives the study, as readings tell it."""
+    with store.reading() as connection:
+        return only_study(connection).driver
+
+
+def test_readings_name_no_driver_that_has_died_though_its_lease_runs_on(store: Store) -> None:
+    with held_by_another(store) as (process, owner):
+        assert driver_of(store) == shown(owner)
+        process.kill()
+        process.wait()
+        assert driver_of(store) is None
+        holder = store.holder("s")
+        assert holder is not None
+        assert holder.live
 
 
 def take_over(store: Store) -> None:
