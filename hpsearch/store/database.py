@@ -136,7 +136,7 @@ class Database:
     def _roll_back(self, connection: Connection) -> None:
         """Undo what the transaction did. A connection that cannot even do that is of no more
         use."""
-        if connection.invalidated:
+        if connection.closed or connection.invalidated:
             return
         try:
             connection.exec_driver_sql("ROLLBACK")

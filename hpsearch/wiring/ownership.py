@@ -37,6 +37,11 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
     lease = store.acquire(record.id, owner, lease_s)
     try:
         yield lease
+    except BaseException:
+        # It may have ended the block in the middle of a transaction, as a second Ctrl-C does. A
+        # new connection is not in one.
+        store.close()
+        raise
     finally:
         _give_back(store, lease, record.name)
 

@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,27 @@ def test_readings_name_no_driver_that_has_died_though_its_lease_runs_on(store: S
         holder = store.holder("s")
         assert holder is not None
         assert holder.live
+
+
+def interrupted_in_a_transaction(store: Store, left: list[AbstractContextManager[Any]]) -> None:
+    """Own the study, and end in the middle of a transaction, which is `left` open."""
+    with store.reading() as connection:
+        record = StudyRecord(only_study(connection).id, "s", "")
+    with owning(store, record, 600.0):
+        left.append(store._database.transaction("write"))
+        left[0].__enter__()
+        raise KeyboardInterrupt
+
+
+def test_a_lease_is_given_back_though_its_owner_ended_in_the_middle_of_a_transaction(
+    store: Store,
+) -> None:
+    left: list[AbstractContextManager[Any]] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_in_a_transaction(store, left)
+    assert store.holder("s") is None
+    left[0].gen.close()  # type: ignore[attr-defined]  # as the interpreter does, sooner or later
+    assert driver_of(store) is None
 
 
 def take_over(store: Store) -> None:
