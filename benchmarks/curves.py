@@ -422,12 +422,12 @@ def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> 
             recorded workloads. None names none.
         data: The folder that contains `lcbench` and `taskset`, or one of these folders itself. None
             has neither.
-        family: lcbench, taskset, both or recorded. TaskSet's tables and recorded workloads are
-            those in the file, or else all.
+        family: lcbench, taskset or recorded. TaskSet's tables and recorded workloads are those in
+            the file, or else all.
         metric: The metric to search for on LCBench, one of `LCBENCH_METRICS`.
 
     Raises:
-        SystemExit: A task is in neither family, or there are no tasks.
+        SystemExit: A task is in no family, or there are no tasks.
     """
     folder = RECORDED if data is None else data
     lcbench = folder / "lcbench" if (folder / "lcbench").is_dir() else folder
@@ -446,9 +446,9 @@ def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> 
                 f"or {RECORDED}"
             )
     tasks: list[Task] = []
-    if family in ("lcbench", "both"):
+    if family == "lcbench":
         tasks += [LCBench(lcbench, name, metric) for name in wanted if name in known]
-    if family in ("taskset", "both"):
+    if family == "taskset":
         tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
     if family == "recorded":
         tasks += [task for task in recorded if task.name in wanted] or recorded

@@ -1,7 +1,7 @@
 """Record learning curves of real training: random configurations, each trained in full.
 
     python benchmarks/record.py [WORKLOAD ...] [--data DIR] [--minilm PATH] [--configurations N]
-                                [--seconds-seed M] [--jobs J] [--folder DIR] [--device NAME]
+                                [--second-seeds M] [--jobs J] [--folder DIR] [--device NAME]
                                 [--pack] [--json FILE] [--quick]
 
 A workload is a study file in `benchmarks/recorded`; without names, all of them. Its table is
@@ -126,8 +126,8 @@ def recorded(workload: Workload, table: Path, arguments: argparse.Namespace) -> 
     configurations, repeats = COUNTS.get(workload.name, USUALLY)
     if arguments.configurations is not None:
         configurations = arguments.configurations
-    if arguments.seconds_seed is not None:
-        repeats = arguments.seconds_seed
+    if arguments.second_seeds is not None:
+        repeats = arguments.second_seeds
     read_runs(workload)  # refuses those that the new ones would not belong to
     entries = missing(workload, configurations, repeats)
     if arguments.jobs == 1:
@@ -185,7 +185,7 @@ def arguments_given() -> argparse.Namespace:
     add("--data", type=Path, metavar="DIR", help="folder with public data")
     add("--minilm", type=Path, metavar="PATH", help="folder of a pretrained MiniLM")
     add("--configurations", type=int, metavar="N", help=f"of each workload (usually {USUALLY[0]})")
-    add("--seconds-seed", type=int, metavar="M", help=f"so many twice (usually {USUALLY[1]})")
+    add("--second-seeds", type=int, metavar="M", help=f"so many twice (usually {USUALLY[1]})")
     add("--jobs", type=int, default=1, help="processes that train side by side")
     add("--folder", type=Path, default=RECORDED, metavar="DIR", help="for data/ and raw/")
     add("--tables", type=Path, default=RECORDED, metavar="DIR", help="for the tables")
@@ -197,7 +197,7 @@ def arguments_given() -> argparse.Namespace:
     if arguments.quick:
         arguments.workloads = [QUICK]
         arguments.configurations = QUICK_CONFIGURATIONS
-        arguments.seconds_seed = QUICK_REPEATS
+        arguments.second_seeds = QUICK_REPEATS
     return arguments
 
 

@@ -3,7 +3,7 @@
 A workload is a study file. Its configurations are drawn from the study's seed and space, each by
 its number, so that they are the same however many are trained, and whenever. A run is one
 configuration with one seed. It is trained as a worker of a study trains an attempt, and its file is
-written when it has ended: whoever stops a recording loses the run under way.
+written when it has ended: a recording that is stopped loses the run under way.
 
 Processes that record the same workload share its runs: each locks the run that it trains.
 """
@@ -123,8 +123,8 @@ class Workload:
 
 
 class Recorder:
-    """Trains runs of one workload in this process, one after another. There is one a process, and
-    whoever makes it closes it.
+    """Trains runs of one workload in this process, one after another. There is one in a process.
+    Close it after use.
 
     Args:
         workload: The workload.

@@ -90,7 +90,7 @@ def configurations(task: Task) -> int | None:
 def is_fair(task: Task, trials: int) -> bool:
     """Whether a budget leaves something to search for.
 
-    A table with 64 configurations has nothing to find after 64 full trials, whoever searches, and
+    A table with 64 configurations has nothing to find after 64 full trials, by any method, and
     random search is hard to beat long before. So a budget of full trials is at most half of the
     table. A method that stops trials early may still look at the whole table, and is then offered
     configurations again that it knows; how many trials each method started stands in the tables.

@@ -106,7 +106,7 @@ def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses
 def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
     (data / "tasks.json").write_text(json.dumps({"tasks": ["3945"]}))
     with pytest.raises(SystemExit, match="3945 is neither a task"):
-        bench("curves").tasks_in(data / "tasks.json", data, "both", "accuracy")
+        bench("curves").tasks_in(data / "tasks.json", data, "lcbench", "accuracy")
 
 
 @pytest.mark.parametrize(

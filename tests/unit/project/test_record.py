@@ -285,7 +285,7 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     count = 12
     call = [sys.executable, str(BENCHMARKS / "record.py"), "table-diabetes"]
     call += ["--folder", str(tmp_path), "--tables", str(tmp_path)]
-    call += ["--configurations", str(count), "--seconds-seed", "2", "--jobs", "2"]
+    call += ["--configurations", str(count), "--second-seeds", "2", "--jobs", "2"]
     runs = tmp_path / "raw" / "table-diabetes"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL) as recording:
