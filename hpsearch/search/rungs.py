@@ -1,13 +1,25 @@
-"""When a trial continues, pauses or is promoted: asynchronous successive halving.
+"""When a trial continues, pauses or is promoted: asynchronous successive halving by expectation.
 
-A rung is a resource level. A trial that reaches one is compared with every trial that ever reached
-it, at that level and no other. A report past a level counts for it as long as it has not reached
-the next one. A trial that reports rarely may pass over a rung, and is then not ranked there. Among
-the best 1/eta it continues at once; otherwise it pauses there, keeps its checkpoint, gives up its
-slot, and continues from exactly where it was if it is later among the best 1/eta.
+A rung is a resource level. A trial that reaches one takes its place among all that ever reached it.
+A share of them goes on, and the rest pauses there: a paused trial keeps its checkpoint, gives up
+its slot, and continues from exactly where it was once it is chosen. Whenever fewer have gone on
+than the share allows, the one goes on of which most is expected at the full budget
+(`curve_gp.forecast`), not the one that is ahead at the rung. So a slow starter goes on where
+configurations like it have ended well. What is not expected to end with a finite value never does.
+
+The share is 1/eta as long as the rungs tell something. How much a rung tells is measured by the
+rank correlation of its values with those at the next one, over the trials that went on. Where it is
+poor more trials go on, and where it is none all of them, as if the rung were not there. A rung at
+which half of the trials show the very same value, the majority guess of a model that has learnt
+nothing yet, decides nothing.
+
+A report past a level counts for it as long as it has not reached the next one. A trial that reports
+rarely may pass over a rung, and has no place there.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), algorithm
-2; pausing and promoting from checkpoints instead of stopping is the paper's own form of the rule.
+2, with two changes: who goes on is chosen by a model, and the share is a quota, so that nobody is
+promoted because many bad ones arrive. Thorndike's correction (case 2) for the range of the chosen:
+Thorndike, "Personnel Selection" (1949).
 """
 
 from __future__ import annotations
@@ -15,12 +27,15 @@ from __future__ import annotations
 import bisect
 import enum
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
+from scipy.stats import rankdata
 
 
 class Verdict(enum.Enum):
@@ -43,6 +58,21 @@ class Judgement:
 
 NEAREST = 5
 """How many of the compared trials a judgement names."""
+ASSUMED, WEIGHT = 0.75, 6
+"""The rank correlation of a rung with the next one that is assumed before anything is known of it,
+and how many trials this assumption is worth."""
+POOR, GOOD = 0.3, 0.75
+"""With a correlation of GOOD one trial in eta goes on, with POOR every trial; linear in between."""
+COMPARED = 200
+"""The latest trials that a correlation is measured on."""
+WIDEST = 3.0
+"""By how much the correction for range may widen the range of those that went on."""
+SAME = 0.5
+"""Where this share of the trials show one and the same value, a rung decides nothing."""
+LEAST_SAME = 3
+
+Order = Callable[[Sequence[int]], list[int]]
+"""Puts trials in order, given by number: the most promising one first."""
 
 
 class Rung:
@@ -50,9 +80,14 @@ class Rung:
 
     def __init__(self, level: float) -> None:
         self.level = level
+        self.scores: dict[int, float] = {}
+        """What each trial reached it with."""
+        self.waiting: set[int] = set()
+        """Those that pause here."""
         self._standing: list[tuple[float, int]] = []
-        self._scores: dict[int, float] = {}
-        self._waiting: list[tuple[float, int]] = []
+        self._excused: set[int] = set()
+        self._stopped: set[int] = set()
+        self._same: Counter[float] = Counter()
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -62,66 +97,72 @@ class Rung:
 
         Entering it again replaces it (an attempt may redo what a lost one did).
         """
-        if number in self._scores:
-            self._standing.remove((self._scores[number], number))
-        self._scores[number] = score
+        before = self.scores.get(number)
+        if before is not None:
+            self._standing.remove((before, number))
+            self._same[before] -= 1
+        self.scores[number] = score
+        self._same[score] += 1
         bisect.insort(self._standing, (score, number))
 
     def rank(self, number: int) -> int:
-        """The trial's place, from 0 for the best."""
-        return bisect.bisect_left(self._standing, (self._scores[number], number))
+        """The trial's place by score, from 0 for the best."""
+        return bisect.bisect_left(self._standing, (self.scores[number], number))
 
-    def score(self, number: int) -> float:
-        """The score that a trial reached this rung with."""
-        return self._scores[number]
+    def place(self, number: int) -> float:
+        """The share of all trials here that are ahead of one by score."""
+        return self.rank(number) / len(self)
 
-    def wait(self, number: int) -> None:
-        """The trial pauses at this rung."""
-        waiting = self._waiting
-        entry = (self._scores[number], number)
-        place = bisect.bisect_left(waiting, entry)
-        if waiting[place : place + 1] != [entry]:
-            waiting.insert(place, entry)
+    def excuse(self, number: int) -> None:
+        """The trial goes on whatever its standing, and takes nobody's place."""
+        self._excused.add(number)
 
-    def leave(self, number: int) -> None:
-        """The trial no longer waits at this rung."""
-        waiting = self._waiting
-        entry = (self._scores.get(number, math.nan), number)
-        place = bisect.bisect_left(waiting, entry)
-        if waiting[place : place + 1] == [entry]:
-            del waiting[place]
+    def stop(self, number: int) -> None:
+        """The trial that waited here has ended, and has not gone on."""
+        if number in self.waiting:
+            self.waiting.remove(number)
+            self._stopped.add(number)
 
-    def best_waiting(self) -> Iterator[int]:
-        """The trials that wait here, best first."""
-        return (number for _, number in self._waiting)
+    @property
+    def judged(self) -> int:
+        """How many trials have taken part in the choice."""
+        return len(self) - len(self._excused)
 
-    def around(self, place: int) -> list[int]:
-        """Numbers of the trials nearest to a place in the standing."""
-        reach = NEAREST // 2
-        first = max(0, place - reach)
-        last = place + reach
-        nearest = self._standing[first : last + 1]
-        return [number for _, number in nearest]
+    @property
+    def gone_on(self) -> int:
+        """How many of these have been chosen."""
+        return self.judged - len(self.waiting) - len(self._stopped)
+
+    @property
+    def has_learnt_nothing(self) -> bool:
+        """Whether trials show the same value here, so that there is nothing to choose by."""
+        same = max(self._same.values(), default=0)
+        return same >= LEAST_SAME and same >= SAME * len(self)
 
 
 class Rungs:
     """The rungs of a study below its full budget, lowest first.
 
-    Every operation costs O(log trials) comparisons: no event looks at all trials.
-
     Args:
         levels: Ascending resource levels; the full budget may come last and is not a rung to pause
             at.
         total: The full trial budget.
-        eta: At each rung one trial in `eta` continues.
+        eta: At each rung one trial in `eta` continues, as long as it tells enough.
+        order: Which trials are the most promising; by their scores at the rung without it.
     """
 
-    def __init__(self, levels: Iterable[float], total: float, eta: int = 3) -> None:
+    def __init__(
+        self, levels: Iterable[float], total: float, eta: int = 3, order: Order | None = None
+    ) -> None:
         self.rungs = [Rung(level) for level in levels if level < total]
         self.eta = eta
         self._total = total
+        self._order = order
+        self._end = Rung(total)
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
+
+    # ------------------------------------------------------------------------------------ arriving
 
     def enter(self, number: int, resource: float) -> int | None:
         """Note that a trial reports at a resource.
@@ -140,43 +181,46 @@ class Rungs:
         self._measured[index, number] = resource
         return index
 
+    def finish(self, number: int, score: float) -> None:
+        """A trial reached the full budget: what the rungs foretold is known."""
+        self._end.record(number, score)
+
     def arrive(self, index: int, number: int, score: float) -> Judgement:
         """A trial reached a rung: record its score and say whether it continues or pauses."""
         rung = self.rungs[index]
-        rung.leave(number)
+        rung.waiting.discard(number)
         rung.record(number, score)
+        rung.waiting.add(number)
         if not math.isfinite(score):
-            rung.wait(number)
             return Judgement(Verdict.PAUSE, f"no finite value at {rung.level:g}")
-        places = len(rung) // self.eta
-        why = _standing(rung, number, places)
-        against = rung.around(places)
-        if rung.rank(number) < places:
-            return Judgement(Verdict.CONTINUE, why, against)
-        rung.wait(number)
-        return Judgement(Verdict.PAUSE, why, against)
+        chosen = self._chosen(index, None)
+        if chosen is not None and chosen[0] == number:
+            rung.waiting.remove(number)
+            return chosen[1]
+        why = f"{self._standing(index)}; more is expected of others"
+        return Judgement(Verdict.PAUSE, why, self._ahead(rung, number))
 
     def promotion(
-        self, can_finish: Callable[[int], bool] = lambda number: True, *, last_call: bool = False
+        self, can_finish: Callable[[int], bool] = lambda number: True
     ) -> tuple[int, Judgement] | None:
-        """The best waiting trial of the highest rung at which one is among the best 1/eta.
+        """The trial to continue: of the highest rung at which fewer have gone on than may.
 
         Args:
             can_finish: Whether a trial, by its number, can still be trained in full; others are
                 passed over.
-            last_call: No new trial will come: round the share up, so that the best of each rung
-                continues.
         """
-        for rung in reversed(self.rungs):
-            places = len(rung) // self.eta
-            if last_call:
-                places = math.ceil(len(rung) / self.eta)
-            number = _first_to_promote(rung, places, can_finish)
-            if number is not None:
-                why = _standing(rung, number, places)
-                against = rung.around(places)
-                return number, Judgement(Verdict.CONTINUE, why, against)
+        for index in reversed(range(len(self.rungs))):
+            chosen = self._chosen(index, can_finish)
+            if chosen is not None:
+                return chosen
         return None
+
+    def waiting(self) -> list[int]:
+        """All trials that wait at a rung with a finite value, by number."""
+        numbers = []
+        for rung in self.rungs:
+            numbers += [number for number in rung.waiting if math.isfinite(rung.scores[number])]
+        return sorted(numbers)
 
     def level_after(self, index: int | None, resource: float) -> float | None:
         """The level of the next rung above one of them, past a resource; None above the highest.
@@ -194,32 +238,96 @@ class Rungs:
     def promote(self, number: int) -> None:
         """The trial continues: it waits nowhere."""
         for rung in self.rungs:
-            rung.leave(number)
+            rung.waiting.discard(number)
 
+    def stop(self, number: int) -> None:
+        """The trial has ended where it waited."""
+        for rung in self.rungs:
+            rung.stop(number)
 
-def _first_to_promote(rung: Rung, places: int, can_finish: Callable[[int], bool]) -> int | None:
-    """The best trial that waits at a rung in one of the first places, and can finish."""
-    for number in rung.best_waiting():
-        if rung.rank(number) >= places:
+    # ------------------------------------------------------------------------------------- choosing
+
+    def share(self, index: int) -> float:
+        """Which share of the trials at a rung may go on: 1/eta, or more where it tells little."""
+        if self.rungs[index].has_learnt_nothing:
+            return 1.0
+        told = (self.correlation(index) - POOR) / (GOOD - POOR)
+        least = 1 / self.eta
+        return 1.0 - (1.0 - least) * min(1.0, max(0.0, told))
+
+    def correlation(self, index: int) -> float:
+        """The rank correlation of a rung's values with those at the next level, as far as known."""
+        rung = self.rungs[index]
+        following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self._end
+        both = [number for number in following.scores if number in rung.scores]
+        numbers = sorted(both)[-COMPARED:]
+        count = max(0, len(numbers) - 2)
+        found = _foretold(rung, following, numbers) if count else 0.0
+        return (count * found + WEIGHT * ASSUMED) / (count + WEIGHT)
+
+    def _chosen(
+        self, index: int, can_finish: Callable[[int], bool] | None
+    ) -> tuple[int, Judgement] | None:
+        """The trial of a rung that goes on now, if one more may."""
+        rung = self.rungs[index]
+        places = math.floor(rung.judged * self.share(index) + 1e-9)
+        if rung.gone_on >= places:
             return None
-        if not math.isfinite(rung.score(number)):
+        finite = [number for number in rung.waiting if math.isfinite(rung.scores[number])]
+        numbers = sorted(finite)
+        if can_finish is not None:
+            numbers = [number for number in numbers if can_finish(number)]
+        if not numbers:
             return None
-        if can_finish(number):
-            return number
-    return None
+        first, *others = self._sorted(rung, numbers)
+        why = f"most is expected of it; {self._standing(index)}"
+        return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
+
+    def _sorted(self, rung: Rung, numbers: list[int]) -> list[int]:
+        if self._order is None:
+            return sorted(numbers, key=rung.rank)
+        return self._order(numbers)
+
+    def _ahead(self, rung: Rung, number: int) -> list[int]:
+        """Trials that wait at a rung for the same place."""
+        others = sorted(rung.waiting - {number}, key=rung.rank)
+        return others[:NEAREST]
+
+    def _standing(self, index: int) -> str:
+        """How many may go on from a rung, in words."""
+        rung = self.rungs[index]
+        places = math.floor(rung.judged * self.share(index) + 1e-9)
+        level = f"{rung.level:g}"
+        if rung.has_learnt_nothing:
+            return f"nothing has been learnt at {level}, which decides nothing"
+        told = self.correlation(index)
+        return f"{places} of {rung.judged} go on from {level}, which foretells {told:.2f}"
 
 
-def _standing(rung: Rung, number: int, places: int) -> str:
-    """A trial's place at a rung, in words."""
-    place = rung.rank(number) + 1
-    return f"place {place} of {len(rung)} at {rung.level:g}; the best {places} continue"
+def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
+    """The rank correlation of trials' scores at two rungs, as it would be over all trials.
+
+    Those that went on are alike, since they were chosen, and among trials that are alike ranks say
+    little. So the correlation is corrected for their range at the first rung. 0 where there is
+    none.
+    """
+    here = [rung.scores[number] for number in numbers]
+    there = [following.scores[number] for number in numbers]
+    ranks, ends = rankdata(here), rankdata(there)
+    if ranks.std() == 0 or ends.std() == 0:
+        return 0.0
+    found = float(np.corrcoef(ranks, ends)[0, 1])
+    places = np.array([rung.place(number) for number in numbers])
+    evenly = 1 / math.sqrt(12)
+    wider = min(WIDEST, max(1.0, evenly / max(float(places.std()), 1e-9)))
+    return found * wider / math.sqrt(1 - found**2 + (found * wider) ** 2)
 
 
 class PromotionPruner(BasePruner):
-    """Asynchronous successive halving as an Optuna pruner, with one more verdict: pause.
+    """Asynchronous successive halving as an Optuna pruner, for studies that Optuna itself drives.
 
-    In a study of ours `judge` is asked and a paused trial may come back. In bare Optuna nothing can
-    be paused, so `prune` answers True for a trial that would pause.
+    There nothing can be paused, and no model is asked: a trial stops unless it is among the best
+    1/eta of all that reached its level.
 
     Args:
         levels: Optuna steps at which trials are compared, ascending, without the full budget.
@@ -242,17 +350,19 @@ class PromotionPruner(BasePruner):
             return Judgement(Verdict.CONTINUE, "between rungs")
         number = trial.number
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        rungs = Rungs(self._levels, math.inf, self._eta)
-        rung = rungs.rungs[index]
+        rung = Rung(self._levels[index])
         for other in study.get_trials(deepcopy=False):
             at = self._step_at(index, other)
-            if other.number == number or at is None:
-                continue
-            value_there = other.intermediate_values[at]
-            rung.record(other.number, score_of(value_there, sign))
-        value = trial.intermediate_values[step]
-        score = score_of(value, sign)
-        return rungs.arrive(index, number, score)
+            if at is not None:
+                score = score_of(other.intermediate_values[at], sign)
+                rung.record(other.number, score)
+        number = trial.number
+        rung.record(number, score_of(trial.intermediate_values[step], sign))
+        places = len(rung) // self._eta
+        place = rung.rank(number)
+        why = f"place {place + 1} of {len(rung)} at {rung.level:g}; the best {places} continue"
+        goes_on = place < places and math.isfinite(rung.scores[number])
+        return Judgement(Verdict.CONTINUE if goes_on else Verdict.PAUSE, why)
 
     def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
         """The resource of the report of a trial that counts at a rung.

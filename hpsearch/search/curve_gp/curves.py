@@ -2,17 +2,17 @@
 
 Evidence is each trial's value at a few marks along its curve, and its latest value, so trials that
 were paused or pruned count for what they showed, at the resource where they showed it. Resources
-are shares of the full trial budget: its unit makes no difference. Values are stretched at the good
-end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
-at most `MOST_ROWS`.
+are shares of the full trial budget: its unit makes no difference. At the marks the validation loss
+counts beside the objective (`loss_blend`). Values are stretched at the good end, where differences
+matter. The cost of a decision grows with the cube of the rows, so there are at most `MOST_ROWS`.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.blend import LossBlend
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import Evidence, Points
 
@@ -60,6 +61,8 @@ class ShownCurve:
     values: tuple[float, ...]
     best: float
     outside: bool
+    losses: tuple[float, ...] = ()
+    """The validation loss there, NaN where there is none; empty where the loss is the objective."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,15 @@ class Warp:
         stretched = np.log(FLOOR + np.clip(share, -BELOW, WORST))
         return np.asarray(stretched - math.log(FLOOR))
 
+    def undone(self, warped: Floats) -> Floats:
+        """The values that warp to these."""
+        share = FLOOR * np.exp(warped) - FLOOR
+        return np.asarray(self.low + share * (self.middle - self.low))
+
+    def slope(self, warped: Floats) -> Floats:
+        """By how much a value changes where its warped one changes by a little, per unit."""
+        return np.asarray(FLOOR * np.exp(warped) * (self.middle - self.low))
+
 
 class CurveReader:
     """Reads the curves of a study's trials, each one again when it has changed.
@@ -88,27 +100,50 @@ class CurveReader:
         encoding: Of the study's space.
         history: The study's records.
         total: The full trial budget, in its unit.
+        loss: The metric that counts beside the objective; None where there is none.
     """
 
-    def __init__(self, encoding: SpaceEncoding, history: History, total: float) -> None:
+    def __init__(
+        self, encoding: SpaceEncoding, history: History, total: float, loss: str | None = None
+    ) -> None:
         self._encoding = encoding
         self._history = history
         self._total = total
+        self._loss = loss
+        self._blend = LossBlend()
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self._clock = 0
         self._known: dict[int, ShownCurve] = {}
+        self.changes = 0
+        """How often any of the curves has changed."""
 
     def curves(self) -> list[ShownCurve]:
         """What every trial with a finite value has shown so far, and those that failed."""
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
             trial = self._history.trials[number]
-            curve = self.read(trial)
-            if curve is None:
-                self._known.pop(number, None)
-            else:
-                self._known[number] = curve
-        return list(self._known.values())
+            self._take(number, self.read(trial))
+        return [self._known[number] for number in sorted(self._known)]
+
+    def _take(self, number: int, curve: ShownCurve | None) -> None:
+        """Put a trial's curve in the place of what it had shown before."""
+        before = self._known.pop(number, None)
+        if before is not None and before.losses:
+            self._blend.leave(before.shares, before.values, before.losses)
+        if curve is not None:
+            self._known[number] = curve
+            if curve.losses:
+                self._blend.enter(curve.shares, curve.values, curve.losses)
+        if _shown(before) != _shown(curve):
+            self.changes += 1
+
+    def blended(self, curve: ShownCurve) -> ShownCurve:
+        """A curve with the values that count: the validation loss has its part in them."""
+        if not curve.losses:
+            return curve
+        rows = zip(curve.shares, curve.values, curve.losses, strict=True)
+        values = tuple(self._blend.value(*row) for row in rows)
+        return replace(curve, values=values)
 
     def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None if it has none."""
@@ -127,7 +162,19 @@ class CurveReader:
         shares = self._at_marks(sorted(values))
         shown = tuple(values[share] for share in shares)
         best = min(values.values())
-        return ShownCurve(number, point, tuple(shares), shown, best, trial.violation > 0)
+        outside = trial.violation > 0
+        losses = self._losses(trial, shares)
+        return ShownCurve(number, point, tuple(shares), shown, best, outside, losses)
+
+    def _losses(self, trial: Trial, shares: Sequence[float]) -> tuple[float, ...]:
+        """The validation loss at each share of the full budget, NaN where there is none."""
+        if self._loss is None:
+            return ()
+        by_share = {}
+        for resource, report in trial.reports.items():
+            share = round(resource / self._total, DIGITS)
+            by_share[share] = report.metrics.get(self._loss, math.nan)
+        return tuple(by_share.get(share, math.nan) for share in shares)
 
     def _values(self, trial: Trial) -> dict[float, float]:
         """The finite values of a trial by share of the full budget, to be minimised."""
@@ -151,6 +198,13 @@ class CurveReader:
         return sorted(chosen)
 
 
+def _shown(curve: ShownCurve | None) -> tuple[object, ...]:
+    """What tells two curves of one trial apart: its configuration never changes."""
+    if curve is None:
+        return ()
+    return curve.shares, curve.values, curve.losses, curve.outside
+
+
 def warp_of(curves: Sequence[ShownCurve]) -> Warp:
     """The warp between the best value of these curves and the middle one.
 
@@ -165,7 +219,10 @@ def warp_of(curves: Sequence[ShownCurve]) -> Warp:
 
 
 def evidence_of(
-    curves: Sequence[ShownCurve], warp: Warp, encoding: SpaceEncoding
+    curves: Sequence[ShownCurve],
+    warp: Warp,
+    encoding: SpaceEncoding,
+    counting: Callable[[ShownCurve], ShownCurve] = lambda curve: curve,
 ) -> tuple[Evidence, float]:
     """The rows that the model is shown.
 
@@ -173,11 +230,12 @@ def evidence_of(
         curves: What trials have shown, the best first.
         warp: Stretches their values.
         encoding: Of the study's space.
+        counting: Puts the values that count into a curve; those of the objective without it.
 
     Returns: The evidence, and the mean that was taken off its values. The trials of its points are
         those with these numbers.
     """
-    chosen = _chosen(curves)
+    chosen = [(counting(curve), since) for curve, since in _chosen(curves)]
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
     of: list[int] = []
     numbers: list[int] = []

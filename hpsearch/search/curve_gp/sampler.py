@@ -13,8 +13,6 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,19 +25,16 @@ from scipy.special import log_ndtr
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
-from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, tau_of, warp_of
-from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
-from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
+from hpsearch.search.curve_gp.curves import HORIZON, tau_of
+from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_gp.forecast import Forecast, Outlook
+from hpsearch.search.curve_gp.model import Points
 from hpsearch.search.curve_gp.survival import SurvivalModel
 
 Floats = NDArray[np.float64]
 
 DESIGN = 8
 """The first proposals are spread evenly over the space."""
-FIT_FROM = 8
-FIT_GROWTH = 1.25
-"""Hyperparameters are fitted once there are this many values, and again when their number has grown
-by this factor."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
 BLIND = 0.15
@@ -51,8 +46,6 @@ SAFE = 0.5
 """Candidates are skipped if their probability of survival is less than this share of the safest
 one's. Where only failures were seen, little is known and much is expected, and no factor would make
 up for that (measured: benchmarks/failing.py)."""
-FITTED = "hpsearch:curve_gp"
-"""System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 
 
 class CurveGPSampler(BaseSampler):
@@ -61,25 +54,16 @@ class CurveGPSampler(BaseSampler):
     Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
 
     Args:
-        space: The distributions of all parameters, parents before children.
-        history: The study's records: what is learned is kept in them.
-        total: The full trial budget, in its unit.
+        forecast: What is known of the study's trials.
+        history: The study's records.
         seed: Of everything random.
-        conditions: By parameter, the values its parents must have for it to be active.
     """
 
-    def __init__(
-        self,
-        space: Mapping[str, BaseDistribution],
-        history: History,
-        total: float,
-        seed: int,
-        conditions: Conditions | None = None,
-    ) -> None:
-        self._encoding = SpaceEncoding(space, conditions)
+    def __init__(self, forecast: Forecast, history: History, seed: int) -> None:
+        self._forecast = forecast
+        self._encoding = forecast.encoding
         self._history = history
         self._seed = seed
-        self.reader = CurveReader(self._encoding, history, total)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -113,21 +97,14 @@ class CurveGPSampler(BaseSampler):
 
     def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
-        curves = self.reader.curves()
-        seen = sum(math.isfinite(curve.best) for curve in curves)
-        if number < DESIGN or seen < DESIGN // 2:
+        outlook = None if number < DESIGN else self._forecast.outlook()
+        if outlook is None:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
-        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.number))
-        warp = warp_of(curves)
-        evidence, level = evidence_of(curves, warp, self._encoding)
-        values = sum(len(curve.values) for curve in curves)
-        posterior = self._fitted(evidence, values).condition(evidence)
-
-        best = np.array([curve.point for curve in curves[:AROUND]])
+        best = np.array([curve.point for curve in outlook.curves[:AROUND]])
         points = self._candidates(rng, best)
         features = self._encoding.features(points)
-        score = _improvement(rng, posterior, features, warp, level)
+        score = _improvement(rng, outlook, features)
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points))
         failures = self._failures()
@@ -161,30 +138,6 @@ class CurveGPSampler(BaseSampler):
         uniform = rng.random((UNIFORM, d))
         return np.concatenate([uniform, np.where(moving, moved, near)])
 
-    # ------------------------------------------------------------------------------ what is learned
-
-    def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again when the evidence has grown.
-
-        Args:
-            evidence: What the model is fitted to.
-            values: How many values there are, of which the evidence is a part.
-        """
-        encoding = self._encoding
-        shape = encoding.dimensions, encoding.parameters
-        study = self._history.study
-        fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
-        model = CurveModel(*shape, fitted["theta"])
-        wanted = FIT_GROWTH * fitted["values"]
-        if len(evidence) < FIT_FROM or values < wanted:
-            return model
-        model.fit(evidence)
-        theta = [round(float(t), 6) for t in model.theta]
-        study.system_attrs[FITTED] = {"values": values, "theta": theta}
-        self._history.touch_study()
-        # With the rounded numbers, as a driver that resumes the study would read them.
-        return CurveModel(*shape, np.array(theta))
-
     def _failures(self) -> SurvivalModel | None:
         """What is known of regions that fail or exceed limits; None if nothing did."""
         encoding = self._encoding
@@ -211,26 +164,23 @@ def _is_outside(trial: Trial) -> bool:
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 
 
-def _improvement(
-    rng: np.random.Generator, posterior: Posterior, features: Floats, warp: Warp, level: float
-) -> Floats:
+def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -> Floats:
     """(n,) The log probability that each candidate is better than a random target.
 
     Args:
         rng: Draws the horizon and the target.
-        posterior: The model that has seen the evidence.
+        outlook: What is known.
         features: (n, dimensions) Of the candidates.
-        warp: How the evidence was stretched.
-        level: What was taken off its values.
     """
     count = len(features)
+    warp = outlook.warp
     low = warp.low
     nearest = float(tau_of(np.array(HORIZON)))
     horizon = nearest + (1 - nearest) * rng.random()
     below = 10 ** rng.uniform(-3.0, -0.5) * (warp.middle - low)
-    target = float(warp(np.array(low - below))) - level
+    target = float(warp(np.array(low - below))) - outlook.level
     there = Points(features, np.full(count, horizon), np.full(count, -1))
-    mean, deviation = posterior.predict(there)
+    mean, deviation = outlook.posterior.predict(there)
     return np.asarray(log_ndtr((target - mean) / deviation))
 
 

@@ -1,0 +1,157 @@
+"""What trials will have reached at the full budget, as far as their curves tell so far.
+
+One model serves the whole search of a study, whichever sampler draws its configurations: it says
+what is expected of each trial in full, which of the paused ones should go on, and where `curve_gp`
+should look next. It is fitted again as the evidence grows, and what was fitted is kept in the
+study's records, so that a driver that resumes the study expects the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from scipy.special import ndtr
+
+from hpsearch.domain.history import History
+from hpsearch.search.curve_gp.curves import CurveReader, ShownCurve, Warp, evidence_of, warp_of
+from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
+from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
+
+Floats = NDArray[np.float64]
+
+LEAST = 4
+"""With fewer trials that have shown a value, nothing is expected of any."""
+FIT_FROM = 8
+FIT_GROWTH = 1.25
+"""Hyperparameters are fitted once there are this many values, and again when their number has grown
+by this factor."""
+FITTED = "hpsearch:curve_gp"
+"""System attribute of a study: the hyperparameters, and how many values they were fitted to."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is known at one moment.
+
+    Args:
+        curves: What trials have shown, the best first.
+        warp: How their values were stretched.
+        level: What was taken off the stretched values.
+        posterior: The model that has seen them.
+        points: By trial, (parameters,) its configuration.
+        encoding: Of the study's space.
+        sign: -1 where the objective is maximised, so that less is always better here.
+    """
+
+    curves: Sequence[ShownCurve]
+    warp: Warp
+    level: float
+    posterior: Posterior
+    points: Mapping[int, Floats]
+    encoding: SpaceEncoding
+    sign: float
+
+    def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
+        """(n,) each: mean and standard deviation of trials' warped values at the full budget.
+
+        Args:
+            numbers: Of trials that have shown something.
+        """
+        points = np.array([self.points[number] for number in numbers])
+        features = self.encoding.features(points)
+        end = Points(features, np.ones(len(numbers)), np.array(numbers))
+        return self.posterior.predict(end)
+
+    def values(self, numbers: Sequence[int]) -> list[tuple[float, float]]:
+        """What is expected of trials in full, in the objective's own terms, with its standard
+        deviation."""
+        means, deviations = self.in_full(numbers)
+        warped = means + self.level
+        expected = self.sign * self.warp.undone(warped)
+        spread = deviations * self.warp.slope(warped)
+        return list(zip(expected.tolist(), spread.tolist(), strict=True))
+
+    def chances(self, numbers: Sequence[int], against: Sequence[int]) -> Floats:
+        """(n,) The probability that each trial turns out better than is expected of the best.
+
+        Args:
+            numbers: The trials.
+            against: Those among which the best is sought.
+        """
+        best, _ = self.in_full(against)
+        means, deviations = self.in_full(numbers)
+        return np.asarray(ndtr((best.min() - means) / deviations))
+
+
+class Forecast:
+    """Keeps the outlook of one study up to date.
+
+    Args:
+        space: The distributions of all parameters, parents before children.
+        history: The study's records: what is fitted is kept in them.
+        total: The full trial budget, in its unit.
+        conditions: By parameter, the values its parents must have for it to be active.
+        loss: The metric that counts beside the objective; None where there is none.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, BaseDistribution],
+        history: History,
+        total: float,
+        conditions: Conditions | None = None,
+        loss: str | None = None,
+    ) -> None:
+        self.encoding = SpaceEncoding(space, conditions)
+        self._history = history
+        self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+        self.reader = CurveReader(self.encoding, history, total, loss)
+        self._read_at = -1
+        self._outlook: Outlook | None = None
+
+    def outlook(self) -> Outlook | None:
+        """What is known now; None while too few trials have shown a value."""
+        curves = self.reader.curves()
+        if self.reader.changes != self._read_at:
+            self._read_at = self.reader.changes
+            self._outlook = self._made(curves)
+        return self._outlook
+
+    def _made(self, curves: list[ShownCurve]) -> Outlook | None:
+        seen = sum(math.isfinite(curve.best) for curve in curves)
+        if seen < LEAST or not self.encoding.dimensions:
+            return None
+        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.number))
+        warp = warp_of(curves)
+        evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended)
+        values = sum(len(curve.values) for curve in curves)
+        posterior = self._fitted(evidence, values).condition(evidence)
+        points = {curve.number: curve.point for curve in curves}
+        return Outlook(curves, warp, level, posterior, points, self.encoding, self._sign)
+
+    def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
+        """The model with the study's hyperparameters, fitted again when the evidence has grown.
+
+        Args:
+            evidence: What the model is fitted to.
+            values: How many values there are, of which the evidence is a part.
+        """
+        encoding = self.encoding
+        shape = encoding.dimensions, encoding.parameters
+        study = self._history.study
+        fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
+        model = CurveModel(*shape, fitted["theta"])
+        wanted = FIT_GROWTH * fitted["values"]
+        if len(evidence) < FIT_FROM or values < wanted:
+            return model
+        model.fit(evidence)
+        theta = [round(float(t), 6) for t in model.theta]
+        study.system_attrs[FITTED] = {"values": values, "theta": theta}
+        self._history.touch_study()
+        # With the rounded numbers, as a driver that resumes the study would read them.
+        return CurveModel(*shape, np.array(theta))
