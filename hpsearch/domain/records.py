@@ -217,6 +217,17 @@ class Trial:
     """In order; attempt n is at index n - 1."""
 
     @property
+    def seen_at(self) -> float | None:
+        """How far it had trained when it first showed its value.
+
+        None if no report has that value, or a trial has several.
+        """
+        if self.value is None or self.values is not None:
+            return None
+        reports = self.reports.items()
+        return min((at for at, report in reports if report.value == self.value), default=None)
+
+    @property
     def violation(self) -> float:
         """How far it exceeds the study's limits; 0 if it keeps them all."""
         return violation_of(self.system_attrs)

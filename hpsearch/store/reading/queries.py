@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -362,6 +362,23 @@ def best_trials(
     return ranked[:top]
 
 
+def seen_at(
+    connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]]
+) -> dict[int, float]:
+    """How far trials had trained when they first showed their value, by their numbers: as
+    `Trial.seen_at`, where it is known."""
+    numbers = [each.trial.number for each in ranked if each.trial.values is None]
+    shows_value = and_(
+        reports.c.study_id == trials.c.study_id,
+        reports.c.trial == trials.c.number,
+        reports.c.value == trials.c.value,
+    )
+    first = select(trials.c.number, func.min(reports.c.resource))
+    first = first.join_from(trials, reports, shows_value).group_by(trials.c.number)
+    of_these = first.where(trials.c.study_id == study.id, trials.c.number.in_(numbers))
+    return {row[0]: row[1] for row in connection.execute(of_these)}
+
+
 def _searched(study: StudyHead) -> Select[Any]:
     """The trials of a study that can have a place: neither repeats nor failed, with a number."""
     return _trials_of(study).where(
@@ -388,9 +405,7 @@ class _Standing:
     violation: float = 0.0
 
 
-def _one_tied(
-    connection: Connection, searched: Select[Any], first: Ranked[TrialRow]
-) -> int | None:
+def _one_tied(connection: Connection, searched: Select[Any], first: Ranked[TrialRow]) -> int | None:
     """The number of one trial, of those that were not repeated, that cannot be told from the first
     one; None if there is none.
 
@@ -403,13 +418,17 @@ def _one_tied(
     has_deviation = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
     may_tie = or_(_STANDING.between(low, high), has_deviation)
     near = searched.where(trials.c.number != first.trial.number, may_tie)
-    read = (trials.c.number, trials.c.state, trials.c.value, trials.c.expected)
-    read += (trials.c.expected_deviation, trials.c.resource)
-    for number, state, *known in connection.execute(near.with_only_columns(*read)):
+    for number, state, *known in connection.execute(near.with_only_columns(*_OF_STANDING)):
         each = _Standing(number, codec.member(State, state), *known)
         if tied_with(first, each):
-            return number
+            return each.number
     return None
+
+
+_OF_STANDING = (
+    *(trials.c.number, trials.c.state, trials.c.value, trials.c.expected),
+    *(trials.c.expected_deviation, trials.c.resource),
+)
 
 
 def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
