@@ -281,7 +281,7 @@ def trial_rows(
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
     `limit`.
 
-    Where `top` is given, so many with the best values, in the order of `best_trials`.
+    Where `top` is given, the best, so many, by what is expected of them or else by their value.
 
     Raises:
         FilterError: An expression does not parse or names something unknown.
