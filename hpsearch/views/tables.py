@@ -112,7 +112,7 @@ def best(
     at = seen_at or {}
     head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_expected:
-        head += [("at", NUMERIC), EXPECTED]
+        head += [("seen at", NUMERIC), EXPECTED]
     head.append("")
     if confirmed:
         head.append("confirmed (90%)")

@@ -158,7 +158,8 @@ def _expected(
 def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky: str) -> None:
     head, *rows = run("best", lucky, "--top", "3").out.splitlines()
     assert head.split() == [
-        *("trial", "state", "value", "at", "expected", "(90%)", "resource", "GPU", "time", "lr")
+        *("trial", "state", "value", "seen", "at", "expected", "(90%)"),
+        *("resource", "GPU", "time", "lr"),
     ]
     assert [row.split() for row in rows[:3]] == [
         ["1", "paused", "0.81", "1", "0.85", "±", "0.033", "2", "0", "s", "0.2"],
