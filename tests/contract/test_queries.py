@@ -470,7 +470,7 @@ def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
                 st.sampled_from([0.5, 0.6]),
                 st.sampled_from([1.0, 3.0]),
                 st.sampled_from([State.COMPLETE, State.PAUSED, State.PRUNED, State.RUNNING]),
-                st.sampled_from([None, None, 0.45, 0.5, 0.7, math.inf, 1e308, -1e308]),
+                st.sampled_from([None, None, 0.45, 0.6, 0.7, math.inf, 1e308, -1e308]),
                 st.sampled_from([None, 0.0, 0.01, 0.1, 5e-324, 1e308]),
             ),
             min_size=1,
@@ -508,9 +508,9 @@ def test_best_is_what_is_expected_to_be_and_not_what_was_lucky_once(store: Store
     lucky = trial(0, State.PAUSED, value=0.9, expected=0.6, expected_deviation=0.02, resource=1.0)
     good = trial(1, State.PAUSED, value=0.7, expected=0.8, expected_deviation=0.02, resource=2.0)
     others = [trial(n, value=0.5 + n / 1000, expected=0.5 + n / 1000) for n in range(2, 9)]
-    near = trial(9, State.PRUNED, value=0.3, expected=0.78, expected_deviation=0.1, resource=1.0)
-    nearer = trial(10, State.PRUNED, value=0.3, expected=0.79, resource=1.0)
-    save(store, [lucky, good, *others, near, nearer])
+    unsure = trial(9, State.PRUNED, value=0.3, expected=0.7, expected_deviation=0.1, resource=1.0)
+    sure = trial(10, State.PRUNED, value=0.3, expected=0.71, resource=1.0)
+    save(store, [lucky, good, *others, unsure, sure])
     with store.reading() as connection:
         study = only_study(connection)
         (first,) = best_trials(connection, study, 1)
