@@ -10,7 +10,7 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
-from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
+from hpsearch.store.reading.queries import StudyHead, best_trials, find_study, seen_at
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -28,23 +28,28 @@ class StudyReader:
             find_study(connection, name)
 
     def best(self, top: int = 1) -> pd.DataFrame:
-        """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs` and
-        `tied`.
+        """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs`,
+        `tied` and `seen_at`.
 
         `confirmed` is the mean of the trial's repeats with other seeds and `low` to `high` its 90%
-        interval; they are absent where it was not repeated.
+        interval; they are absent where it was not repeated. `value` is the best value that it has
+        shown, after as much training as `seen_at` says; `expected`, with the standard deviation
+        `expected_deviation`, is the value that is expected of it if it is trained in full.
 
         Raises:
             UserError: The study has no single direction.
         """
         with self._reading() as connection:
-            ranked = best_trials(connection, self._study(connection), top)
+            study = self._study(connection)
+            ranked = best_trials(connection, study, top)
+            at = seen_at(connection, study, ranked)
         confirmed = [each.confirmed for each in ranked]
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
         more = {}
         for name, field in fields.items():
             more[name] = [getattr(each, field, None) for each in confirmed]
         more["tied"] = [each.tied for each in ranked]
+        more["seen_at"] = [at.get(each.trial.number) for each in ranked]
         rows = [each.trial for each in ranked]
         return frame_of(rows, more)
 

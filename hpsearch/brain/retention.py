@@ -3,7 +3,8 @@
 A trial that can no longer come back does not need its checkpoint any more: one that failed, was
 pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
 the trials at rungs may wait there; the others are pruned. What a study holds on disk is therefore
-bounded, however many trials it tries.
+bounded, however many trials it tries. Which ones are best, `hpsearch.ranking.selection` says: those
+of which most is expected in full, where that is known.
 
 Where the study file limits that (`checkpoints.max_gb`), what is least likely to be needed goes
 first: weights of trials that ended, the worst first, and then trials that wait, the worst first.
@@ -24,7 +25,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.pareto import foremost, pareto_front
-from hpsearch.ranking.selection import rank
+from hpsearch.ranking.selection import place_of, rank
 from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10
@@ -190,20 +191,11 @@ class Retention:
         return {ranked.trial.number for ranked in first}
 
     def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Best first, by the values of the search; those without a value last.
+        """Best first, by what the search knows of them (`hpsearch.ranking.selection`); those
+        without a value last."""
 
-        Equal ones are in the order of `hpsearch.ranking.selection`.
-        """
-
-        def place(trial: Trial) -> tuple[float | bool, ...]:
-            return (
-                trial.violation,
-                trial.value is None,
-                self._sign * (trial.value or 0.0),
-                trial.state is not State.COMPLETE,
-                -trial.resource,
-                trial.number,
-            )
+        def place(trial: Trial) -> tuple[float, ...]:
+            return (trial.violation, trial.value is None, *place_of(trial, self._sign))
 
         return sorted(trials, key=place)
 

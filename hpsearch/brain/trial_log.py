@@ -17,6 +17,9 @@ from trials.contract import Held
 MOST_NAMED = 20
 """Metrics that a message names."""
 
+SAME = 1e-6
+"""The share of its size by which an expectation may change without being written again."""
+
 
 class TrialLog:
     """Changes the records of one study's trials, and marks them as changed."""
@@ -60,6 +63,27 @@ class TrialLog:
         trial.rung = answer.rung
         self._history.touch(trial)
 
+    def expects(self, trial: Trial, value: float | None, deviation: float | None) -> None:
+        """Note what is expected of a trial if it is trained in full.
+
+        The trial is touched only if that has changed by more than `SAME` of its size.
+
+        Args:
+            trial: The trial.
+            value: The value of the first objective that is expected of it, in the metric's own
+                unit and sign; None, or not finite, where nothing is known.
+            deviation: The standard deviation of that, in the same unit, not below zero; without a
+                value, or where it is not finite, it counts as unknown.
+        """
+        value = _finite(value)
+        deviation = None if value is None else _finite(deviation)
+        is_same = _same(trial.expected, value) and _same(trial.expected_deviation, deviation)
+        if is_same:
+            return
+        trial.expected = value
+        trial.expected_deviation = deviation
+        self._history.touch(trial)
+
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
         """Note which checkpoints a trial keeps in the state it is in, and what they take.
 
@@ -77,6 +101,19 @@ class TrialLog:
         if held is not None:
             trial.checkpoint_bytes = _kept_bytes(state, held)
         self._history.touch(trial)
+
+
+def _finite(number: float | None) -> float | None:
+    """The number as a plain float; None if there is none, or it is not finite."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(number)
+
+
+def _same(before: float | None, now: float | None) -> bool:
+    if before is None or now is None:
+        return before is now
+    return math.isclose(before, now, rel_tol=SAME)
 
 
 def _kept_bytes(state: State, held: Held) -> int:

@@ -226,7 +226,10 @@ def train(
     trial: Annotated[
         int | None,
         typer.Option(
-            "--trial", min=0, max=LARGEST_COUNT, help="The number of the trial. Default: the best."
+            "--trial",
+            min=0,
+            max=LARGEST_COUNT,
+            help="The number of the trial. Default: what is expected to be best.",
         ),
     ] = None,
     out: Annotated[
@@ -284,7 +287,10 @@ def best(
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
 ) -> None:
-    """Show the best configurations. As YAML, they can be trained with `python -m trials`."""
+    """Show the configurations that are expected to be best when they are trained in full.
+
+    As YAML, they can be trained with `python -m trials`.
+    """
     from hpsearch.cli.results.best import print_best
 
     print_best(name, top, where, format, storage)
@@ -307,7 +313,7 @@ def trials(
     top: Annotated[
         int | None,
         typer.Option(
-            "--top", min=1, max=LARGEST_COUNT, help="Show this many trials, the best values first."
+            "--top", min=1, max=LARGEST_COUNT, help="Show this many trials, the best first."
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,

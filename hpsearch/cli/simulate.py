@@ -53,7 +53,8 @@ def simulate_study(
         if len(spec.objectives) > 1:
             names = [each.metric for each in spec.objectives]
         rows = _as_recorded(ranked, recorded.curves)
-        best = tables.best(rows, terminal_width(), names)
+        at = {each.trial.number: each.trial.seen_at for each in ranked}
+        best = tables.best(rows, terminal_width(), names, at)
         show(best, *_lines(found, recorded))
         return
     plain = {**found, "best": [as_plain(each, recorded.curves) for each in ranked]}
@@ -133,6 +134,9 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
         "number": trial.number,
         "state": trial.state.value,
         "value": ranked.value,
+        "seen_at": trial.seen_at,
+        "expected": trial.expected,
+        "expected_deviation": trial.expected_deviation,
         "values": trial.values,
         "violation": trial.violation,
         "recorded": dict(curves.stand_in(trial.params)),

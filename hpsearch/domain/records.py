@@ -163,6 +163,11 @@ class Trial:
     params: dict[str, Any] = field(metadata=SHOWN)
     value: float | None = field(default=None, metadata=SHOWN)
     """The best value of the objective so far; of a complete trial, its result."""
+    expected: float | None = field(default=None, metadata=SHOWN)
+    """The value of the first objective that is expected of it if it is trained in full, in the
+    metric's own unit and sign; None where nothing is known."""
+    expected_deviation: float | None = field(default=None, metadata=SHOWN)
+    """The standard deviation of that expectation, in the same unit; None without one."""
     resource: float = field(default=0.0, metadata=SHOWN)
     """How far it has trained."""
     rung: int | None = field(default=None, metadata=SHOWN)
@@ -210,6 +215,17 @@ class Trial:
     """By resource."""
     attempts: list[Attempt] = field(default_factory=list, metadata=ELSEWHERE)
     """In order; attempt n is at index n - 1."""
+
+    @property
+    def seen_at(self) -> float | None:
+        """How far it had trained when it first showed its value.
+
+        None if no report has that value, or a trial has several.
+        """
+        if self.value is None or self.values is not None:
+            return None
+        reports = self.reports.items()
+        return min((at for at, report in reports if report.value == self.value), default=None)
 
     @property
     def violation(self) -> float:

@@ -22,7 +22,7 @@ R = TypeVar("R")
 Reader = Callable[[Any], Any]
 """Turns a cell into the value of a field."""
 
-NOT_A_NUMBER = ("value",)
+NOT_A_NUMBER = ("value", "expected", "expected_deviation")
 """Fields that are NULL where they are not a number: SQLite has no NaN."""
 
 

@@ -46,7 +46,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store import shapes
 
-VERSION = "hpsearch_0003"
+VERSION = "hpsearch_0004"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hpsearch.ranking.repeats import Confirmed
-from hpsearch.ranking.selection import Ranked
+from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views.numbers import number
-from hpsearch.views.tables import interval
+from hpsearch.views.tables import expected, interval, may_change
 
 
 def gain(
@@ -14,8 +14,9 @@ def gain(
 ) -> str | None:
     """The sentence; None if there is nothing to compare with.
 
-    A best trial that was repeated counts by the mean of its repeats. Any other counts by its own
-    value, which is the luckiest of many.
+    A best trial that was repeated counts by the mean of its repeats. Any other counts by what is
+    expected of it in full, or else by its own value, which is the luckiest of many; and so does the
+    trial of the default settings.
 
     Args:
         best: The first of the ranking.
@@ -25,11 +26,12 @@ def gain(
     """
     if default is None or default.value is None or best.trial.violation > 0:
         return None
-    before = number(default.value)
+    baseline = standing(default)
+    before = number(baseline)
     if best.trial.number == default.number:
         return f"no trial is better than the default settings: {metric} {before} (trial 0)"
     value, written = _worth(best)
-    gained = value - default.value if direction == "maximize" else default.value - value
+    gained = value - baseline if direction == "maximize" else baseline - value
     than = f"the default settings' {before} (trial {default.number})"
     if gained <= 0:
         return f"{metric} {written}, not better than {than}"
@@ -43,5 +45,6 @@ def _worth(best: Ranked[TrialRow]) -> tuple[float, str]:
     """The value that a trial counts by, and how it is written."""
     confirmed: Confirmed | None = best.confirmed
     if confirmed is None:
-        return best.value, number(best.value)
+        told = f"{expected(best.trial)} expected in full" if may_change(best.trial) else ""
+        return standing(best.trial), told or number(standing(best.trial))
     return confirmed.mean, interval(confirmed)

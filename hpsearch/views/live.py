@@ -15,7 +15,9 @@ from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.ranking.selection import place_of
 from hpsearch.views.numbers import NOTHING, duration, number, pairs
+from hpsearch.views.tables import expected, may_change
 from hpsearch.views.terminal import plain
 
 REDRAW_S = 0.5
@@ -168,13 +170,12 @@ def _best(study: Study) -> str:
         return NOTHING
 
     def place(trial: Trial) -> tuple[float, ...]:
-        own = sign * (trial.value or 0.0)
-        incomplete = trial.state is not State.COMPLETE
-        return (trial.violation, own, incomplete, -trial.resource, trial.number)
+        return (trial.violation, *place_of(trial, sign))
 
     best = min(known, key=place)
     over = ", over a limit" if best.violation else ""
-    return f"{_values(study, best)} (trial {best.number}, {best.state.value}{over})"
+    in_full = f", {expected(best)} expected in full" if may_change(best) else ""
+    return f"{_values(study, best)}{in_full} (trial {best.number}, {best.state.value}{over})"
 
 
 def _values(study: Study, trial: Trial) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
@@ -19,7 +20,9 @@ from hpsearch.views.tables import (
     Columns,
     Head,
     best_value,
+    expected,
     heading,
+    may_change,
     table,
     values,
     with_named,
@@ -106,7 +109,8 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
-        "value": values(row) + over,
+        "value": values(row) + _seen_at(of) + over,
+        "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
         "seed": str(row.seed),
         "GPU time": duration(row.gpu_seconds) + cost,
@@ -114,12 +118,25 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
     }
+    if expectation(row) is None:
+        del facts["expected"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
     if computed:
         facts["computed"] = _computed(computed[-1])
     if row.error_kind:
         facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
     return facts
+
+
+def _seen_at(of: TrialDetail) -> str:
+    """How far a trial had trained when it showed its value, where it has trained further since."""
+    row = of.trial
+    if row.value is None or row.values is not None:
+        return ""
+    levels = [each["resource"] for each in of.reports if each["value"] == row.value]
+    if not levels or min(levels) == row.resource:
+        return ""
+    return f" at {number(min(levels))}"
 
 
 def _checkpoint(of: TrialDetail, disk: int | None) -> str:
@@ -155,6 +172,8 @@ def _study_facts(of: StudyStatus) -> dict[str, str]:
     if summary.best is not None:
         found = summary.best.trial
         facts["best"] = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
+        if summary.best.confirmed is None and may_change(found):
+            facts["best"] += f" (its best value so far: {number(found.value)})"
     for limit in of.budget:
         facts[_LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:

@@ -15,7 +15,7 @@ from rich.text import Text
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Confirmed
-from hpsearch.ranking.selection import Ranked
+from hpsearch.ranking.selection import Candidate, Ranked, expectation, reach
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
@@ -24,6 +24,8 @@ from hpsearch.views.terminal import Sheet
 NUMERIC = "right"
 Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
+EXPECTED: Head = "expected (90%)"
+"""The head of what is expected of trials in full."""
 
 _COLOURS = {
     State.COMPLETE: "green",
@@ -90,16 +92,30 @@ def best(
     ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]],
     width: int | None,
     objectives: Sequence[str] = ("value",),
+    seen_at: Mapping[int, float | None] | None = None,
 ) -> Table:
     """The best trials, best first.
 
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `over limit` marks those that break a limit.
+    none; `over limit` marks those that break a limit. Where it is known what is expected of trials
+    in full, that stands beside the value that they have shown, and how far they had trained when
+    they did.
+
+    Args:
+        ranked: The trials.
+        width: Columns of the terminal; None if the table goes elsewhere.
+        objectives: The names of the objectives.
+        seen_at: How far trials had trained when they showed their value, by their numbers.
     """
     confirmed = any(row.confirmed for row in ranked)
-    values_head = [(name, NUMERIC) for name in objectives]
-    confirmed_head = ["confirmed (90%)"] if confirmed else []
-    head: list[Head] = [("trial", NUMERIC), "state", *values_head, "", *confirmed_head]
+    is_expected = any(expectation(row.trial) is not None for row in ranked)
+    at = seen_at or {}
+    head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
+    if is_expected:
+        head += [("seen at", NUMERIC), EXPECTED]
+    head.append("")
+    if confirmed:
+        head.append("confirmed (90%)")
     head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
@@ -107,6 +123,8 @@ def best(
         of_objectives = [row.value] if trial.values is None else trial.values
         own: list[str | Text] = [str(trial.number), state(trial.state)]
         own += map(number, of_objectives)
+        if is_expected:
+            own += [number(at.get(trial.number)), expected(trial)]
         own.append(_mark(row))
         if confirmed:
             own.append(interval(row.confirmed))
@@ -126,8 +144,11 @@ def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
     """Trials, one a line."""
-    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC), ("resource", NUMERIC)]
-    head.append(("GPU time", NUMERIC))
+    is_expected = any(expectation(row) is not None for row in rows)
+    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
+    if is_expected:
+        head.append(EXPECTED)
+    head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
     separator = ": " if width is None else "\n"
 
     def cells(row: TrialRow) -> list[str | Text]:
@@ -136,8 +157,10 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
             standing.append(separator + row.error_kind)
         if row.violation > 0:
             standing.append(separator + "over limit")
-        resource, time = number(row.resource), duration(row.gpu_seconds)
-        return [str(row.number), standing, values(row), resource, time]
+        own: list[str | Text] = [str(row.number), standing, values(row)]
+        if is_expected:
+            own.append(expected(row))
+        return [*own, number(row.resource), duration(row.gpu_seconds)]
 
     return with_named(rows, Columns(head, cells, lambda row: row.params, "parameters"), width)
 
@@ -200,7 +223,8 @@ def best_value(summary: StudySummary) -> str:
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The value that a trial is ranked by, with its state where it is not complete.
+    """The value that a trial is ranked by, with its state where it is not complete: the mean of its
+    repeats, what is expected of it in full, or the best value that it has shown.
 
     Args:
         row: The trial in its place.
@@ -211,11 +235,28 @@ def score(row: Ranked[TrialRow], *, driven: bool) -> str:
         return interval(row.confirmed)
     shown = number(row.value)
     current = row.trial.state
+    if may_change(row.trial):
+        shown = f"{expected(row.trial)} expected"
     if current is State.COMPLETE:
         return shown
     if current is State.RUNNING and not driven:
         current = State.QUEUED
     return f"{shown} ({current.value})"
+
+
+def may_change(trial: Candidate) -> bool:
+    """Whether something is expected of a trial that it has not shown already."""
+    if expectation(trial) is None:
+        return False
+    return trial.state is not State.COMPLETE or reach(trial) > 0
+
+
+def expected(trial: Candidate) -> str:
+    """What is expected of a trial in full, with half of its 90% interval: ``0.8123 ± 0.004``."""
+    value, half_width = expectation(trial), reach(trial)
+    if value is None:
+        return NOTHING
+    return f"{number(value)} ± {half_width:.2g}" if half_width else number(value)
 
 
 def interval(confirmed: Confirmed | None) -> str:

@@ -64,6 +64,8 @@ def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
     assert list(frame["number"]) == [2, 1]
     assert frame["confirmed"].tolist()[0] == 0.3
     assert frame["confirmed"].isna().tolist() == [False, True]
+    assert list(frame["seen_at"]) == [1.0, 1.0]
+    assert {"expected", "expected_deviation"} <= set(frame.columns)
     assert list(frame["params.low"]) == [0.5, 0.5], "a parameter named as a column keeps its values"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from operator import ge, gt, le, lt
 from typing import Any
@@ -27,6 +27,7 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.errors import Damaged, FilterError, StudyNotFound, UserError
+from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store.reading.filters import (
     Absent,
     Among,
@@ -45,6 +46,7 @@ from hpsearch.store.reading.queries import (
     best_trials,
     find_study,
     only_study,
+    seen_at,
     trial_detail,
     trial_rows,
 )
@@ -468,13 +470,16 @@ def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
                 st.sampled_from([0.5, 0.6]),
                 st.sampled_from([1.0, 3.0]),
                 st.sampled_from([State.COMPLETE, State.PAUSED, State.PRUNED, State.RUNNING]),
+                st.sampled_from([None, None, 0.45, 0.6, 0.7, math.inf, 1e308, -1e308]),
+                st.sampled_from([None, 0.0, 0.01, 0.1, 5e-324, 1e308]),
             ),
             min_size=1,
             max_size=7,
         )
     )
     trials = [
-        trial(n, state, value=value, resource=at) for n, (value, at, state) in enumerate(drawn)
+        trial(n, state, value=value, resource=at, expected=mean, expected_deviation=deviation)
+        for n, (value, at, state, mean, deviation) in enumerate(drawn)
     ]
     for number, value in data.draw(
         st.lists(st.tuples(st.integers(0, 1), st.sampled_from([0.4, 0.5, 0.55])), max_size=5)
@@ -485,6 +490,7 @@ def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
     with store.reading() as connection:
         study = only_study(connection)
         every = best_trials(connection, study, 9)
+        assert placed(every) == placed(rank(trials, "maximize"))
         for top in range(1, 9):
             assert best_trials(connection, study, top) == every[:top]
         if trials[-1].role is Role.SEARCH:
@@ -492,6 +498,44 @@ def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
                 each.trial.number for each in every
             ]
     store.delete_study(record.id)
+
+
+def placed(ranked: Sequence[Ranked[Any]]) -> list[tuple[int, bool]]:
+    return [(each.trial.number, each.tied) for each in ranked]
+
+
+def test_best_is_what_is_expected_to_be_and_not_what_was_lucky_once(store: Store) -> None:
+    lucky = trial(0, State.PAUSED, value=0.9, expected=0.6, expected_deviation=0.02, resource=1.0)
+    good = trial(1, State.PAUSED, value=0.7, expected=0.8, expected_deviation=0.02, resource=2.0)
+    others = [trial(n, value=0.5 + n / 1000, expected=0.5 + n / 1000) for n in range(2, 9)]
+    unsure = trial(9, State.PRUNED, value=0.3, expected=0.7, expected_deviation=0.1, resource=1.0)
+    sure = trial(10, State.PRUNED, value=0.3, expected=0.71, resource=1.0)
+    save(store, [lucky, good, *others, unsure, sure])
+    with store.reading() as connection:
+        study = only_study(connection)
+        (first,) = best_trials(connection, study, 1)
+        rows = trial_rows(
+            connection, study, where="expected > 0.5 and resource < 3", sort="expected"
+        )
+    assert (first.trial.number, first.value, first.tied) == (1, 0.7, True)
+    assert [(row.number, row.expected_deviation) for row in rows] == [
+        (0, 0.02),
+        (9, 0.1),
+        (10, None),
+        (1, 0.02),
+    ]
+
+
+def test_where_a_value_was_seen_is_the_first_report_that_has_it(store: Store) -> None:
+    one, other = trial(0, value=0.9), trial(1, value=0.8)
+    for resource, value in ((1.0, 0.7), (2.0, 0.9), (3.0, 0.9)):
+        one.reports[resource] = ReportRecord(0, resource, value, {})
+    other.reports[3.0] = ReportRecord(1, 3.0, None, {})
+    save(store, [one, other])
+    with store.reading() as connection:
+        study = only_study(connection)
+        assert seen_at(connection, study, best_trials(connection, study, 2)) == {0: 2.0}
+    assert (one.seen_at, other.seen_at) == (2.0, None)
 
 
 def test_best_of_the_trials_that_a_filter_selects(store: Store) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, inspect, text
 
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, Race
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord
 from hpsearch.store import schema, version
@@ -65,6 +66,30 @@ def test_an_old_database_is_upgraded_and_has_all_it_had(old: str) -> None:
     assert [trial.state for trial in trials] == [State.COMPLETE, State.PRUNED, State.COMPLETE]
     assert [trial.value for trial in trials] == [0.7, 0.5, 0.9]
     assert all(len(trial.attempts) == len(trial.reports) == 1 for trial in trials)
+
+
+def test_nothing_is_expected_of_the_trials_of_an_older_database(old: str) -> None:
+    before = version_of(old)
+    upgrade(old)
+    with closing(Store.open(old, create=False)) as store:
+        trials = store.load("flowers").trials
+        found = [(trial.expected, trial.expected_deviation) for trial in trials]
+        if before < "hpsearch_0004":
+            assert found == [(None, None)] * 3
+        else:
+            assert found == [(0.71, 0.0), (0.55, 0.0625), (None, None)]
+        trials[2].expected, trials[2].expected_deviation = 0.875, 0.125
+        record = store.find_study("flowers")
+        store.commit(record.id, Changes(trials=trials))
+        again = store.load("flowers").trials[2]
+    assert (again.expected, again.expected_deviation) == (0.875, 0.125)
+
+
+def version_of(url: str) -> str:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    assert isinstance(found, str)
+    return found
 
 
 RACE = {"given": [4, None, {"$float": "inf"}, None, 1], "first": 2, "begun": True}

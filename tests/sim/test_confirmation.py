@@ -56,6 +56,24 @@ def raced(
             repeat.value = truths[repeat.repeats] + float(draw.normal())
 
 
+def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky() -> None:
+    spec = spec_with(search={"sampler": "random", "confirm": {"top": 2, "seeds": 1}})
+    history = history_for(spec)
+    seen_and_expected = [(0.1, 0.9), (0.6, 0.3), (0.5, 0.4), (0.2, 0.8)]
+    for number, (value, expected) in enumerate(seen_and_expected):
+        made = Trial(number, State.PAUSED, {}, value=value, resource=3.0, expected=expected)
+        made.expected_deviation = 0.05
+        history.add_trial(made)
+    race = Confirmation(spec, history)
+    repeated = []
+    while (leader := race.leader_to_repeat()) is not None:
+        repeated.append(leader.number)
+        made = Trial(len(history.trials), State.COMPLETE, {}, value=0.5, role=Role.CONFIRM)
+        made.repeats = leader.number
+        history.add_trial(made)
+    assert repeated == [1, 2]
+
+
 def repeats_of(history: History, number: int) -> int:
     return sum(trial.repeats == number for trial in history.trials)
 

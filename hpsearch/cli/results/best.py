@@ -17,6 +17,7 @@ from hpsearch.store.reading.queries import (
     TrialRow,
     best_trials,
     recorded_arithmetic,
+    seen_at,
     trial_rows,
 )
 from hpsearch.study_file import space as spaces
@@ -42,6 +43,7 @@ def print_best(
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         ranked = best_trials(connection, study, top, where=where)
+        at = seen_at(connection, study, ranked)
         gained = gained_by(connection, study)
         documents = []
         if format_ is Format.YAML:
@@ -53,12 +55,12 @@ def print_best(
         emit_yaml(*documents)
         return
     if format_ is not Format.TABLE:
-        emit([as_plain(study.name, each) for each in ranked], format_)
+        emit([as_plain(study.name, each, at.get(each.trial.number)) for each in ranked], format_)
         return
     if not ranked:
         note(_nothing(study, where))
         return
-    show(tables.best(ranked, terminal_width(), objectives(study)))
+    show(tables.best(ranked, terminal_width(), objectives(study), at))
     if gained is not None and where is None:
         note(gained)
 
@@ -83,14 +85,23 @@ def gained_by(connection: Connection, study: StudyHead) -> str | None:
     return gain(first[0], default[0], str(metric), study.direction)
 
 
-def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
-    """A ranked trial as plain values."""
+def as_plain(study: str, ranked: Ranked[TrialRow], at: float | None) -> dict[str, Any]:
+    """A ranked trial as plain values.
+
+    Args:
+        study: The study's name.
+        ranked: The trial in its place.
+        at: How far it had trained when it showed its value; None if that is not known.
+    """
     trial = ranked.trial
     return {
         "study": study,
         "number": trial.number,
         "state": trial.state.value,
         "value": ranked.value,
+        "seen_at": at,
+        "expected": trial.expected,
+        "expected_deviation": trial.expected_deviation,
         "values": None if trial.values is None else list(trial.values),
         "violation": trial.violation,
         "params": dict(trial.params),

@@ -6,6 +6,8 @@ from typing import Any
 
 from hpsearch.cli.opening import reading
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary, list_studies
 from hpsearch.views import tables
 
@@ -31,8 +33,18 @@ def as_plain(summary: StudySummary) -> dict[str, Any]:
         "driver": summary.driver,
         "reason": summary.head.reason,
         "trials": {state.value: n for state, n in sorted(summary.trials.items())},
-        "best": None if best is None else {"number": best.trial.number, "value": best.value},
+        "best": None if best is None else _best(best),
         "gpu_seconds": summary.gpu_seconds,
         "created": summary.head.created,
         "ended": summary.head.ended,
+    }
+
+
+def _best(best: Ranked[TrialRow]) -> dict[str, Any]:
+    trial = best.trial
+    return {
+        "number": trial.number,
+        "value": best.value,
+        "expected": trial.expected,
+        "expected_deviation": trial.expected_deviation,
     }

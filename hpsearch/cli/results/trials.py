@@ -19,7 +19,7 @@ class Selection:
         where: A condition, as it was written; None for all trials.
         sort: The order, as it was written; None for the order of their numbers.
         limit: At most this many; None for no limit.
-        top: This many with the best values, in place of `sort` and `limit`.
+        top: The best, this many, in place of `sort` and `limit`.
     """
 
     where: str | None = None

@@ -20,6 +20,7 @@ from hpsearch.store.reading.queries import (
 from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
+from hpsearch.views.tables import expected, may_change
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
 from trials import arithmetic, tasks
@@ -64,7 +65,8 @@ def train_model(
             "python -m trials winner.yaml --out DIR",
         )
     value = "" if trial.value is None else f" with {trial.value:.6g}"
-    note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}")
+    in_full = f", {expected(trial)} expected in full" if may_change(trial) else ""
+    note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     home = (out / study.name).absolute()
     version = _train(_Chosen(study, spec, trial, recorded), home, data, export)
     if version is None:

@@ -8,6 +8,7 @@ drivers work: read them in one transaction. Files are not looked at here: that i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -248,6 +249,21 @@ def results_are_there(connection: Connection, which: Which) -> Iterator[Violatio
         yield Violation(name, trial, f"it is {state}, but has no {missing}")
 
 
+def expectations_are_whole(connection: Connection, which: Which) -> Iterator[Violation]:
+    """What is expected of a trial is a finite number, and so is its deviation, which is not below
+    zero and stands beside an expectation."""
+    trial_has = trials.c
+    expected = trial_has.expected
+    deviation = trial_has.expected_deviation
+    stands_alone = and_(deviation.is_not(None), expected.is_(None))
+    odd = or_(stands_alone, ~_is_finite(expected), ~_is_finite(deviation), deviation < 0)
+    found = select(studies.c.name, trial_has.number, expected, deviation)
+    found = found.join_from(studies, trials, _IN_STUDY).where(odd)
+    for name, trial, value, spread in connection.execute(_of(found, which)):
+        what = f"its expectation is {_shown(value)}, with a deviation of {_shown(spread)}"
+        yield Violation(name, trial, what)
+
+
 def repeats_have_an_original(connection: Connection, which: Which) -> Iterator[Violation]:
     """A confirmation names another trial of its study that it repeats."""
     original = trials.alias("original")
@@ -280,6 +296,7 @@ CHECKS: tuple[Check, ...] = (
     no_report_is_beyond_the_budget,
     final_reports_are_there,
     results_are_there,
+    expectations_are_whole,
     repeats_have_an_original,
 )
 
@@ -298,6 +315,16 @@ def _miscounted(n: ColumnElement[Any], has_one: ColumnElement[bool]) -> ColumnEl
     not_one = and_(has_one, n != 1)
     not_none = and_(~has_one, n != 0)
     return or_(not_one, not_none)
+
+
+def _is_finite(number: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Whether a number is finite; unknown where it is NULL."""
+    largest = sys.float_info.max
+    return number.between(-largest, largest)
+
+
+def _shown(number: float | None) -> str:
+    return "nothing" if number is None else f"{number:g}"
 
 
 def _same_trial(part: FromClause) -> ColumnElement[bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -31,7 +31,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import Damaged, StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.selection import Ranked, range_of_ties, rank
+from hpsearch.ranking.selection import Ranked, range_of_ties, rank, tied_with
 from hpsearch.store import codec, shapes
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
@@ -281,7 +281,7 @@ def trial_rows(
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
     `limit`.
 
-    Where `top` is given, so many with the best values, in the order of `best_trials`.
+    Where `top` is given, the best, so many, by what is expected of them or else by their value.
 
     Raises:
         FilterError: An expression does not parse or names something unknown.
@@ -301,9 +301,16 @@ def trial_rows(
 
 def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
     """The order that `selection.rank` gives trials which were not repeated and keep all limits."""
-    by_value = trials.c.value.desc() if study.direction == "maximize" else trials.c.value.asc()
+    by_standing = _STANDING.desc() if study.direction == "maximize" else _STANDING.asc()
     complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
-    return [by_value.nulls_last(), complete_first, trials.c.resource.desc(), trials.c.number]
+    return [by_standing.nulls_last(), complete_first, trials.c.resource.desc(), trials.c.number]
+
+
+_LARGEST = sys.float_info.max
+_IS_EXPECTED = trials.c.expected.between(-_LARGEST, _LARGEST)
+"""Whether something finite is expected of a trial."""
+_STANDING: ColumnElement[Any] = case((_IS_EXPECTED, trials.c.expected), else_=trials.c.value)
+"""As `selection.standing`."""
 
 
 def best_trials(
@@ -311,9 +318,9 @@ def best_trials(
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study, best first, of those that `where` selects.
 
-    Reads the best `top` by value; all that were repeated, since only a repeat can change the order;
-    and one that is tied with the first. With limits or several objectives, the value says too
-    little, and all are read.
+    Reads the best `top` by what is expected of them, or else by value; all that were repeated,
+    since only a repeat can change the order; and one that is tied with the first. With limits or
+    several objectives, that says too little, and all are read.
 
     Args:
         connection: To the database.
@@ -347,37 +354,81 @@ def best_trials(
     candidates = {row.number: row for row in found}
     ranked = rank([*candidates.values(), *repeats], study.direction)
     if ranked and not study.limited:  # is the first one tied with one further down?
-        may_tie = [*_may_tie(ranked[0]), trials.c.number.not_in(repeated)]
-        one_tied = searched.where(*may_tie).limit(1)
-        for row in _trial_rows(connection, study, one_tied):
+        unrepeated = searched.where(trials.c.number.not_in(repeated))
+        one_tied = _one_tied(connection, unrepeated, ranked[0])
+        for row in _trial_rows(connection, study, searched.where(trials.c.number == one_tied)):
             candidates[row.number] = row
         ranked = rank([*candidates.values(), *repeats], study.direction)
     return ranked[:top]
 
 
+def seen_at(
+    connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]]
+) -> dict[int, float]:
+    """How far trials had trained when they first showed their value, by their numbers: as
+    `Trial.seen_at`, where it is known."""
+    numbers = [each.trial.number for each in ranked if each.trial.values is None]
+    shows_value = and_(
+        reports.c.study_id == trials.c.study_id,
+        reports.c.trial == trials.c.number,
+        reports.c.value == trials.c.value,
+    )
+    first = select(trials.c.number, func.min(reports.c.resource))
+    first = first.join_from(trials, reports, shows_value).group_by(trials.c.number)
+    of_these = first.where(trials.c.study_id == study.id, trials.c.number.in_(numbers))
+    return {row[0]: row[1] for row in connection.execute(of_these)}
+
+
 def _searched(study: StudyHead) -> Select[Any]:
     """The trials of a study that can have a place: neither repeats nor failed, with a number."""
-    largest = sys.float_info.max
     return _trials_of(study).where(
         trials.c.role != Role.CONFIRM.value,
         trials.c.state != State.FAILED.value,
         # Rules out NULL, and on PostgreSQL also NaN, which is above infinity there.
-        trials.c.value.between(-largest, largest),
+        trials.c.value.between(-_LARGEST, _LARGEST),
     )
 
 
-def _may_tie(first: Ranked[TrialRow]) -> list[ColumnElement[bool]]:
-    """Which other trials, of those that were not repeated, cannot be told from the first one
-    (`selection.rank`)."""
-    trial = first.trial
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What ranking needs to know of a trial that was not repeated and keeps all limits."""
+
+    number: int
+    state: State
+    value: float
+    expected: float | None
+    expected_deviation: float | None
+    resource: float
+    role: Role = Role.SEARCH
+    repeats: None = None
+    values: None = None
+    violation: float = 0.0
+
+
+def _one_tied(connection: Connection, searched: Select[Any], first: Ranked[TrialRow]) -> int | None:
+    """The number of one trial, of those that were not repeated, that cannot be told from the first
+    one; None if there is none.
+
+    Args:
+        connection: To the database.
+        searched: The trials to choose from.
+        first: The first of the ranking.
+    """
     low, high = range_of_ties(first)
-    is_other = trials.c.number != trial.number
-    is_near = trials.c.value.between(low, high)
-    compares = trials.c.resource == trial.resource
-    if trial.state is State.COMPLETE:
-        is_complete = trials.c.state == State.COMPLETE.value
-        compares = or_(compares, is_complete)
-    return [is_other, is_near, compares]
+    has_deviation = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
+    may_tie = or_(_STANDING.between(low, high), has_deviation)
+    near = searched.where(trials.c.number != first.trial.number, may_tie)
+    for number, state, *known in connection.execute(near.with_only_columns(*_OF_STANDING)):
+        each = _Standing(number, codec.member(State, state), *known)
+        if tied_with(first, each):
+            return each.number
+    return None
+
+
+_OF_STANDING = (
+    *(trials.c.number, trials.c.state, trials.c.value, trials.c.expected),
+    *(trials.c.expected_deviation, trials.c.resource),
+)
 
 
 def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:

@@ -59,6 +59,18 @@ def test_the_best_that_ended_keep_theirs_and_the_surpassed_do_not() -> None:
     assert kept(*ended) == list(range(BEST))
 
 
+def test_those_of_which_most_is_expected_keep_theirs_and_not_the_lucky() -> None:
+    lucky = [
+        Trial(n, State.PRUNED, {}, value=0.1, expected=0.9, expected_deviation=0.1)
+        for n in range(5)
+    ]
+    ended = [
+        Trial(n, State.PRUNED, {}, value=0.5, expected=n / 100, expected_deviation=0.1)
+        for n in range(5, BEST + 5)
+    ]
+    assert kept(*lucky, *ended) == list(range(5, BEST + 5))
+
+
 def test_of_equal_trials_the_one_that_is_shown_as_the_best_keeps_its_checkpoint() -> None:
     ended = [Trial(n, State.PRUNED, {}, value=0.5, resource=1.0 + n / 100) for n in range(BEST + 5)]
     complete = Trial(BEST + 5, State.COMPLETE, {}, value=0.5, resource=9.0)

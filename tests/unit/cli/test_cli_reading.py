@@ -17,7 +17,7 @@ import yaml
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState, Trial
+from hpsearch.domain.records import ReportRecord, StudyState, Trial
 from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
@@ -30,6 +30,9 @@ BEST_KEYS = [
         "number",
         "state",
         "value",
+        "seen_at",
+        "expected",
+        "expected_deviation",
         "values",
         "violation",
         "params",
@@ -125,6 +128,79 @@ def test_best_as_a_table_names_the_parameters_and_the_interval(run: Run, flowers
     assert head.split()[-2:] == ["lr", "opt"]
     assert "0.87 ± " in first
     assert "(2 runs)" in first
+
+
+@pytest.fixture
+def lucky(save: Save) -> str:
+    """The name of a study whose first trial was lucky once, and whose second is expected to be
+    best; both are paused."""
+    trials = [
+        _expected(0, State.PAUSED, {1.0: 0.75, 2.0: 0.95, 3.0: 0.71}, 0.72, 0.02),
+        _expected(1, State.PAUSED, {1.0: 0.81, 2.0: 0.80}, 0.85, 0.02),
+        _expected(2, State.COMPLETE, {1.0: 0.60, 2.0: 0.65, 3.0: 0.70}, 0.70, 0.0),
+    ]
+    save("lucky", trials)
+    return "lucky"
+
+
+def _expected(
+    number: int, state: State, curve: dict[float, float], expected: float, deviation: float
+) -> Trial:
+    """A trial with a report at each level, and what is expected of it in full."""
+    trial = Trial(number, state, {"lr": 0.1 * (number + 1)}, value=max(curve.values()))
+    trial.resource = max(curve)
+    trial.expected, trial.expected_deviation = expected, deviation
+    for resource, value in curve.items():
+        trial.reports[resource] = ReportRecord(number, resource, value, {"accuracy": value})
+    return trial
+
+
+def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky: str) -> None:
+    head, *rows = run("best", lucky, "--top", "3").out.splitlines()
+    assert head.split() == [
+        *("trial", "state", "value", "seen", "at", "expected", "(90%)"),
+        *("resource", "GPU", "time", "lr"),
+    ]
+    assert [row.split() for row in rows[:3]] == [
+        ["1", "paused", "0.81", "1", "0.85", "±", "0.033", "2", "0", "s", "0.2"],
+        ["0", "paused", "0.95", "2", "0.72", "±", "0.033", "3", "0", "s", "0.1"],
+        ["2", "complete", "0.7", "3", "0.7", "3", "0", "s", "0.3"],
+    ]
+    assert all(len(line) <= 100 for line in (head, *rows))
+
+
+def test_best_for_programs_has_what_was_seen_and_what_is_expected(run: Run, lucky: str) -> None:
+    (first,) = json.loads(run("best", lucky, "--format", "json").out)
+    told = [first[key] for key in ("number", "value", "seen_at", "expected", "expected_deviation")]
+    assert told == [1, 0.81, 1.0, 0.85, 0.02]
+    (row,) = csv.DictReader(io.StringIO(run("best", lucky, "--format", "csv").out))
+    assert (row["value"], row["seen_at"]) == ("0.81", "1.0")
+    assert (row["expected"], row["expected_deviation"]) == ("0.85", "0.02")
+    (written,) = yaml.safe_load_all(run("best", lucky, "--format", "yaml").out)
+    assert written["settings"]["lr"] == 0.2
+
+
+def test_where_nothing_is_expected_nothing_is_told_of_it(run: Run, flowers: str) -> None:
+    for command in (["best"], ["trials"], ["status"], ["ls"], ["show", "2"]):
+        assert "expected" not in run(*command).out
+
+
+def test_what_is_expected_is_told_wherever_the_best_is(run: Run, lucky: str) -> None:
+    assert "0.85 ± 0.033 expected (paused)" in run("ls").out
+    status = run("status", lucky).out
+    assert "0.85 ± 0.033 expected (paused), trial 1: lr=0.2 (its best value so far: 0.81)" in status
+    for command in (["ls"], ["status", lucky]):
+        found = json.loads(run(*command, "--format", "json").out)
+        best = found[0]["best"] if isinstance(found, list) else found["best"]
+        assert best == {"number": 1, "value": 0.81, "expected": 0.85, "expected_deviation": 0.02}
+    shown = run("show", lucky, "0").out
+    assert "value       0.95 at 2\n" in shown
+    assert "expected    0.72 ± 0.033 if trained in full (90%)\n" in shown
+    assert "expected" in run("trials", lucky).out.splitlines()[0]
+    found = run("trials", lucky, "--top", "3", "--format", "csv").out
+    assert [row["number"] for row in csv.DictReader(io.StringIO(found))] == ["1", "0", "2"]
+    found = run("trials", lucky, "--where", "expected_deviation > 0", "--sort", "expected").out
+    assert [line.split()[0] for line in found.splitlines()[1:]] == ["0", "1"]
 
 
 def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run: Run, flowers: str) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 
@@ -11,6 +16,14 @@ task: {kind: "own_code:train"}
 space: {x: {type: float, low: 0.0, high: 1.0}}
 objective: {metric: accuracy, direction: maximize}
 budget: {trials: 5, per_trial: {epochs: 3}}
+"""
+
+TABLE = """
+study: own
+task: {{kind: tabular, train: {table}, validation: 0.2, target: y}}
+space: {{learning_rate: {{type: float, low: 1.0e-5, high: 1.0, log: true}}}}
+objective: {{metric: accuracy, direction: maximize}}
+budget: {{trials: 5, per_trial: {{epochs: 2}}}}
 """
 
 
@@ -32,3 +45,27 @@ def test_a_searched_function_is_trained_by_its_own_program(run, save):
     said = run("train", "own")
     assert said.code == 2
     assert "python -m trials winner.yaml" in said.err
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table whose second column follows from its first."""
+    path = tmp_path / "table.csv"
+    rows = [f"{n % 7},{'low' if n % 7 < 4 else 'high'}" for n in range(60)]
+    path.write_text("x,y\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_it_trains_what_is_expected_to_be_best_and_not_what_was_lucky_once(
+    run, save, table, tmp_path
+):
+    lucky = Trial(0, State.PAUSED, {"learning_rate": 1e-4}, value=0.99, resource=1.0)
+    lucky.expected, lucky.expected_deviation = 0.7, 0.01
+    good = Trial(1, State.PAUSED, {"learning_rate": 1e-2}, value=0.8, resource=1.0)
+    good.expected, good.expected_deviation = 0.9, 0.01
+    save("own", [lucky, good], TABLE.format(table=table))
+    said = run("train", "own", "--out", str(tmp_path / "models"))
+    assert said.code == 0, said.err
+    assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 expected in full\n" in said.err
+    written = json.loads((Path(said.out.strip()) / "training.json").read_text())
+    assert written["trial"] == 1

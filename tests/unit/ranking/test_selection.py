@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.selection import rank
+from hpsearch.ranking.selection import rank, standing
 
 
 def trial(number: int, value: float | None, state: State = State.COMPLETE, **more: Any) -> Trial:
@@ -150,6 +151,126 @@ def test_a_paused_trial_that_was_repeated_can_be_tied_with_a_complete_one() -> N
         *(trial(1, 0.89), repeat(4, 1, 0.86), repeat(5, 1, 0.87)),
     ]
     assert [r.tied for r in rank(trials, "maximize")] == [True, True]
+
+
+# --------------------------------------------------------------------------------------------------
+# expectations
+
+
+def hoped(
+    number: int, value: float, expected: float, deviation: float | None = 0.0, **more: Any
+) -> Trial:
+    """A paused trial of which something is expected."""
+    state = more.pop("state", State.PAUSED)
+    more.setdefault("resource", 1.0)
+    return trial(number, value, state, expected=expected, expected_deviation=deviation, **more)
+
+
+def test_what_is_expected_in_full_wins_over_a_lucky_value_on_the_way() -> None:
+    trials = [hoped(0, 0.95, 0.80), hoped(1, 0.85, 0.90)]
+    assert order(trials, "maximize") == [1, 0]
+    trials = [hoped(0, 0.05, 0.20), hoped(1, 0.15, 0.10)]
+    assert order(trials, "minimize") == [1, 0]
+    assert rank(trials, "minimize")[0].value == 0.15, "the value that it has shown is still told"
+
+
+def test_a_trial_of_which_nothing_is_expected_stands_by_its_value() -> None:
+    assert order([hoped(0, 0.95, 0.80), trial(1, 0.85), hoped(2, 0.7, 0.9)]) == [2, 1, 0]
+
+
+@pytest.mark.parametrize("expected", [math.nan, math.inf, -math.inf])
+def test_an_expectation_that_is_not_finite_is_none(expected: float) -> None:
+    assert order([trial(0, 0.5), hoped(1, 0.6, expected), trial(2, 0.7)]) == [2, 1, 0]
+
+
+def test_of_equal_expectations_the_complete_one_comes_first() -> None:
+    trials = [
+        hoped(0, 0.9, 0.5, resource=1.0),
+        hoped(1, 0.8, 0.5, resource=2.0),
+        hoped(2, 0.1, 0.5, state=State.COMPLETE, resource=3.0),
+    ]
+    assert order(trials) == [2, 1, 0]
+
+
+def test_a_trial_over_a_limit_comes_last_whatever_is_expected_of_it() -> None:
+    over = {"constraints:size": 0.5}
+    assert order([hoped(0, 0.9, 0.99, system_attrs=over), hoped(1, 0.2, 0.1)]) == [1, 0]
+
+
+def test_a_trial_of_which_less_was_expected_does_not_pass_one_that_was_repeated() -> None:
+    repeats = [repeat(4, 0, 0.84), repeat(5, 0, 0.86)]
+    trials = [hoped(0, 0.7, 0.90), hoped(1, 0.99, 0.88), hoped(2, 0.6, 0.95), *repeats]
+    assert order(trials) == [2, 0, 1], "0 was expected to beat 1, whatever 1 had shown"
+
+
+def test_expectations_that_differ_by_less_than_their_deviations_allow_are_tied() -> None:
+    # The difference has a standard deviation of 0.05, and 0.08 is 1.6 times that: 5.5%.
+    ranked = rank([hoped(0, 0.9, 0.90, 0.03), hoped(1, 0.9, 0.82, 0.04, resource=2.0)], "maximize")
+    assert [r.tied for r in ranked] == [True, True]
+    # 0.085 is 1.7 times that: 4.5%.
+    ranked = rank([hoped(0, 0.9, 0.90, 0.03), hoped(1, 0.9, 0.815, 0.04, resource=2.0)], "maximize")
+    assert [r.tied for r in ranked] == [False, False]
+
+
+def test_exact_expectations_are_tied_only_where_they_are_equal() -> None:
+    trials = [hoped(0, 0.9, 0.8), hoped(1, 0.8, 0.8, None, resource=2.0), hoped(2, 0.9, 0.7999)]
+    assert [r.tied for r in rank(trials, "maximize")] == [True, True, False]
+
+
+def test_an_expectation_is_compared_with_the_interval_of_one_that_was_repeated() -> None:
+    repeats = [repeat(4, 0, 0.84), repeat(5, 0, 0.86)]
+    near, far = hoped(1, 0.5, 0.80, 0.01), hoped(2, 0.5, 0.40, 0.01)
+    ranked = rank([trial(0, 0.9), near, far, *repeats], "maximize")
+    assert [(r.trial.number, r.tied) for r in ranked] == [(0, True), (1, True), (2, False)]
+
+
+def test_an_expectation_is_not_compared_with_a_value_from_elsewhere() -> None:
+    ranked = rank([hoped(0, 0.5, 0.9, 0.5), trial(1, 0.8)], "maximize")
+    assert [r.tied for r in ranked] == [False, False]
+
+
+UNITS = st.sampled_from([0.2, 0.4, 0.5, 0.6, 0.9])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Trial]:
+    """Trials of which something is expected or not, and repeats of some of them."""
+    trials = []
+    for number in range(draw(st.integers(1, 8))):
+        expected = draw(st.none() | UNITS)
+        made = trial(
+            number,
+            draw(UNITS),
+            draw(st.sampled_from([State.COMPLETE, State.PAUSED, State.RUNNING])),
+            resource=draw(st.sampled_from([1.0, 3.0])),
+            expected=expected,
+            expected_deviation=None if expected is None else draw(st.sampled_from([0.0, 0.1])),
+        )
+        trials.append(made)
+    originals = st.integers(0, len(trials) - 1)
+    for of, value in draw(st.lists(st.tuples(originals, UNITS), max_size=6)):
+        trials.append(repeat(len(trials), of, value))
+    return trials
+
+
+@given(histories(), st.randoms(), st.sampled_from(["minimize", "maximize"]))
+def test_the_order_does_not_depend_on_the_order_of_what_is_given(
+    trials: list[Trial], chance: random.Random, direction: str
+) -> None:
+    ranked = rank(trials, direction)
+    shuffled = trials.copy()
+    chance.shuffle(shuffled)
+    assert rank(shuffled, direction) == ranked
+
+
+@given(histories())
+def test_no_trial_passes_a_repeated_one_of_which_as_much_was_expected(trials: list[Trial]) -> None:
+    ranked = rank(trials, "maximize")
+    for place, each in enumerate(ranked):
+        if each.confirmed is not None:
+            continue
+        for behind in ranked[place + 1 :]:
+            assert behind.confirmed is None or standing(behind.trial) < standing(each.trial)
 
 
 @given(

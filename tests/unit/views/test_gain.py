@@ -39,6 +39,16 @@ def test_a_confirmed_gain_is_that_of_the_mean_and_no_luck() -> None:
     assert "luck" not in sentence
 
 
+def test_a_gain_is_that_of_what_is_expected_where_that_is_known() -> None:
+    default, best = trial(0, 0.8, Role.DEFAULT), trial(1, 0.95)
+    default.expected, default.expected_deviation = 0.75, 0.0
+    best.expected, best.expected_deviation = 0.85, 0.02
+    sentence = told(default, best)
+    assert sentence.startswith(
+        "accuracy 0.85 ± 0.033 expected in full, 0.1 better than the default settings' 0.75 (trial"
+    )
+
+
 def test_where_the_default_settings_are_best_that_is_said() -> None:
     assert told(trial(0, 0.8, Role.DEFAULT), trial(1, 0.7)) == (
         "no trial is better than the default settings: accuracy 0.8 (trial 0)"

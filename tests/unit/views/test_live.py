@@ -44,6 +44,18 @@ def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
     assert "best loss 0." in standing[-1]
 
 
+def test_the_best_is_what_is_expected_to_be_with_both_values() -> None:
+    simulation = Simulation(spec_with(budget={"trials": 2, "per_trial": {"epochs": 9}}))
+    simulation.run()
+    lucky, good = simulation.history.trials
+    lucky.value, lucky.expected, lucky.expected_deviation = 0.1, 0.9, 0.0
+    good.value, good.expected, good.expected_deviation = 0.5, 0.6, 0.1
+    view = LiveView(quiet=True)
+    view.watch(simulation.study, Changes(), 0.0)
+    told = dict(view._progress(simulation.study, 1.0))["best"]
+    assert told == f"loss 0.5, 0.6 ± 0.16 expected in full (trial 1, {good.state.value})"
+
+
 def test_the_time_to_go_is_of_the_right_size() -> None:
     simulation = Simulation(spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}), workers=2)
     view, guesses = LiveView(quiet=True), []
