@@ -13,19 +13,22 @@ from functools import cached_property
 from typing import Any, cast
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.forecast import Forecast
 from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.search.design import Design
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import StudySpec
+
+LOSS = "loss"
+"""The metric that counts beside the objective: the validation loss, which our own loop reports."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -46,15 +49,22 @@ class Proposals:
         history: Its live state; proposals are written into its trials.
         storage: An Optuna storage that reads that history.
         pruner: The study's pruner: under Hyperband, a sampler sees the trials of one bracket only.
+        forecast: What is known of its trials; None with several objectives.
     """
 
     def __init__(
-        self, spec: StudySpec, history: History, storage: BaseStorage, pruner: BasePruner
+        self,
+        spec: StudySpec,
+        history: History,
+        storage: BaseStorage,
+        pruner: BasePruner,
+        forecast: Forecast | None,
     ) -> None:
         self._spec = spec
         self._history = history
         self._storage = storage
         self._pruner = pruner
+        self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
         self._asked_at = 0
@@ -115,7 +125,7 @@ class Proposals:
         study_seed = self._spec.seed
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(study_seed, "design", "sampler")
-            distributions = self._distributions()
+            distributions = space.distributions(self._spec.space)
             return Design(distributions, trial.number, seed, **self._method.arguments)
         seed = derived_seed(study_seed, trial.number, "sampler")
         return cast(BaseSampler, methods.sampler(self._method, seed))
@@ -123,24 +133,20 @@ class Proposals:
     @cached_property
     def curve_gp(self) -> CurveGPSampler:
         """Our own sampler, one for the whole study: it keeps what it has read."""
-        spec = self._spec
-        conditions = {}
-        for name in space.ordered(spec.space):
-            when = spec.space[name].when
-            if when:
-                conditions[name] = when
-        return CurveGPSampler(
-            self._distributions(),
-            self._history,
-            spec.budget.per_trial.total,
-            derived_seed(spec.seed, "sampler"),
-            conditions,
-        )
+        assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
+        seed = derived_seed(self._spec.seed, "sampler")
+        return CurveGPSampler(self._forecast, self._history, seed)
 
-    def _distributions(self) -> dict[str, BaseDistribution]:
-        """The whole search space in Optuna's terms, parents before children."""
-        parameters = self._spec.space
-        distributions = {}
-        for name in space.ordered(parameters):
-            distributions[name] = space.distribution_of(parameters[name])
-        return distributions
+
+def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
+    """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
+    if len(spec.objectives) > 1:
+        return None
+    conditions = {}
+    for name in space.ordered(spec.space):
+        when = spec.space[name].when
+        if when:
+            conditions[name] = when
+    loss = LOSS if spec.objective.metric != LOSS else None
+    distributions = space.distributions(spec.space)
+    return Forecast(distributions, history, spec.budget.per_trial.total, conditions, loss)

@@ -71,8 +71,8 @@ SAME = 0.5
 """Where this share of the trials show one and the same value, a rung decides nothing."""
 LEAST_SAME = 3
 
-Order = Callable[[Sequence[int]], list[int]]
-"""Puts trials in order, given by number: the most promising one first."""
+Order = Callable[[Sequence[int]], list[int] | None]
+"""Puts trials in order, given by number: the most promising one first. None if it cannot tell."""
 
 
 class Rung:
@@ -148,7 +148,7 @@ class Rungs:
             at.
         total: The full trial budget.
         eta: At each rung one trial in `eta` continues, as long as it tells enough.
-        order: Which trials are the most promising; by their scores at the rung without it.
+        order: Which trials are the most promising; their scores at the rung say so without it.
     """
 
     def __init__(
@@ -284,9 +284,8 @@ class Rungs:
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _sorted(self, rung: Rung, numbers: list[int]) -> list[int]:
-        if self._order is None:
-            return sorted(numbers, key=rung.rank)
-        return self._order(numbers)
+        ordered = self._order(numbers) if self._order is not None else None
+        return ordered or sorted(numbers, key=rung.rank)
 
     def _ahead(self, rung: Rung, number: int) -> list[int]:
         """Trials that wait at a rung for the same place."""

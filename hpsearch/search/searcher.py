@@ -1,9 +1,10 @@
 """Everything the brain asks of the search: what to try, what a report is worth, what follows.
 
-`Searcher` joins three parts. `proposals` draws the parameters of new trials. `worth` values
-reports. Rungs (our own promotion of paused trials, see `rungs`) or a pruner of Optuna's decide
-which trials continue. For a report the brain asks once, by `assess`, and gets everything in one
-`Assessment`; for a free slot it asks `promotion` and `propose`.
+`Searcher` joins four parts. `proposals` draws the parameters of new trials. `worth` values
+reports. A forecast (`curve_gp.forecast`) says what is expected of trials in full. Rungs (our own
+promotion of paused trials, see `rungs`) or a pruner of Optuna's decide which trials continue. For a
+report the brain asks once, by `assess`, and gets everything in one `Assessment`; for a free slot it
+asks `promotion` and `propose`, and what a study hands out follows from `expectations`.
 
 The searcher keeps no records: it reads the history, and rebuilds the standings at the rungs from
 it.
@@ -12,8 +13,9 @@ it.
 from __future__ import annotations
 
 import bisect
+import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,7 +27,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.proposals import Proposals
+from hpsearch.search.curve_gp.forecast import Outlook
+from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
@@ -34,6 +37,16 @@ from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, step_scale, 
 from hpsearch.study_file.models import Method, StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
+
+MAY_WIN = 0.05
+"""A paused trial goes on after the last new one if it turns out best with this probability."""
+
+MOST_COMPARED = 64
+"""So many paused trials are compared by the forecast; more are first reduced by what was expected
+of them before."""
+
+LEADERS = 16
+"""Of so many leading trials the expectation is kept up to date."""
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
@@ -74,16 +87,20 @@ class Searcher:
         self._total = spec.budget.per_trial.total
         self._report_levels = trial_budget(spec).report_at
         self._scoring = Scoring(spec)
+        self._sign = spec.objectives[0].sign
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
         pruner = spec.search.pruner
+        self._forecast = forecast_of(spec, history)
+        self._noted_at = 0
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
-            self._rungs = Rungs(rung_levels(spec), self._total, eta)
+            levels = rung_levels(spec)
+            self._rungs = Rungs(levels, self._total, eta, self._most_promising_first)
             self._recall(self._rungs)
         else:
             self._pruner = methods.pruner(_with_known_steps(spec))
-        self.proposals = Proposals(spec, history, storage, self._pruner)
+        self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
         """What draws the parameters of new trials."""
 
     # ------------------------------------------------------------------------------------ proposing
@@ -192,45 +209,137 @@ class Searcher:
     def _judge_at_rung(
         self, rungs: Rungs, trial: Trial, index: int | None, score: float
     ) -> Judgement:
+        number = trial.number
         if index is None:
+            if trial.role is not Role.CONFIRM and trial.resource >= self._total:
+                rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
-        judgement = rungs.arrive(index, trial.number, score)
         highest = trial.rung
+        if _is_exempt(trial):
+            rungs.rungs[index].record(number, score)
+            rungs.rungs[index].excuse(number)
+            return Judgement(Verdict.CONTINUE, "goes all the way")
         if highest is not None and index <= highest:
-            why = "passed this rung before"
-        elif _is_exempt(trial):
-            why = "goes all the way"
-        else:
-            return judgement
-        rungs.promote(trial.number)
-        return Judgement(Verdict.CONTINUE, why)
+            rungs.rungs[index].record(number, score)
+            return Judgement(Verdict.CONTINUE, "passed this rung before")
+        return rungs.arrive(index, number, score)
 
     # ----------------------------------------------------------------------------------- promotions
 
     def promotion(
-        self, can_finish: Callable[[Trial], bool] = lambda trial: True, *, last_call: bool = False
+        self, can_finish: Callable[[Trial], bool] = lambda trial: True, *, more: bool = True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial to continue on a free slot, if one has earned it.
+        """The paused trial to continue on a free slot, if there is one that should.
 
         Args:
             can_finish: Whether enough of the budget is left to train a trial in full.
-            last_call: No new trial will come, so the share that goes on is rounded up.
+            more: Whether new trials are to come. Without them a paused trial goes on if it may
+                still turn out the best.
         """
-        if self._rungs is None:
+        rungs = self._rungs
+        if rungs is None:
             return None
         trials = self._history.trials
-        found = self._rungs.promotion(
-            lambda number: can_finish(trials[number]), last_call=last_call
-        )
+        if not more:
+            return self._likeliest_to_win(rungs, can_finish)
+        found = rungs.promotion(lambda number: can_finish(trials[number]))
         if found is None:
             return None
         number, judgement = found
         return trials[number], judgement
 
     def continues(self, trial: Trial) -> None:
-        """A paused trial runs again, or has ended: it waits at no rung."""
+        """A paused trial runs again: it waits at no rung."""
         if self._rungs is not None:
             self._rungs.promote(trial.number)
+
+    def stops(self, trial: Trial) -> None:
+        """A paused trial has ended: it waits at no rung, and has not gone on."""
+        if self._rungs is not None:
+            self._rungs.stop(trial.number)
+
+    def _likeliest_to_win(
+        self, rungs: Rungs, can_finish: Callable[[Trial], bool]
+    ) -> tuple[Trial, Judgement] | None:
+        """The paused trial that is likeliest to turn out the best, if that is likely enough."""
+        trials = self._history.trials
+        waiting = [trials[number] for number in rungs.waiting()]
+        able = [trial for trial in waiting if can_finish(trial)]
+        if not able:
+            return None
+        outlook = self._outlook
+        if outlook is None:
+            return self._furthest(able)
+        numbers = self._shortlist([trial.number for trial in able])
+        chances = outlook.chances(numbers, self._leaders(outlook))
+        first = int(chances.argmax())
+        chance = float(chances[first])
+        if chance < MAY_WIN:
+            return None
+        why = f"may still turn out the best, with a probability of {chance:.2f}"
+        return trials[numbers[first]], Judgement(Verdict.CONTINUE, why)
+
+    def _furthest(self, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
+        """Of trials that no forecast compares, the one that has trained the furthest, if none has
+        been trained in full."""
+        if any(trial.state is State.COMPLETE for trial in self._history.trials):
+            return None
+        furthest = max(waiting, key=lambda trial: (trial.resource, -trial.number))
+        return furthest, Judgement(Verdict.CONTINUE, "it is the furthest, and none is complete")
+
+    # --------------------------------------------------------------------------------- expectations
+
+    def expectations(self) -> Iterator[tuple[Trial, float, float]]:
+        """What is expected in full of the trials that lead and of those that have reported since
+        this was last asked: each with the value of the objective and its standard deviation."""
+        outlook = self._outlook
+        if outlook is None:
+            return
+        self._noted_at, changed = self._history.changed_since(self._noted_at)
+        known = [number for number in changed if number in outlook.points]
+        numbers = sorted({*known, *self._leaders(outlook)})
+        numbers = [number for number in numbers if self._may_lead(number)]
+        if not numbers:
+            return
+        values = outlook.values(numbers)
+        for number, (value, deviation) in zip(numbers, values, strict=True):
+            yield self._history.trials[number], value, deviation
+
+    @property
+    def _outlook(self) -> Outlook | None:
+        if self._forecast is None:
+            return None
+        return self._forecast.outlook()
+
+    def _leaders(self, outlook: Outlook) -> list[int]:
+        """The trials of which most was expected before, or which have shown the best values."""
+        numbers = [number for number in outlook.points if self._may_lead(number)]
+        return heapq.nsmallest(LEADERS, numbers, key=self._rough)
+
+    def _may_lead(self, number: int) -> bool:
+        trial = self._history.trials[number]
+        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+        return usable and trial.value is not None
+
+    def _shortlist(self, numbers: Sequence[int]) -> list[int]:
+        return heapq.nsmallest(MOST_COMPARED, numbers, key=self._rough)
+
+    def _rough(self, number: int) -> tuple[float, float, int]:
+        """What orders trials without asking the model: what it expected of them before."""
+        trial = self._history.trials[number]
+        value = trial.value if trial.expected is None else trial.expected
+        return trial.violation, score_of(value, self._sign), number
+
+    def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
+        """Trials by what is expected of them in full; None where nothing is."""
+        outlook = self._outlook
+        if outlook is None or not all(number in outlook.points for number in numbers):
+            return None
+        some = self._shortlist(numbers)
+        means, _ = outlook.in_full(some)
+        trials = self._history.trials
+        mean_of = dict(zip(some, means.tolist(), strict=True))
+        return sorted(some, key=lambda n: (trials[n].violation > 0, mean_of[n], n))
 
     def _recall(self, rungs: Rungs) -> None:
         """Rebuild the standings from the history's reports."""
@@ -241,14 +350,19 @@ class Searcher:
     def _recall_trial(self, rungs: Rungs, trial: Trial) -> None:
         number = trial.number
         for resource in sorted(trial.reports):
+            score = self._scoring.score(trial.reports[resource])
             index = rungs.enter(number, resource)
             if index is not None:
-                report = trial.reports[resource]
-                score = self._scoring.score(report)
                 rungs.rungs[index].record(number, score)
+                if _is_exempt(trial):
+                    rungs.rungs[index].excuse(number)
+            elif resource >= self._total:
+                rungs.finish(number, score)
         rung = trial.rung
-        if rung is not None and trial.state is State.PAUSED:
-            rungs.rungs[rung].wait(number)
+        if rung is not None and trial.state in (State.PAUSED, State.PRUNED):
+            rungs.rungs[rung].waiting.add(number)
+            if trial.state is State.PRUNED:
+                rungs.stop(number)
 
 
 def _is_exempt(trial: Trial) -> bool:

@@ -71,6 +71,11 @@ def ordered(space: Space) -> list[str]:
     return list(order)
 
 
+def distributions(space: Space) -> dict[str, BaseDistribution]:
+    """The whole space in Optuna's terms, parents before children."""
+    return {name: distribution_of(space[name]) for name in ordered(space)}
+
+
 def active(space: Space, params: Mapping[str, Any]) -> list[str]:
     """The parameters that a configuration with these values has, parents before children."""
     names: list[str] = []
