@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.spending import Spending
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 
@@ -48,14 +47,13 @@ class Headroom:
     kept: float = 0.0
 
     def without_reserve(self) -> Headroom:
-        """The same for a repeat, for which the rest was kept back."""
+        """The same for what the rest was kept back for."""
         return replace(self, kept=0.0)
 
-    def of(self, trial: Trial) -> Headroom:
-        """What is left for a trial: for a repeat, also what was kept back for it."""
-        if trial.role is Role.CONFIRM:
-            return self.without_reserve()
-        return self
+    @property
+    def is_limited(self) -> bool:
+        """Whether time, GPU time or money may run out."""
+        return self.wall_clock_s is not None or self.spending.ledger.limit is not None
 
     def bears(self, stretch: float, trial: Trial | None = None) -> bool:
         """Whether a further stretch of training can be afforded, and is expected to end in time."""
@@ -111,7 +109,9 @@ class Headroom:
         if limit_s is None or pace is None or not self.kept:
             return 0.0
         most = limit_s * MOST_KEPT
-        expected = self.kept * pace / max(1, self.slots)
+        side_by_side = max(1, self.slots)
+        one_repeat = self.spending.total * pace
+        expected = max(one_repeat, self.kept * pace / side_by_side)
         return min(most, expected)
 
 
