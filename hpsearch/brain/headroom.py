@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hpsearch.brain.ledger import gpu_share
-from hpsearch.brain.spending import Spending
+from hpsearch.brain.spending import MARGIN, Spending
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 
@@ -94,25 +94,32 @@ class Headroom:
         return spending.pace_of(trial) or spending.pace
 
     def _kept_gpu_seconds(self) -> float:
+        """What to keep back of the ledger; nothing if not even one repeat can begin any more."""
         spending = self.spending
-        limit = spending.ledger.limit
+        ledger = spending.ledger
+        limit = ledger.limit
         pace = spending.pace
-        if limit is None or pace is None:
+        if limit is None or pace is None or not self.kept:
             return 0.0
-        most = limit * MOST_KEPT
+        one_repeat = spending.total * pace * gpu_share(self.gpus)
+        if ledger.spent + MARGIN * one_repeat > limit:
+            return 0.0
         expected = self.kept * pace * gpu_share(self.gpus)
-        return min(most, expected)
+        return min(limit * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
+        """What to keep back of the time; nothing if not even one repeat would end in it."""
         limit_s = self.wall_clock_s
-        pace = self.spending.pace
+        spending = self.spending
+        pace = spending.pace
         if limit_s is None or pace is None or not self.kept:
             return 0.0
-        most = limit_s * MOST_KEPT
+        one_repeat = spending.total * pace
+        if one_repeat > self.time_left_s:
+            return 0.0
         side_by_side = max(1, self.slots)
-        one_repeat = self.spending.total * pace
         expected = max(one_repeat, self.kept * pace / side_by_side)
-        return min(most, expected)
+        return min(limit_s * MOST_KEPT, expected)
 
 
 class WorkingTime:
