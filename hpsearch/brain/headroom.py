@@ -6,7 +6,8 @@ its trial or of all trials so far, to get far enough before the GPU time, the mo
 clock is used up.
 
 Where the leading configurations are to be confirmed, part of the budget is kept back from the
-search: what their repeats are expected to take, and at most a third of the whole.
+search: what their repeats are expected to take, at most a third of the whole, and nothing once not
+even one of them would fit.
 """
 
 from __future__ import annotations
