@@ -477,14 +477,15 @@ class _Visit:
 
     def _check_the_race(self, study: Study, changes: Changes) -> None:
         trials = study.history.trials
-        if self._race_begun:
+        begun_before = self._race_begun
+        self._race_begun = study._agenda._confirmation.begun
+        if begun_before and self._race_begun:
             begun = [
                 d
                 for d in changes.decisions
                 if d.kind in ("start", "promote") and trials[d.trial].role is not Role.CONFIRM
             ]
             assert not begun, "the search goes on beside the race"
-        self._race_begun = study._agenda._confirmation.begun
 
 
 def assert_same_books(study: Study, share: float) -> None:

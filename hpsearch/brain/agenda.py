@@ -3,7 +3,9 @@
 When all configurations have been tried and nothing runs, or when too little of the budget is left
 for a new one to win, the last call promotes the best of each rung that can still be trained in
 full. After that, and on slots that have nothing else to do before, the leading configurations are
-confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it.
+confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is
+left of a budget of time or money once they have their repeats goes to the search again, or else to
+further repeats.
 
 The agenda is given what is left of the budget, as `Headroom`. Work that does not fit into it stays
 where it is.
@@ -121,7 +123,7 @@ class Agenda:
         if interrupted is not None:
             return interrupted
         if self._confirmation.begun:
-            return self._repeat(now, room.without_reserve(), running)
+            return self._race(now, room, running=running, last_call=last_call)
         more = self._more(room, last_call)
         promotion = self._promotion(room, more=more, last_call=last_call)
         if promotion is not None:
@@ -131,7 +133,7 @@ class Agenda:
             return self._new_trial(now, room) if bears else None
         if running == 0:
             self._confirmation.begin()
-        return self._repeat(now, room.without_reserve(), running)
+        return self._race(now, room, running=running, last_call=last_call)
 
     def why_empty(self) -> str:
         """Why `next` has nothing to hand out though nothing runs."""
@@ -170,12 +172,14 @@ class Agenda:
         return room.reaches(self._searcher.last_rung)
 
     def _can_finish(self, trial: Trial, room: Headroom, last_call: bool) -> bool:
+        room = self._confirmation.room_for(trial, room)
         distance = self._total - trial.resource
         if not room.reaches(distance, trial):
             return False
         return not last_call or self._can_go_on(trial, room)
 
     def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
+        room = self._confirmation.room_for(trial, room)
         return room.bears(self._searcher.stretch(trial), trial)
 
     # ---------------------------------------------------------------------------- the kinds of work
@@ -184,7 +188,7 @@ class Agenda:
         """The first queued trial that there is room for."""
         for number in self._queue:
             trial = self._history.trials[number]
-            if not self._can_go_on(trial, room.of(trial)):
+            if not self._can_go_on(trial, room):
                 continue
             self._queue.remove(number)
             last = trial.attempts[-1]
@@ -240,10 +244,48 @@ class Agenda:
         self._searcher.propose(trial, params)
         return Work(trial, DecisionKind.START, why)
 
-    def _repeat(self, now: float, room: Headroom, running: int) -> Work | None:
-        """A leading configuration once more in full, on a fresh seed."""
-        leader = self._leader_to_repeat(running)
-        if leader is None or not room.bears(self._total, leader):
+    def _race(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
+        """A repeat that is due, or else what the rest of the budget is used for.
+
+        Args:
+            now: The time, for what is created.
+            room: What is left of the budget.
+            running: As `next` has it.
+            last_call: As `next` has it.
+        """
+        confirmation = self._confirmation
+        if not confirmation.begun:
+            if not self._all_tried and room.in_time(self._searcher.last_rung):
+                return None  # what runs may give back some of what was reserved for it
+            return self._repeat(now, room, confirmation.early_repeat(running))
+        due = self._repeat(now, room, confirmation.leader_to_repeat())
+        if due is not None or not room.is_limited:
+            return due
+        more = self._more_search(now, room, last_call)
+        if more is not None:
+            confirmation.resume_search()
+            return more
+        for leader in confirmation.further_repeats():
+            further = self._repeat(now, room, leader)
+            if further is not None:
+                return further
+        return None
+
+    def _more_search(self, now: float, room: Headroom, last_call: bool) -> Work | None:
+        """A paused trial that can still be trained in full, or a new one.
+
+        None if less is left than that takes, with the repeats of one that leads.
+        """
+        promotion = self._promotion(room, more=False, last_call=last_call)
+        if promotion is not None and self._can_go_on(promotion.trial, room):
+            return promotion
+        if self._all_tried or not room.reaches(self._total):
+            return None
+        return self._new_trial(now, room) if room.bears(self._searcher.first_stretch) else None
+
+    def _repeat(self, now: float, room: Headroom, leader: Trial | None) -> Work | None:
+        """A leading configuration once more in full, on a fresh seed, if there is room for it."""
+        if leader is None or not room.without_reserve().bears(self._total, leader):
             return None
         number = leader.number
         trial = self._add(now, Role.CONFIRM)
@@ -251,14 +293,6 @@ class Agenda:
         trial.params = leader.params
         trial.distributions = leader.distributions
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
-
-    def _leader_to_repeat(self, running: int) -> Trial | None:
-        confirmation = self._confirmation
-        if confirmation.begun:
-            return confirmation.leader_to_repeat()
-        if not self._all_tried:  # a budget of time or money would be missing from the search
-            return None
-        return confirmation.early_repeat(running)
 
     def _add(self, now: float, role: Role) -> Trial:
         number = len(self._history.trials)

@@ -1,17 +1,20 @@
 """The race of the leading configurations, repeated until it is clear which one is best.
 
-The leaders are the first trials of the ranking, including paused and pruned ones that rank there.
-Their repeats train in full, on fresh seeds. The next repeat goes to the leader with the fewest that
-is still in the race. A leader is out once the probability that it is better than the first one has
-fallen below 5% (`repeats.BEHIND`), and back in if later runs say so. The remaining repeats of a
-leader that is out go to the others. This is racing (Maron and Moore 1994; Birattari et al. 2002,
-F-Race) with a Bayesian rule in place of a test. A running repeat counts as one that its leader has,
-so that free slots can work in parallel.
+The leaders are the first of the complete trials that have learnt something and may be the best
+(`ranking.contenders`). A trial that leads and is paused is first trained in full, which costs less
+than a repeat. Repeats train in full, on fresh seeds. The next repeat goes to the leader with the
+fewest that is still in the race. A leader is out once the probability that it is better than the
+first one has fallen below 5% (`repeats.BEHIND`), and back in if later runs say so. The remaining
+repeats of a leader that is out go to the others. This is racing (Maron and Moore 1994; Birattari et
+al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as one that its
+leader has, so that free slots can work in parallel.
 
 While the last trials of the search still run, slots that it no longer needs begin with the leaders
 that are likely to stay among them. Once nothing of the search runs, the race has begun, and the
-search does not continue beside it: only a study that is given another budget, or more to try,
-searches again, and then races again.
+search waits until all repeats that are due have been handed out. Where the budget is a number of
+trials, that is the end. Of a budget of GPU time, money or wall-clock time, the search takes what it
+can still use, and the race may begin again with the leaders that it finds. What is left after that
+goes to further repeats of those that are in the race.
 """
 
 from __future__ import annotations
@@ -19,13 +22,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.ranking.contenders import Contenders
 from hpsearch.ranking.repeats import Repeats, runs_of
-from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec
+
+FURTHER = 4
+"""How many times its `seeds` a leader is repeated at most, with what is left of a budget at the
+end. Four times as many repeats halve the width of an interval; more would hardly narrow it."""
 
 
 class Confirmation:
@@ -50,35 +58,70 @@ class Confirmation:
             budget.wall_clock_s,
             asked_for,
         )
+        limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
+        self._limited = any(limit is not None for limit in limits)
         race = study.race or Race(self._given)
         under_way = race.given == self._given
         self._first = race.first if under_way else len(history.trials)
         """The first trial whose repeats count against what this budget promises."""
         self.begun = under_way and race.begun
-        """Whether the search is over: nothing but repeats starts any more."""
+        """Whether the search waits for the race: nothing but repeats starts."""
+        self._contenders = Contenders([], self._direction)
+        self._seen = 0
+        """The history's clock when the contenders were last looked for."""
+        self._reported: set[int] = set()
+        """The trials whose first report the contenders were found with."""
 
     def begin(self) -> None:
-        """Note that the search is over."""
+        """Note that the search waits for the race."""
         if self._confirm is not None and not self.begun:
             self.begun = True
             self._note()
 
+    def resume_search(self) -> None:
+        """Note that the search goes on, because all repeats that are due have been handed out."""
+        self.begun = False
+        self._note()
+
     @property
     def runs(self) -> int:
-        """How many repeats the race may take."""
+        """How many repeats are promised: all that a study takes whose budget is a number of
+        trials."""
         return 0 if self._confirm is None else self._confirm.top * self._confirm.seeds
 
     @property
     def to_come(self) -> int:
-        """How many of them have not begun.
+        """How many repeats to keep a part of the budget back for.
 
-        Those of an earlier race, with another budget, do not count.
+        None before a trial that is worth repeating is complete. Then those that the leaders still
+        miss, and those of one more that the search may find.
         """
-        if not self.runs:
+        confirm = self._confirm
+        if confirm is None or not self._limited:
             return 0
-        counted = self._history.trials[self._first :]
-        begun = sum(trial.role is Role.CONFIRM for trial in counted)
-        return max(0, self.runs - begun)
+        leaders = self._leaders(confirm.top)
+        if not leaders:
+            return 0
+        repeats = self._repeats()
+        given = _by_leader(repeats)
+        out = self._out(repeats)
+        missing = 0
+        for leader in leaders:
+            if leader.number not in out:
+                missing += max(0, confirm.seeds - given[leader.number])
+        return min(self.runs, missing + confirm.seeds)
+
+    def room_for(self, trial: Trial, room: Headroom) -> Headroom:
+        """What is left of the budget for a trial: also what is kept back if it is a repeat.
+
+        The same holds for a trial that leads and is not complete: the repeats would otherwise go to
+        others that are behind it.
+        """
+        if not room.kept:
+            return room
+        if trial.role is Role.CONFIRM or self._up_to_date().leads(trial):
+            return room.without_reserve()
+        return room
 
     def early_repeat(self, running: int) -> Trial | None:
         """The leader that a repeat may go to while the search still runs.
@@ -90,42 +133,60 @@ class Confirmation:
             running: How many trials of the search run.
         """
         confirm = self._confirm
-        if confirm is None or not self.to_come:
+        if confirm is None:
+            return None
+        if self._is_used_up() and not self._limited:
             return None
         self._note()
-        given = _by_leader(self._repeats())
+        repeats = self._repeats()
+        given = _by_leader(repeats)
+        out = self._out(repeats)
         newcomers = running // 2
         safe = self._leaders(max(0, confirm.top - newcomers))
         for leader in safe:
-            if given[leader.number] < confirm.seeds:
+            if given[leader.number] < confirm.seeds and leader.number not in out:
                 return leader
         return None
 
     def leader_to_repeat(self) -> Trial | None:
         """The leader that the next repeat goes to.
 
-        None if the race is decided, used up, or waits for what runs.
+        None if the race is decided, has used what is promised, or waits for what runs.
         """
         confirm = self._confirm
         if confirm is None:
             return None
-        leaders = self._leaders(confirm.top)
-        numbers = {leader.number for leader in leaders}
-        if not leaders or self._counted(numbers) >= self.runs:
-            return None
-        repeats = [repeat for repeat in self._repeats() if repeat.repeats in numbers]
-        out = self._out(repeats)
-        racing = [leader for leader in leaders if leader.number not in out]
+        racing = self._racing()
         if not racing:
             return None
+        repeats = self._repeats()
         given = _by_leader(repeats)
         following = min(racing, key=lambda leader: given[leader.number])
-        if given[following.number] < confirm.seeds:
+        is_due = given[following.number] < confirm.seeds
+        if is_due and self._limited:
+            return following
+        if self._is_used_up():
+            return None
+        if is_due:
             return following
         decided = len(racing) == 1
         if decided or _any_is_under_way(repeats):
             return None
         return following
+
+    def further_repeats(self) -> list[Trial]:
+        """The leaders that what is left at the end may go to, beyond what is promised.
+
+        Those with the fewest repeats come first. There are none if the budget is a number of
+        trials.
+        """
+        confirm = self._confirm
+        if confirm is None or not self._limited:
+            return []
+        given = _by_leader(self._repeats())
+        most = FURTHER * confirm.seeds
+        racing = [leader for leader in self._racing() if given[leader.number] < most]
+        return sorted(racing, key=lambda leader: given[leader.number])
 
     def _note(self) -> None:
         race = Race(self._given, self._first, self.begun)
@@ -137,19 +198,47 @@ class Confirmation:
     def _repeats(self) -> list[Trial]:
         return [trial for trial in self._history.trials if trial.role is Role.CONFIRM]
 
-    def _counted(self, leaders: set[int]) -> int:
-        """How many repeats the race has used: those of its leaders, and all that it has begun."""
+    def _is_used_up(self) -> bool:
+        """Whether the race has taken the repeats that are promised: those of its leaders, and all
+        that it has begun."""
+        confirm = self._confirm
+        assert confirm is not None
+        numbers = {leader.number for leader in self._leaders(confirm.top)}
         count = 0
         for repeat in self._repeats():
             begun_in_race = repeat.number >= self._first
-            if repeat.repeats in leaders or begun_in_race:
+            if repeat.repeats in numbers or begun_in_race:
                 count += 1
-        return count
+        return count >= self.runs
+
+    def _racing(self) -> list[Trial]:
+        """The leaders that are still in the race, best first."""
+        confirm = self._confirm
+        assert confirm is not None
+        leaders = self._leaders(confirm.top)
+        numbers = {leader.number for leader in leaders}
+        out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
+        return [leader for leader in leaders if leader.number not in out]
 
     def _leaders(self, top: int) -> list[Trial]:
-        searched = [trial for trial in self._history.trials if trial.role is not Role.CONFIRM]
-        ranking = rank(searched, self._direction)
-        return [ranked.trial for ranked in ranking[:top]]
+        return self._up_to_date().leaders(top)
+
+    def _up_to_date(self) -> Contenders:
+        """The contenders of this moment: found again only after a change that may matter."""
+        history = self._history
+        trials = history.trials
+        self._seen, changed = history.changed_since(self._seen)
+        if any(self._may_matter(trials[number]) for number in changed):
+            self._contenders = Contenders(trials, self._direction)
+            self._reported.update(trial.number for trial in trials if trial.reports)
+        return self._contenders
+
+    def _may_matter(self, trial: Trial) -> bool:
+        """Whether a change of this trial may change the leaders: one that is complete, a repeat, or
+        one that has reported for the first time."""
+        if trial.role is Role.CONFIRM or trial.state is State.COMPLETE:
+            return True
+        return bool(trial.reports) and trial.number not in self._reported
 
     def _out(self, repeats: list[Trial]) -> set[int]:
         """Leaders that are clearly behind, and those most of whose repeats failed."""

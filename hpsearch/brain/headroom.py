@@ -6,7 +6,8 @@ its trial or of all trials so far, to get far enough before the GPU time, the mo
 clock is used up.
 
 Where the leading configurations are to be confirmed, part of the budget is kept back from the
-search: what their repeats are expected to take, and at most a third of the whole.
+search: what their repeats are expected to take, at most a third of the whole, and nothing once not
+even one of them would fit.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hpsearch.brain.ledger import gpu_share
-from hpsearch.brain.spending import Spending
-from hpsearch.domain.facts import Role
+from hpsearch.brain.spending import MARGIN, Spending
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 
@@ -48,14 +48,13 @@ class Headroom:
     kept: float = 0.0
 
     def without_reserve(self) -> Headroom:
-        """The same for a repeat, for which the rest was kept back."""
+        """The same for what the rest was kept back for."""
         return replace(self, kept=0.0)
 
-    def of(self, trial: Trial) -> Headroom:
-        """What is left for a trial: for a repeat, also what was kept back for it."""
-        if trial.role is Role.CONFIRM:
-            return self.without_reserve()
-        return self
+    @property
+    def is_limited(self) -> bool:
+        """Whether time, GPU time or money may run out."""
+        return self.wall_clock_s is not None or self.spending.ledger.limit is not None
 
     def bears(self, stretch: float, trial: Trial | None = None) -> bool:
         """Whether a further stretch of training can be afforded, and is expected to end in time."""
@@ -96,23 +95,32 @@ class Headroom:
         return spending.pace_of(trial) or spending.pace
 
     def _kept_gpu_seconds(self) -> float:
+        """What to keep back of the ledger; nothing if not even one repeat can begin any more."""
         spending = self.spending
-        limit = spending.ledger.limit
+        ledger = spending.ledger
+        limit = ledger.limit
         pace = spending.pace
-        if limit is None or pace is None:
+        if limit is None or pace is None or not self.kept:
             return 0.0
-        most = limit * MOST_KEPT
+        one_repeat = spending.total * pace * gpu_share(self.gpus)
+        if ledger.spent + MARGIN * one_repeat > limit:
+            return 0.0
         expected = self.kept * pace * gpu_share(self.gpus)
-        return min(most, expected)
+        return min(limit * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
+        """What to keep back of the time; nothing if not even one repeat would end in it."""
         limit_s = self.wall_clock_s
-        pace = self.spending.pace
+        spending = self.spending
+        pace = spending.pace
         if limit_s is None or pace is None or not self.kept:
             return 0.0
-        most = limit_s * MOST_KEPT
-        expected = self.kept * pace / max(1, self.slots)
-        return min(most, expected)
+        one_repeat = spending.total * pace
+        if one_repeat > self.time_left_s:
+            return 0.0
+        side_by_side = max(1, self.slots)
+        expected = max(one_repeat, self.kept * pace / side_by_side)
+        return min(limit_s * MOST_KEPT, expected)
 
 
 class WorkingTime:

@@ -54,6 +54,11 @@ class Spending:
             self._slowest = max(self._slowest, slowest_pace)
             self._note_fruitless(attempt)
 
+    @property
+    def total(self) -> float:
+        """The full budget of one trial, in its unit."""
+        return self._per_trial.total
+
     # ---------------------------------------------------------------------------------------- paces
 
     def saw(self, trial: Trial, attempt: Attempt) -> None:

@@ -322,7 +322,7 @@ class Study:
         Returns False, and changes nothing, if the budget does not allow it.
         """
         slot = live.slot
-        room = self._headroom(slot, now).of(trial)
+        room = self._confirmation.room_for(trial, self._headroom(slot, now))
         if not room.affords(stretch, trial) or not room.in_time(0.0):
             return False
         return self._attempts.reserve(live.attempt, stretch, slot, trial)

@@ -74,7 +74,7 @@ class Race:
     first: StrictInt = 0
     """The first trial whose repeats count against what this budget promises."""
     begun: StrictBool = False
-    """Whether the search is over: nothing but repeats starts any more."""
+    """Whether the search waits for the race: nothing but repeats starts while any are due."""
 
 
 FAILED = "hpsearch:failed"

@@ -10,6 +10,7 @@ holds after every tick and every driver stands in `random_studies`; here is what
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from itertools import zip_longest
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from hpsearch.brain.confirmation import FURTHER
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -131,7 +133,11 @@ def check_the_repeats(world: World) -> None:
         if world.plan.confirm is not None
         else 0
     )
-    assert len(repeats) <= promised * (1 + world.budgets)
+    if world.plan.gpu_seconds is None:
+        assert len(repeats) <= promised * (1 + world.budgets)
+    of_one = Counter(repeat.repeats for repeat in repeats)
+    seeds = 0 if world.plan.confirm is None else world.plan.confirm["seeds"]
+    assert all(number <= FURTHER * seeds for number in of_one.values())
 
 
 def check_the_trials(world: World, undisturbed: History) -> None:

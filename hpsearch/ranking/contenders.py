@@ -1,0 +1,153 @@
+"""Which trials of a search have learnt something, and which of those that are complete may be best.
+
+What trials show before they have learnt anything is read from their first reports: a value that
+most of them share, and than which hardly any begins worse. A classifier that predicts the majority
+class has it, for example. Where first reports differ, no such value is known, and every trial has
+learnt something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.ranking.repeats import BEHIND, Repeats, runs_of
+from hpsearch.ranking.selection import rank, standing
+
+SAME = 1e-3
+"""Two first values that differ by less than this share of them are the same."""
+
+FEWEST = 3
+"""How many trials must share a first value at least; one is also half of all trials or more."""
+
+WORSE = 1 / 4
+"""The largest share of trials that may begin worse than the value that most share: one that many
+fall short of has been learnt."""
+
+
+class Contenders:
+    """The trials of one study that its leading configurations are chosen from.
+
+    Args:
+        trials: All of its trials, with their reports; repeats are told by their role.
+        direction: ``minimize`` or ``maximize``.
+    """
+
+    def __init__(self, trials: Iterable[Trial], direction: str) -> None:
+        everyone = list(trials)
+        self._sign = -1.0 if direction == "maximize" else 1.0
+        self._runs = runs_of(everyone)
+        self._standing = Repeats(self._runs, direction)
+        self._direction = direction
+        self._before_learning = _shared(self._first_scores(everyone))
+        complete = [trial for trial in everyone if trial.state is State.COMPLETE]
+        learnt = [
+            trial for trial in complete if trial.role is Role.CONFIRM or self.has_learnt(trial)
+        ]
+        self._ranking = [ranked.trial for ranked in rank(learnt, direction)]
+
+    @property
+    def best(self) -> Trial | None:
+        """The best of the complete trials that have learnt something; None without one."""
+        return self._ranking[0] if self._ranking else None
+
+    def leaders(self, top: int) -> list[Trial]:
+        """The first of the complete trials, best first: those that may be the best.
+
+        Args:
+            top: How many there are at most.
+        """
+        best = self.best
+        if best is None:
+            return []
+        return [trial for trial in self._ranking[:top] if self.may_win(trial, best)]
+
+    def has_learnt(self, trial: Trial) -> bool:
+        """Whether a trial has shown a better value than what most trials begin with."""
+        value = trial.value
+        if value is None or not math.isfinite(value):
+            return False
+        guess = self._before_learning
+        return guess is None or self._sign * value < guess - _tolerance(guess)
+
+    def may_win(self, trial: Trial, best: Trial) -> bool:
+        """Whether a complete trial may be better than the best one.
+
+        Its chance must not be below `BEHIND`, by the values of both and the spread that repeats
+        show. While that is not known, it must be nearer to the best one than to what trials show
+        before they have learnt anything, if that is known. A trial that exceeds the study's limits
+        by more than the best one cannot win.
+
+        A trial that has repeats of its own is judged by them, in the race.
+        """
+        if trial is best or trial.number in self._runs:
+            return True
+        if trial.violation > best.violation:
+            return False
+        if self._standing.deviation:  # equal values of two repeats say nothing of the spread
+            return self._chance(trial, best) >= BEHIND
+        guess = self._before_learning
+        if guess is None:
+            return True
+        behind = self._score(trial) - self._score(best)
+        learnt = guess - self._score(trial)
+        return behind < learnt
+
+    def leads(self, trial: Trial) -> bool:
+        """Whether a trial that is not complete has shown a better value than all that are."""
+        if trial.state in (State.COMPLETE, State.FAILED) or not self.has_learnt(trial):
+            return False
+        best = self.best
+        if best is None:
+            return True
+        return (trial.violation, self._score(trial)) < (best.violation, self._score(best))
+
+    def _chance(self, trial: Trial, best: Trial) -> float:
+        """The probability that one trial is better than another, by their repeats or own values."""
+        runs = dict(self._runs)
+        for each in (trial, best):
+            runs.setdefault(each.number, [standing(each)])
+        return Repeats(runs, self._direction).chance(trial.number, best.number)
+
+    def _score(self, trial: Trial) -> float:
+        """What a trial is compared by, smaller is better: its repeats' mean, or what is expected of
+        it."""
+        mean = self._standing.means.get(trial.number)
+        value = standing(trial) if mean is None else mean
+        return self._sign * value
+
+    def _first_scores(self, trials: Iterable[Trial]) -> list[float]:
+        """What the trials of the search reported first, where that is a finite number."""
+        scores = []
+        for trial in trials:
+            if trial.role is Role.CONFIRM or not trial.reports:
+                continue
+            value = trial.reports[min(trial.reports)].value
+            if value is not None and math.isfinite(value):
+                scores.append(self._sign * value)
+        return scores
+
+
+def _shared(scores: Sequence[float]) -> float | None:
+    """The score that most trials begin with, smaller is better; None if most begin differently."""
+    ordered = sorted(scores)
+    number = len(ordered)
+    enough = max(FEWEST, number / 2)
+    last = 0
+    found: float | None = None
+    for place, score in enumerate(ordered):
+        while last < number and ordered[last] - score <= _tolerance(score):
+            last += 1
+        sharing = last - place
+        worse = number - last
+        if sharing >= enough and worse <= WORSE * number:
+            found = score
+            enough = sharing + 1
+    return found
+
+
+def _tolerance(score: float) -> float:
+    return SAME * abs(score)
