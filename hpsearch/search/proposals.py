@@ -20,8 +20,11 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.belief import Belief
+from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
 from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.search.design import Design
+from hpsearch.search.informed_random import InformedRandom
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
@@ -57,6 +60,7 @@ class Proposals:
         self._pruner = pruner
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
+        self._priors = space.priors(spec.space)
         self._asked_at = 0
         self._all_tried = False
         """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
@@ -118,24 +122,33 @@ class Proposals:
             distributions = self._distributions()
             return Design(distributions, trial.number, seed, **self._method.arguments)
         seed = derived_seed(study_seed, trial.number, "sampler")
+        if self._priors and self._class == "RandomSampler":
+            encoding = SpaceEncoding(self._distributions(), self._conditions())
+            return InformedRandom(encoding, Belief(encoding, self._priors), seed)
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
     @cached_property
     def curve_gp(self) -> CurveGPSampler:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         spec = self._spec
-        conditions = {}
-        for name in space.ordered(spec.space):
-            when = spec.space[name].when
-            if when:
-                conditions[name] = when
         return CurveGPSampler(
             self._distributions(),
             self._history,
             spec.budget.per_trial.total,
             derived_seed(spec.seed, "sampler"),
-            conditions,
+            self._conditions(),
+            self._priors,
         )
+
+    def _conditions(self) -> Conditions:
+        """The conditions of the parameters that are not always active."""
+        parameters = self._spec.space
+        conditions = {}
+        for name in space.ordered(parameters):
+            when = parameters[name].when
+            if when:
+                conditions[name] = when
+        return conditions
 
     def _distributions(self) -> dict[str, BaseDistribution]:
         """The whole search space in Optuna's terms, parents before children."""

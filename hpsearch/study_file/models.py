@@ -24,6 +24,7 @@ from hpsearch.study_file.types import (
     Gpus,
     Positive,
     StudyName,
+    Value,
     WholeBound,
     Workers,
     is_number,
@@ -70,6 +71,9 @@ class Model(BaseModel):
 
 # ------------------------------------------------------------------------------------------- space
 
+Confidence: TypeAlias = Literal["low", "medium", "high"]
+"""How sure it is that a parameter's good values are near its prior."""
+
 
 class _Numeric(Model):
     """Bounds, scale and grid of a number; both bounds belong to the range."""
@@ -87,9 +91,22 @@ class _Numeric(Model):
     """Values are low plus a multiple of this."""
     when: Condition | None = None
     """Active only when each of these parameters is active with one of the values given here."""
+    prior: Bound | None = None
+    """A value that is believed to be good: the search begins near it."""
+    confidence: Confidence = "medium"
+    """How near to the prior the good values are believed to be."""
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether a value is believed to be good."""
+        return self.prior is not None
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Bounds, scale and step that do not go together."""
+        """Bounds, scale, step and prior that do not go together."""
+        of_range = list(self._range_mistakes())
+        yield from of_range or _prior_mistakes(self)
+
+    def _range_mistakes(self) -> Iterator[Mistake]:
         if self.low > self.high:
             yield "low", f"{self.low} is above high ({self.high}); swap them"
         if self.log and self.low <= 0:
@@ -114,6 +131,10 @@ class _Numeric(Model):
         elif width % _exact(step):
             what = f"{step} does not divide high - low ({float(width):g})"
             yield "step", f"{what}; change high, low or step"
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        raise NotImplementedError
 
     def _outside(self, value: float) -> str | None:
         if not self.low <= value <= self.high:
@@ -156,6 +177,8 @@ class IntParameter(_Numeric):
     """The largest value."""
     step: int = 1
     """Values are low plus a multiple of this."""
+    prior: WholeBound | None = None
+    """A value that is believed to be good: the search begins near it."""
 
     def problem_with(self, value: Any) -> str | None:
         """Why the parameter can never have this value, as half a sentence; None if it can."""
@@ -173,9 +196,22 @@ class CategoricalParameter(Model):
     """The values: numbers, text, true, false or null."""
     when: Condition | None = None
     """Active only when each of these parameters is active with one of the values given here."""
+    prior: Value = None
+    """The choice that is believed to be good: the search begins with it."""
+    confidence: Confidence = "medium"
+    """How much more often the prior is believed to be good than each other choice."""
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether a choice is believed to be good; null may be that choice."""
+        return "prior" in self.model_fields_set
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No choices, or choices that are equal (to Optuna true is 1 and 2.0 is 2)."""
+        """No choices, equal ones (to Optuna true is 1 and 2.0 is 2), or a prior not among them."""
+        of_choices = list(self._choice_mistakes())
+        yield from of_choices or _prior_mistakes(self)
+
+    def _choice_mistakes(self) -> Iterator[Mistake]:
         if not self.choices:
             yield "choices", "is empty; give at least one value"
         seen: dict[Any, Any] = {}
@@ -198,6 +234,17 @@ class CategoricalParameter(Model):
 
 
 Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter
+
+
+def _prior_mistakes(parameter: _Numeric | CategoricalParameter) -> Iterator[Mistake]:
+    """A prior that the parameter cannot have, or a confidence in nothing."""
+    if parameter.has_prior:
+        what = parameter.problem_with(parameter.prior)
+        if what is not None:
+            yield "prior", what
+    elif "confidence" in parameter.model_fields_set:
+        yield "confidence", "is that of a prior, and there is none; add prior or remove confidence"
+
 
 # ---------------------------------------------------------------------------- objective and budget
 

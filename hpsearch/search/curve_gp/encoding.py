@@ -71,15 +71,20 @@ class SpaceEncoding:
     def features(self, points: Floats) -> Floats:
         """(n, dimensions) The features of (n, parameters) points."""
         columns: list[Floats] = []
-        active: dict[str, Bools] = {}
+        active = self.active(points)
         for i, (name, distribution) in enumerate(self.space.items()):
-            mask = self._active(name, points, active)
-            active[name] = mask
-            feature = _feature(distribution, points[:, i], mask)
+            feature = _feature(distribution, points[:, i], active[name])
             columns.append(feature)
         if not columns:
             return np.zeros((len(points), 0))
         return np.concatenate(columns, axis=1)
+
+    def active(self, points: Floats) -> dict[str, Bools]:
+        """(n,) By parameter, at which of (n, parameters) points it is active."""
+        active: dict[str, Bools] = {}
+        for name in self._names:
+            active[name] = self._active(name, points, active)
+        return active
 
     def _active(self, name: str, points: Floats, active: Mapping[str, Bools]) -> Bools:
         """(n,) At which points a parameter is active; its parents are known already."""

@@ -25,12 +25,15 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.belief import Belief
 from hpsearch.search.curve_gp.curves import HORIZON, CurveReader, Warp, evidence_of, tau_of, warp_of
 from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 from hpsearch.search.curve_gp.survival import SurvivalModel
+from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +45,9 @@ FIT_GROWTH = 1.25
 by this factor."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
+BELIEVED = 24
+"""Candidates that follow the priors, if there are any; so does every other one of the first
+proposals."""
 BLIND = 0.15
 """The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
@@ -66,6 +72,7 @@ class CurveGPSampler(BaseSampler):
         total: The full trial budget, in its unit.
         seed: Of everything random.
         conditions: By parameter, the values its parents must have for it to be active.
+        priors: By parameter, what the user believes; parameters without a prior are missing.
     """
 
     def __init__(
@@ -75,8 +82,10 @@ class CurveGPSampler(BaseSampler):
         total: float,
         seed: int,
         conditions: Conditions | None = None,
+        priors: Mapping[str, Prior] | None = None,
     ) -> None:
         self._encoding = SpaceEncoding(space, conditions)
+        self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
         self._seed = seed
         self.reader = CurveReader(self._encoding, history, total)
@@ -115,6 +124,11 @@ class CurveGPSampler(BaseSampler):
         """(parameters,) The point of the space that trial `number` should try."""
         curves = self.reader.curves()
         seen = sum(math.isfinite(curve.best) for curve in curves)
+        belief = self._belief
+        if belief is not None:
+            mode = belief.mode(self._designed(number))
+            if self._opens(number, mode):
+                return mode
         if number < DESIGN or seen < DESIGN // 2:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
@@ -126,8 +140,13 @@ class CurveGPSampler(BaseSampler):
 
         best = np.array([curve.point for curve in curves[:AROUND]])
         points = self._candidates(rng, best)
+        if belief is not None:
+            uniform = rng.random((BELIEVED, self._encoding.parameters))
+            points = np.concatenate([points, belief.drawn(uniform)])
         features = self._encoding.features(points)
         score = _improvement(rng, posterior, features, warp, level)
+        if belief is not None:
+            score = score + belief.weighed(points, seen)
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points))
         failures = self._failures()
@@ -144,7 +163,21 @@ class CurveGPSampler(BaseSampler):
             ratio = (1 + ratio) ** (1 / (d + 1))
         shift = np.random.default_rng(self._seed).random(d)
         steps = ratio ** -np.arange(1.0, d + 1)
-        return np.asarray((shift + (number + 1) * steps) % 1.0)
+        point = np.asarray((shift + (number + 1) * steps) % 1.0)
+        if self._belief is None or number % 2 == 0:
+            return point
+        return np.asarray(self._belief.drawn(point[None])[0])
+
+    def _opens(self, number: int, mode: Floats) -> bool:
+        """Whether trial `number` tries what is believed: it is the first to be drawn, and neither
+        the defaults nor anything that was asked for had these values."""
+        encoding = self._encoding
+        earlier = self._history.trials[:number]
+        if any(trial.role is Role.SEARCH for trial in earlier):
+            return False
+        points = np.array([encoding.point(trial.params) for trial in earlier] + [mode])
+        features = encoding.features(points)
+        return not any(np.allclose(each, features[-1]) for each in features[:-1])
 
     def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
         """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""
