@@ -301,7 +301,7 @@ def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
     if draft.objectives > 1:
         able = "random (the only such sampler for several objectives)"
     for name, parameter in draft.space.items():
-        if parameter.has_prior:
+        if parameter.confidence is not None:
             what = f"the sampler {sampler.kind} does not take priors into account"
             yield Problem(f"space.{name}.prior", f"{what}; use {able}, or remove prior")
 

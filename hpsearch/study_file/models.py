@@ -75,7 +75,41 @@ Confidence: TypeAlias = Literal["low", "medium", "high"]
 """How sure it is that a parameter's good values are near its prior."""
 
 
-class _Numeric(Model):
+class _Believed(Model):
+    """A parameter of which a value may be believed to be good."""
+
+    _null_is_a_value: ClassVar[bool] = False
+    """Whether `prior: null` believes in null; otherwise it is the same as no prior."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_confidence(cls, value: Any) -> Any:
+        """What is written, with the usual confidence beside a prior that has none."""
+        if not isinstance(value, dict) or "prior" not in value or "confidence" in value:
+            return value
+        if value["prior"] is None and not cls._null_is_a_value:
+            return value
+        return {**value, "confidence": "medium"}
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        raise NotImplementedError
+
+    def _prior_mistakes(self, prior: Any, confidence: Confidence | None) -> Iterator[Mistake]:
+        """A prior that the parameter cannot have, or a confidence in nothing."""
+        if confidence is None:
+            return
+        is_missing = "prior" not in self.model_fields_set
+        if is_missing or (prior is None and not self._null_is_a_value):
+            what = "is that of a prior, and there is none"
+            yield "confidence", f"{what}; add prior or remove confidence"
+            return
+        problem = self.problem_with(prior)
+        if problem is not None:
+            yield "prior", problem
+
+
+class _Numeric(_Believed):
     """Bounds, scale and grid of a number; both bounds belong to the range."""
 
     _step_of_one: ClassVar[int | None] = None
@@ -93,18 +127,15 @@ class _Numeric(Model):
     """Active only when each of these parameters is active with one of the values given here."""
     prior: Bound | None = None
     """A value that is believed to be good: the search begins near it."""
-    confidence: Confidence = "medium"
-    """How near to the prior the good values are believed to be."""
-
-    @property
-    def has_prior(self) -> bool:
-        """Whether a value is believed to be good."""
-        return self.prior is not None
+    confidence: Confidence | None = None
+    """How near to the prior other good values are believed to be; medium if it is left out."""
 
     def mistakes(self) -> Iterator[Mistake]:
         """Bounds, scale, step and prior that do not go together."""
         of_range = list(self._range_mistakes())
-        yield from of_range or _prior_mistakes(self)
+        yield from of_range
+        if not of_range:
+            yield from self._prior_mistakes(self.prior, self.confidence)
 
     def _range_mistakes(self) -> Iterator[Mistake]:
         if self.low > self.high:
@@ -131,10 +162,6 @@ class _Numeric(Model):
         elif width % _exact(step):
             what = f"{step} does not divide high - low ({float(width):g})"
             yield "step", f"{what}; change high, low or step"
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
-        raise NotImplementedError
 
     def _outside(self, value: float) -> str | None:
         if not self.low <= value <= self.high:
@@ -187,9 +214,10 @@ class IntParameter(_Numeric):
         return self._outside(value)
 
 
-class CategoricalParameter(Model):
+class CategoricalParameter(_Believed):
     """One of a few values without an order."""
 
+    _null_is_a_value: ClassVar[bool] = True
     type: Literal["categorical"]
     """One of a few values."""
     choices: Choices
@@ -198,18 +226,15 @@ class CategoricalParameter(Model):
     """Active only when each of these parameters is active with one of the values given here."""
     prior: Value = None
     """The choice that is believed to be good: the search begins with it."""
-    confidence: Confidence = "medium"
-    """How much more often the prior is believed to be good than each other choice."""
-
-    @property
-    def has_prior(self) -> bool:
-        """Whether a choice is believed to be good; null may be that choice."""
-        return "prior" in self.model_fields_set
+    confidence: Confidence | None = None
+    """How much the prior is preferred to other choices; medium if it is left out."""
 
     def mistakes(self) -> Iterator[Mistake]:
         """No choices, equal ones (to Optuna true is 1 and 2.0 is 2), or a prior not among them."""
         of_choices = list(self._choice_mistakes())
-        yield from of_choices or _prior_mistakes(self)
+        yield from of_choices
+        if not of_choices:
+            yield from self._prior_mistakes(self.prior, self.confidence)
 
     def _choice_mistakes(self) -> Iterator[Mistake]:
         if not self.choices:
@@ -234,17 +259,6 @@ class CategoricalParameter(Model):
 
 
 Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter
-
-
-def _prior_mistakes(parameter: _Numeric | CategoricalParameter) -> Iterator[Mistake]:
-    """A prior that the parameter cannot have, or a confidence in nothing."""
-    if parameter.has_prior:
-        what = parameter.problem_with(parameter.prior)
-        if what is not None:
-            yield "prior", what
-    elif "confidence" in parameter.model_fields_set:
-        yield "confidence", "is that of a prior, and there is none; add prior or remove confidence"
-
 
 # ---------------------------------------------------------------------------- objective and budget
 

@@ -47,11 +47,11 @@ class Prior(NamedTuple):
 
 def priors(space: Space) -> dict[str, Prior]:
     """The priors of those parameters that have one."""
-    return {
-        name: Prior(parameter.prior, parameter.confidence)
-        for name, parameter in space.items()
-        if parameter.has_prior
-    }
+    found = {}
+    for name, parameter in space.items():
+        if parameter.confidence is not None:
+            found[name] = Prior(parameter.prior, parameter.confidence)
+    return found
 
 
 def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:
