@@ -5,10 +5,11 @@ scale, cut off at the bounds; a category with a prior has a larger weight than e
 other parameters are uniform, and so is a share of each belief, because beliefs can be wrong: the
 density is nowhere so low that the evidence could not make up for it.
 
-Source: Hvarfner et al., "πBO: Augmenting Acquisition Functions with User Beliefs for Bayesian
-Optimization" (ICLR 2022), for the density's weight in a score, which falls with what is known; the
-three degrees of confidence and the weights of categories are those of Mallik et al., "PriorBand:
-Practical Hyperparameter Optimization in the Age of Deep Learning" (NeurIPS 2023).
+Source: the density's weight in a score, which falls with what is known, is that of Hvarfner et al.,
+"πBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization" (ICLR 2022). The
+deviations and weights of the three degrees of confidence are those of NePS, the authors' code for
+Mallik et al., "PriorBand: Practical Hyperparameter Optimization in the Age of Deep Learning"
+(NeurIPS 2023).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from optuna.distributions import CategoricalDistribution
 from scipy.special import ndtr, ndtri
 
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_gp.encoding import SpaceEncoding, choice_index
 from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
@@ -57,8 +58,7 @@ class Belief:
             confidence = priors[name].confidence
             self._columns[name] = column
             if isinstance(distribution, CategoricalDistribution):
-                count = len(distribution.choices)
-                self._marginals[name] = _Category(centre, count, WEIGHTS[confidence])
+                self._marginals[name] = _Category(distribution, centre, WEIGHTS[confidence])
             else:
                 self._marginals[name] = _Number(centre, DEVIATIONS[confidence])
 
@@ -138,19 +138,18 @@ class _Number:
 class _Category:
     """One category with more weight than each of the others."""
 
-    def __init__(self, centre: float, count: int, weight: float) -> None:
+    def __init__(self, distribution: CategoricalDistribution, centre: float, weight: float) -> None:
         self.centre = centre
-        self._count = count
-        weights = np.ones(count)
-        weights[self._index(np.array([centre]))] = weight
+        self._distribution = distribution
+        self._count = len(distribution.choices)
+        weights = np.ones(self._count)
+        weights[choice_index(distribution, np.array([centre]))] = weight
         self._shares = weights / weights.sum()
-
-    def _index(self, u: Floats) -> NDArray[np.int64]:
-        return np.minimum((u * self._count).astype(np.int64), self._count - 1)
 
     def density(self, u: Floats) -> Floats:
         """(n,) The density at n coordinates."""
-        return np.asarray(self._count * self._shares[self._index(u)])
+        index = choice_index(self._distribution, u)
+        return np.asarray(self._count * self._shares[index])
 
     def drawn(self, u: Floats) -> Floats:
         """(n,) Coordinates in the middle of categories that follow the density."""
