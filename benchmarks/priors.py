@@ -70,6 +70,8 @@ class Case:
 
 
 NOTHING = Case("none", "-")
+ALL = "all"
+"""Stands for all families together."""
 BELIEFS = ("good", "misleading")
 CONFIDENCES = ("low", "medium", "high")
 
@@ -183,9 +185,13 @@ def run_all(
 
 
 def rows_of(results: Mapping[Study, list[float]], cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """A row for each family and case: mean regrets, and gains over no prior."""
+    """A row for each family and case, and for all families if there are several: mean regrets,
+    and gains over no prior."""
     rows = []
-    for family in dict.fromkeys(study.family for study in results):
+    families = list(dict.fromkeys(study.family for study in results))
+    if len(families) > 1:
+        families.append(ALL)
+    for family in families:
         for case in cases:
             rows.append(_row(results, family, case))
     return rows
@@ -195,7 +201,7 @@ def _row(results: Mapping[Study, list[float]], family: str, case: Case) -> dict[
     regrets = []
     gains = []
     for study, regret in results.items():
-        if study.family != family or study.case != case:
+        if family not in (study.family, ALL) or study.case != case:
             continue
         without = Study(study.family, study.task, study.seed, NOTHING)
         regrets.append(regret)
@@ -208,7 +214,7 @@ def _row(results: Mapping[Study, list[float]], family: str, case: Case) -> dict[
         column = np.array(gains)[:, i]
         spread = column.std(ddof=1) if len(column) > 1 else 0.0
         row[f"gain_{mark}%"] = float(column.mean())
-        row[f"±_{mark}%"] = float(spread / math.sqrt(len(column)))
+        row[f"error_{mark}%"] = float(spread / math.sqrt(len(column)))
     return row
 
 
@@ -217,11 +223,13 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         name = f"{row['family']}, {row['prior']}"
         if row["prior"].startswith("good"):
-            gain, error = row["gain_10%"], row["±_10%"]
+            gain, error = row["gain_10%"], row["error_10%"]
             helps = "helps" if gain > 2 * error else "does not clearly help"
             yield f"{name}: {helps} at 10% of the budget ({gain:+.3f} ± {error:.3f})"
         if row["prior"].startswith("misleading"):
-            harmful = [mark for mark in MARKS[1:] if row[f"gain_{mark}%"] < -2 * row[f"±_{mark}%"]]
+            harmful = [
+                mark for mark in MARKS[1:] if row[f"gain_{mark}%"] < -2 * row[f"error_{mark}%"]
+            ]
             where = ", ".join(f"{mark}%" for mark in harmful)
             does = f"does harm at {where}" if harmful else "does no harm from 20% on"
             yield f"{name}: {does}"

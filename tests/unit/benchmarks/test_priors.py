@@ -59,7 +59,7 @@ def test_gains_are_over_the_same_task_and_seed_without_priors(priors: Any) -> No
     nothing, good, misleading = priors.rows_of(results, cases)
     assert nothing["gain_10%"] == 0
     assert good["gain_10%"] == pytest.approx(0.125)
-    assert good["±_10%"] == pytest.approx(0.125)
+    assert good["error_10%"] == pytest.approx(0.125)
     assert misleading["20%"] == pytest.approx(0.575)
     verdicts = list(priors.verdicts([good, misleading]))
     assert "does not clearly help" in verdicts[0]
