@@ -19,9 +19,12 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.belief import Belief
+from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.forecast import Forecast
 from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.search.design import Design
+from hpsearch.search.informed_random import InformedRandom
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
@@ -67,6 +70,7 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
+        self._priors = space.priors(spec.space)
         self._asked_at = 0
         self._all_tried = False
         """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
@@ -128,6 +132,9 @@ class Proposals:
             distributions = space.distributions(self._spec.space)
             return Design(distributions, trial.number, seed, **self._method.arguments)
         seed = derived_seed(study_seed, trial.number, "sampler")
+        if self._priors and self._class == "RandomSampler":
+            encoding = encoding_of(self._spec.space)
+            return InformedRandom(encoding, Belief(encoding, self._priors), seed)
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
     @cached_property
@@ -135,18 +142,23 @@ class Proposals:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
         seed = derived_seed(self._spec.seed, "sampler")
-        return CurveGPSampler(self._forecast, self._history, seed)
+        return CurveGPSampler(self._forecast, self._history, seed, self._priors)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
     if len(spec.objectives) > 1:
         return None
+    loss = LOSS if spec.objective.metric != LOSS else None
+    encoding = encoding_of(spec.space)
+    return Forecast(encoding, history, spec.budget.per_trial.total, loss)
+
+
+def encoding_of(parameters: space.Space) -> SpaceEncoding:
+    """How the configurations of a search space become points."""
     conditions = {}
-    for name in space.ordered(spec.space):
-        when = spec.space[name].when
+    for name in space.ordered(parameters):
+        when = parameters[name].when
         if when:
             conditions[name] = when
-    loss = LOSS if spec.objective.metric != LOSS else None
-    distributions = space.distributions(spec.space)
-    return Forecast(distributions, history, spec.budget.per_trial.total, conditions, loss)
+    return SpaceEncoding(space.distributions(parameters), conditions)

@@ -14,10 +14,12 @@ from typing import Any
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import (
+    CURVE_GP,
     MULTI_OBJECTIVE,
     PRUNERS,
     SAMPLERS,
     class_name,
+    heeds_priors,
     pruner_problems,
     sampler_problems,
 )
@@ -250,6 +252,7 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
     if draft.sampler is not None:
         yield from sampler_problems(draft.sampler)
         yield from _endless_problems(draft.sampler, draft.space)
+        yield from _prior_problems(draft.sampler, draft)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
     if draft.objectives > 1:
@@ -287,6 +290,20 @@ def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterat
         if steps > MOST_VALUES:
             what = f"{sampler.kind} tries every value, and this parameter has over {MOST_VALUES}"
             yield Problem(f"space.{name}", f"{what}; raise step, or use another sampler")
+
+
+def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
+    """Priors for a sampler that would ignore them."""
+    known = sampler.kind == CURVE_GP or class_name(sampler) in SAMPLERS.values()
+    if not known or heeds_priors(sampler):
+        return
+    able = f"{CURVE_GP} or random"
+    if draft.objectives > 1:
+        able = "random (the only such sampler for several objectives)"
+    for name, parameter in draft.space.items():
+        if parameter.confidence is not None:
+            what = f"the sampler {sampler.kind} does not take priors into account"
+            yield Problem(f"space.{name}.prior", f"{what}; use {able}, or remove prior")
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:

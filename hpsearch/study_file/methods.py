@@ -46,6 +46,9 @@ AVERAGING = frozenset({"GPSampler"})
 CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISampler"})
 """Samplers of Optuna that take constraints into account."""
 
+BELIEVING = frozenset({CURVE_GP, "RandomSampler"})
+"""Samplers that take the priors of parameters into account."""
+
 PRUNERS = {
     "none": "NopPruner",
     "nop": "NopPruner",
@@ -190,6 +193,11 @@ def averages(method: Method) -> bool:
 def heeds_constraints(method: Method) -> bool:
     """Whether a sampler of Optuna takes constraints into account."""
     return class_name(method) in CONSTRAINED
+
+
+def heeds_priors(method: Method) -> bool:
+    """Whether a sampler takes the priors of parameters into account."""
+    return class_name(method) in BELIEVING
 
 
 @cache

@@ -24,6 +24,7 @@ from hpsearch.study_file.types import (
     Gpus,
     Positive,
     StudyName,
+    Value,
     WholeBound,
     Workers,
     is_number,
@@ -70,8 +71,45 @@ class Model(BaseModel):
 
 # ------------------------------------------------------------------------------------------- space
 
+Confidence: TypeAlias = Literal["low", "medium", "high"]
+"""How sure it is that a parameter's good values are near its prior."""
 
-class _Numeric(Model):
+
+class _Believed(Model):
+    """A parameter of which a value may be believed to be good."""
+
+    _null_is_a_value: ClassVar[bool] = False
+    """Whether `prior: null` believes in null; otherwise it is the same as no prior."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_confidence(cls, value: Any) -> Any:
+        """What is written, with the usual confidence beside a prior that has none."""
+        if not isinstance(value, dict) or "prior" not in value or "confidence" in value:
+            return value
+        if value["prior"] is None and not cls._null_is_a_value:
+            return value
+        return {**value, "confidence": "medium"}
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        raise NotImplementedError
+
+    def _prior_mistakes(self, prior: Any, confidence: Confidence | None) -> Iterator[Mistake]:
+        """A prior that the parameter cannot have, or a confidence in nothing."""
+        if confidence is None:
+            return
+        is_missing = "prior" not in self.model_fields_set
+        if is_missing or (prior is None and not self._null_is_a_value):
+            what = "is that of a prior, and there is none"
+            yield "confidence", f"{what}; add prior or remove confidence"
+            return
+        problem = self.problem_with(prior)
+        if problem is not None:
+            yield "prior", problem
+
+
+class _Numeric(_Believed):
     """Bounds, scale and grid of a number; both bounds belong to the range."""
 
     _step_of_one: ClassVar[int | None] = None
@@ -87,9 +125,19 @@ class _Numeric(Model):
     """Values are low plus a multiple of this."""
     when: Condition | None = None
     """Active only when each of these parameters is active with one of the values given here."""
+    prior: Bound | None = None
+    """A value that is believed to be good: the search begins near it."""
+    confidence: Confidence | None = None
+    """How near to the prior other good values are believed to be; medium if it is left out."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """Bounds, scale and step that do not go together."""
+        """Bounds, scale, step and prior that do not go together."""
+        of_range = list(self._range_mistakes())
+        yield from of_range
+        if not of_range:
+            yield from self._prior_mistakes(self.prior, self.confidence)
+
+    def _range_mistakes(self) -> Iterator[Mistake]:
         if self.low > self.high:
             yield "low", f"{self.low} is above high ({self.high}); swap them"
         if self.log and self.low <= 0:
@@ -156,6 +204,8 @@ class IntParameter(_Numeric):
     """The largest value."""
     step: int = 1
     """Values are low plus a multiple of this."""
+    prior: WholeBound | None = None
+    """A value that is believed to be good: the search begins near it."""
 
     def problem_with(self, value: Any) -> str | None:
         """Why the parameter can never have this value, as half a sentence; None if it can."""
@@ -164,18 +214,29 @@ class IntParameter(_Numeric):
         return self._outside(value)
 
 
-class CategoricalParameter(Model):
+class CategoricalParameter(_Believed):
     """One of a few values without an order."""
 
+    _null_is_a_value: ClassVar[bool] = True
     type: Literal["categorical"]
     """One of a few values."""
     choices: Choices
     """The values: numbers, text, true, false or null."""
     when: Condition | None = None
     """Active only when each of these parameters is active with one of the values given here."""
+    prior: Value = None
+    """The choice that is believed to be good: the search begins with it."""
+    confidence: Confidence | None = None
+    """How much the prior is preferred to other choices; medium if it is left out."""
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No choices, or choices that are equal (to Optuna true is 1 and 2.0 is 2)."""
+        """No choices, equal ones (to Optuna true is 1 and 2.0 is 2), or a prior not among them."""
+        of_choices = list(self._choice_mistakes())
+        yield from of_choices
+        if not of_choices:
+            yield from self._prior_mistakes(self.prior, self.confidence)
+
+    def _choice_mistakes(self) -> Iterator[Mistake]:
         if not self.choices:
             yield "choices", "is empty; give at least one value"
         seen: dict[Any, Any] = {}

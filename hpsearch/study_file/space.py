@@ -8,9 +8,9 @@ required values; an inactive parameter is absent from a configuration. Condition
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter
+from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
 from hpsearch.study_file.types import Scalar, is_number, same, shown
 from trials.contract import Problem, Setting
 from trials.settings import nearest
@@ -34,6 +34,24 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
             parameter.low, parameter.high, log=parameter.log, step=parameter.step
         )
     return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+class Prior(NamedTuple):
+    """What is believed of one parameter."""
+
+    value: Any
+    """A good value."""
+    confidence: Confidence
+    """How sure it is that other good values are near it."""
+
+
+def priors(space: Space) -> dict[str, Prior]:
+    """The priors of those parameters that have one."""
+    found = {}
+    for name, parameter in space.items():
+        if parameter.confidence is not None:
+            found[name] = Prior(parameter.prior, parameter.confidence)
+    return found
 
 
 def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:

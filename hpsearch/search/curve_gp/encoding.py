@@ -71,15 +71,20 @@ class SpaceEncoding:
     def features(self, points: Floats) -> Floats:
         """(n, dimensions) The features of (n, parameters) points."""
         columns: list[Floats] = []
-        active: dict[str, Bools] = {}
+        active = self.active(points)
         for i, (name, distribution) in enumerate(self.space.items()):
-            mask = self._active(name, points, active)
-            active[name] = mask
-            feature = _feature(distribution, points[:, i], mask)
+            feature = _feature(distribution, points[:, i], active[name])
             columns.append(feature)
         if not columns:
             return np.zeros((len(points), 0))
         return np.concatenate(columns, axis=1)
+
+    def active(self, points: Floats) -> dict[str, Bools]:
+        """(n,) By parameter, at which of (n, parameters) points it is active."""
+        active: dict[str, Bools] = {}
+        for name in self._names:
+            active[name] = self._active(name, points, active)
+        return active
 
     def _active(self, name: str, points: Floats, active: Mapping[str, Bools]) -> Bools:
         """(n,) At which points a parameter is active; its parents are known already."""
@@ -98,7 +103,7 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
         column = np.where(active, _on_grid(distribution, u), INACTIVE)
         return column[:, None]
     choices = np.arange(len(distribution.choices))
-    chosen = _index(distribution, u)[:, None] == choices
+    chosen = choice_index(distribution, u)[:, None] == choices
     return np.where(active[:, None], chosen, 0.0)
 
 
@@ -106,7 +111,7 @@ def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]
     """(n,) At which coordinates a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
         of_choices = np.array([_is_one_of(choice, wanted) for choice in distribution.choices])
-        index = _index(distribution, u)
+        index = choice_index(distribution, u)
         return np.asarray(of_choices[index])
     values = [_value(distribution, float(x)) for x in u]
     return np.array([_is_one_of(value, wanted) for value in values])
@@ -122,7 +127,7 @@ def _width(distribution: BaseDistribution) -> int:
     return 1
 
 
-def _index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
+def choice_index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
     """Which choice a coordinate means: all choices have equal shares of the range."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
@@ -158,7 +163,7 @@ def _coordinate(distribution: BaseDistribution, value: Any) -> float:
 def _value(distribution: BaseDistribution, u: float) -> Any:
     coordinates = np.array([u])
     if isinstance(distribution, CategoricalDistribution):
-        index = int(_index(distribution, coordinates)[0])
+        index = int(choice_index(distribution, coordinates)[0])
         return distribution.choices[index]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     number = float(_numbers(distribution, coordinates)[0])

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution
 from scipy.special import ndtr
 
 from hpsearch.domain.history import History
 from hpsearch.search.curve_gp.curves import CurveReader, ShownCurve, Warp, evidence_of, warp_of
-from hpsearch.search.curve_gp.encoding import Conditions, SpaceEncoding
+from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 
 Floats = NDArray[np.float64]
@@ -55,6 +54,11 @@ class Outlook:
     points: Mapping[int, Floats]
     encoding: SpaceEncoding
     sign: float
+
+    @property
+    def seen(self) -> int:
+        """How many trials have shown a value."""
+        return sum(math.isfinite(curve.best) for curve in self.curves)
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget.
@@ -92,22 +96,20 @@ class Forecast:
     """Keeps the outlook of one study up to date.
 
     Args:
-        space: The distributions of all parameters, parents before children.
+        encoding: Of the study's space.
         history: The study's records: what is fitted is kept in them.
         total: The full trial budget, in its unit.
-        conditions: By parameter, the values its parents must have for it to be active.
         loss: The metric that counts beside the objective; None where there is none.
     """
 
     def __init__(
         self,
-        space: Mapping[str, BaseDistribution],
+        encoding: SpaceEncoding,
         history: History,
         total: float,
-        conditions: Conditions | None = None,
         loss: str | None = None,
     ) -> None:
-        self.encoding = SpaceEncoding(space, conditions)
+        self.encoding = encoding
         self._history = history
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self.reader = CurveReader(self.encoding, history, total, loss)

@@ -13,6 +13,7 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,16 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.search.curve_gp.belief import Belief
 from hpsearch.search.curve_gp.curves import HORIZON, tau_of
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.forecast import Forecast, Outlook
 from hpsearch.search.curve_gp.model import Points
 from hpsearch.search.curve_gp.survival import SurvivalModel
+from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +41,9 @@ DESIGN = 8
 """The first proposals are spread evenly over the space."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, and around so many of the best trials."""
+BELIEVED = 24
+"""Candidates that follow the priors, if there are any; so does every other one of the first
+proposals."""
 BLIND = 0.15
 """The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
@@ -57,11 +64,19 @@ class CurveGPSampler(BaseSampler):
         forecast: What is known of the study's trials.
         history: The study's records.
         seed: Of everything random.
+        priors: By parameter, what the user believes; parameters without a prior are missing.
     """
 
-    def __init__(self, forecast: Forecast, history: History, seed: int) -> None:
+    def __init__(
+        self,
+        forecast: Forecast,
+        history: History,
+        seed: int,
+        priors: Mapping[str, Prior] | None = None,
+    ) -> None:
         self._forecast = forecast
         self._encoding = forecast.encoding
+        self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
         self._seed = seed
 
@@ -97,14 +112,24 @@ class CurveGPSampler(BaseSampler):
 
     def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
+        belief = self._belief
+        if belief is not None:
+            mode = belief.mode(self._designed(number))
+            if self._opens(number, mode):
+                return mode
         outlook = None if number < DESIGN else self._forecast.outlook()
         if outlook is None:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
         best = np.array([curve.point for curve in outlook.curves[:AROUND]])
         points = self._candidates(rng, best)
+        if belief is not None:
+            uniform = rng.random((BELIEVED, self._encoding.parameters))
+            points = np.concatenate([points, belief.drawn(uniform)])
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
+        if belief is not None:
+            score = score + belief.weighed(points, outlook.seen)
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points))
         failures = self._failures()
@@ -121,7 +146,21 @@ class CurveGPSampler(BaseSampler):
             ratio = (1 + ratio) ** (1 / (d + 1))
         shift = np.random.default_rng(self._seed).random(d)
         steps = ratio ** -np.arange(1.0, d + 1)
-        return np.asarray((shift + (number + 1) * steps) % 1.0)
+        point = np.asarray((shift + (number + 1) * steps) % 1.0)
+        if self._belief is None or number % 2 == 0:
+            return point
+        return np.asarray(self._belief.drawn(point[None])[0])
+
+    def _opens(self, number: int, mode: Floats) -> bool:
+        """Whether trial `number` tries what is believed: it is the first to be drawn, and neither
+        the defaults nor anything that was asked for had these values."""
+        encoding = self._encoding
+        earlier = self._history.trials[:number]
+        if any(trial.role is Role.SEARCH for trial in earlier):
+            return False
+        points = np.array([encoding.point(trial.params) for trial in earlier] + [mode])
+        features = encoding.features(points)
+        return not any(np.allclose(each, features[-1]) for each in features[:-1])
 
     def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
         """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""

@@ -133,6 +133,12 @@ def _add_rules(definitions: Schema) -> None:
     for name, defaults in _DEFAULTS.items():
         for key, default in defaults.items():
             definitions[name]["properties"][key]["default"] = default
+    for name in PARAMETERS:
+        believed = {"if": _given("confidence"), "then": {"required": ["prior"]}}
+        definitions[name]["allOf"] = [believed]
+        definitions[name]["properties"]["confidence"]["default"] = "medium"
+    # Null is a choice like any other, and no prior is a prior that is not written.
+    del definitions["CategoricalParameter"]["properties"]["prior"]["default"]
     for name, plain_step in (("FloatParameter", NULL), ("IntParameter", {"const": 1})):
         definitions[name]["properties"]["step"] |= {"exclusiveMinimum": 0}
         logarithmic = {"required": ["log"], "properties": {"log": {"const": True}}}

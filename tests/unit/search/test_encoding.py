@@ -114,3 +114,19 @@ def test_a_chain_of_conditions_is_inactive_from_where_it_breaks() -> None:
     assert encoding.features(broken[None])[0].tolist() == [0, 1, 0, 0, 0.5]
     whole = encoding.point({"a": True, "b": "x", "c": 0.9})
     assert encoding.features(whole[None])[0].tolist() == [1, 0, 1, 0, 0.9]
+
+
+def test_it_says_which_parameters_are_active() -> None:
+    space: dict[str, BaseDistribution] = {
+        "a": CategoricalDistribution((True, False)),
+        "b": CategoricalDistribution(("x", "y")),
+        "c": FloatDistribution(0, 1),
+    }
+    encoding = SpaceEncoding(space, {"b": {"a": [True]}, "c": {"b": ["x"]}})
+    configurations = [{"a": True, "b": "x"}, {"a": True, "b": "y"}, {"a": False, "b": "x"}]
+    active = encoding.active(np.array([encoding.point(params) for params in configurations]))
+    assert {name: mask.tolist() for name, mask in active.items()} == {
+        "a": [True, True, True],
+        "b": [True, True, False],
+        "c": [True, False, False],
+    }

@@ -203,6 +203,25 @@ def test_a_pruner_goes_by_both_its_names_and_needs_what_it_cannot_do_without(nam
             assert bool(problems(changed(search=search))) == bool(needed)
 
 
+@pytest.mark.parametrize(
+    "belief",
+    [
+        {"prior": 3e-4},
+        {"prior": 3e-4, "confidence": "low"},
+        {"prior": None},
+        {"prior": 3e-4, "confidence": None},
+        {"confidence": None},
+    ],
+)
+def test_a_prior_is_accepted_where_it_is_read(belief: dict[str, Any]) -> None:
+    space = yaml.safe_load(GOOD)["space"]
+    space["learning_rate"] |= belief
+    space["optimizer"] |= {"prior": "sgd", "confidence": "high"}
+    text = changed(space=space, search={"sampler": "curve_gp"})
+    assert is_read(text)
+    assert not problems(text)
+
+
 # ---------------------------------------------------------------------------------- what is refused
 
 OF_SEVERAL_PARTS = {
@@ -217,6 +236,10 @@ OF_SEVERAL_PARTS = {
     "cycle of conditions",
     "a metric twice",
     "a sampler of one objective",
+    "prior outside the range",
+    "prior off the grid",
+    "prior that is no choice",
+    "prior that the sampler ignores",
     "limits the wrong way",
     "reports past the end",
     "too many reports",

@@ -111,6 +111,35 @@ MISTAKES = {
         "{type: int,", "{type: float,",
         "space.freeze_layers.type: the setting is a whole number",
     ),
+    "prior outside the range": (
+        "{type: int, low: 0, high: 4}", "{type: int, low: 0, high: 4, prior: 5}",
+        "study.yaml:18: space.freeze_layers.prior: must be from 0 to 4, not 5",
+    ),
+    "prior off the grid": (
+        "high: 0.9, when", "high: 0.9, step: 0.2, prior: 0.6, when",
+        "space.momentum.prior: must be 0.5 plus a multiple of 0.2, not 0.6",
+    ),
+    "prior that is no choice": (
+        "[16, 32, 64]}", "[16, 32, 64], prior: 48}",
+        "study.yaml:15: space.batch_size.prior: must be one of 16, 32, 64, not 48",
+    ),
+    "prior as text": (
+        "high: 1.0e-3,", "high: 1.0e-3, prior: 3e-4,",
+        "space.learning_rate.prior: must be a number, not '3e-4' (YAML reads 3e-4 as text; write 3.0e-4)",
+    ),
+    "prior of a whole number": ("low: 0, high: 4}", "low: 0, high: 4, prior: 1.5}", "space.freeze_layers.prior: must be"),
+    "unknown confidence": (
+        "[16, 32, 64]}", "[16, 32, 64], prior: 32, confidence: hihg}",
+        "space.batch_size.confidence: must be",
+    ),
+    "confidence in nothing": (
+        "low: 0, high: 4}", "low: 0, high: 4, confidence: high}",
+        "space.freeze_layers.confidence: is that of a prior, and there is none; add prior or remove confidence",
+    ),
+    "prior that the sampler ignores": (
+        "[16, 32, 64]}", "[16, 32, 64], prior: 32}",
+        "space.batch_size.prior: the sampler tpe does not take priors into account; use curve_gp or random",
+    ),
     "condition on nothing": (
         "when: {optimizer", "when: {optimiser",
         "space.momentum.when.optimiser: no parameter of the space has this name; did you mean optimizer?",

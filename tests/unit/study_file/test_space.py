@@ -19,6 +19,7 @@ from optuna.distributions import distribution_to_json as to_json
 
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.models import CategoricalParameter, FloatParameter, IntParameter, Parameter
+from hpsearch.study_file.reading import space_in
 from thoroughness import examples
 from trials.contract import Setting
 from trials.settings import TABLE
@@ -242,3 +243,28 @@ def test_all_trials_are_measured_at_the_largest_value_that_one_of_them_can_have(
     assert spaces.largest({**space, "scored": searched}, {}, LENGTHS) == {}
     assert spaces.largest(SPACE, {"length": 7}, LENGTHS) == {}
     assert spaces.largest(space, {}, None) == {}
+
+
+def test_a_prior_has_a_confidence_and_null_may_be_one() -> None:
+    number = {"type": "float", "low": 0.0, "high": 1.0}
+    choice = {"type": "categorical", "choices": ["a", None]}
+    space, problems = space_in(
+        {
+            "usual": {**number, "prior": 0.5},
+            "sure": {**number, "prior": 0, "confidence": "high"},
+            "none": number,
+            "empty": {**number, "prior": None},
+            "a": {**choice, "prior": "a", "confidence": "low"},
+            "null": {**choice, "prior": None},
+            "any": choice,
+        }
+    )
+    assert problems == []
+    assert spaces.priors(space) == {
+        "usual": (0.5, "medium"),
+        "sure": (0, "high"),
+        "a": ("a", "low"),
+        "null": (None, "medium"),
+    }
+    for parameter in space.values():
+        assert type(parameter).model_validate(parameter.model_dump()) == parameter

@@ -1,0 +1,158 @@
+"""What the user believes about good values, as a probability density over the points of a space.
+
+A numeric parameter with a prior follows a normal distribution around it on the parameter's own
+scale, cut off at the bounds; a category with a prior has a larger weight than each other one. All
+other parameters are uniform, and so is a share of each belief, because beliefs can be wrong: the
+density is nowhere so low that the evidence could not make up for it.
+
+Source: the density's weight in a score, which falls with what is known, is that of Hvarfner et al.,
+"πBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization" (ICLR 2022). The
+deviations and weights of the three degrees of confidence are those of NePS, the authors' code for
+Mallik et al., "PriorBand: Practical Hyperparameter Optimization in the Age of Deep Learning"
+(NeurIPS 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import CategoricalDistribution
+from scipy.special import ndtr, ndtri
+
+from hpsearch.search.curve_gp.encoding import SpaceEncoding, choice_index
+from hpsearch.study_file.space import Prior
+
+Floats = NDArray[np.float64]
+
+DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
+"""Standard deviations of numeric parameters by confidence, as shares of their range."""
+WEIGHTS = {"low": 2.0, "medium": 4.0, "high": 6.0}
+"""How often a category is drawn by confidence, where each other one is drawn once."""
+DOUBT = 0.1
+"""The share of a numeric parameter's belief that is uniform."""
+WEIGHT = 10.0
+"""The logarithm of the density is multiplied by this, and divided by the number of results."""
+
+
+class Belief:
+    """The density of one study's priors.
+
+    Args:
+        encoding: Of the study's space.
+        priors: By parameter, of those that have one.
+    """
+
+    def __init__(self, encoding: SpaceEncoding, priors: Mapping[str, Prior]) -> None:
+        self._encoding = encoding
+        self._marginals: dict[str, _Marginal] = {}
+        self._columns: dict[str, int] = {}
+        believed = encoding.point({name: prior.value for name, prior in priors.items()})
+        for column, (name, distribution) in enumerate(encoding.space.items()):
+            if name not in priors or distribution.single():
+                continue
+            centre = float(believed[column])
+            confidence = priors[name].confidence
+            self._columns[name] = column
+            if isinstance(distribution, CategoricalDistribution):
+                self._marginals[name] = _Category(distribution, centre, WEIGHTS[confidence])
+            else:
+                self._marginals[name] = _Number(centre, DEVIATIONS[confidence])
+
+    def mode(self, point: Floats) -> Floats:
+        """(parameters,) A point with its coordinates moved to the priors, where there are any."""
+        moved = point.copy()
+        for name, marginal in self._marginals.items():
+            moved[self._columns[name]] = marginal.centre
+        return moved
+
+    def drawn(self, points: Floats) -> Floats:
+        """(n, parameters) Points that follow the belief, from points that are uniform.
+
+        Points that are spread evenly stay spread evenly, as measured by the belief.
+        """
+        moved = points.copy()
+        for name, marginal in self._marginals.items():
+            column = self._columns[name]
+            moved[:, column] = marginal.drawn(points[:, column])
+        return moved
+
+    def log_density(self, points: Floats) -> Floats:
+        """(n,) The logarithm of the density at (n, parameters) points; 0 is that of no belief.
+
+        A parameter counts only where it is active.
+        """
+        active = self._encoding.active(points)
+        total = np.zeros(len(points))
+        for name, marginal in self._marginals.items():
+            density = marginal.density(points[:, self._columns[name]])
+            total += np.where(active[name], np.log(density), 0.0)
+        return total
+
+    def weighed(self, points: Floats, results: int) -> Floats:
+        """(n,) What the belief adds to the log scores of points, once there are some results."""
+        return self.log_density(points) * (WEIGHT / max(1, results))
+
+
+class _Marginal(Protocol):
+    """The belief about one parameter, over its coordinate from 0 to 1."""
+
+    @property
+    def centre(self) -> float:
+        """The coordinate of the prior."""
+
+    def density(self, u: Floats) -> Floats:
+        """(n,) The density at n coordinates."""
+
+    def drawn(self, u: Floats) -> Floats:
+        """(n,) Coordinates that follow the density, from uniform ones."""
+
+
+class _Number:
+    """A normal distribution within the bounds, of which a share of `DOUBT` is uniform."""
+
+    def __init__(self, centre: float, deviation: float) -> None:
+        self.centre = centre
+        self._deviation = deviation
+        self._below = float(ndtr(-centre / deviation))
+        above = float(ndtr((centre - 1.0) / deviation))
+        self._inside = 1.0 - self._below - above
+
+    def density(self, u: Floats) -> Floats:
+        """(n,) The density at n coordinates."""
+        distance = (u - self.centre) / self._deviation
+        height = 1.0 / (math.sqrt(2 * math.pi) * self._deviation * self._inside)
+        return np.asarray(DOUBT + (1 - DOUBT) * height * np.exp(-0.5 * distance**2))
+
+    def drawn(self, u: Floats) -> Floats:
+        """(n,) Coordinates that follow the density, from uniform ones."""
+        share = np.clip((u - DOUBT) / (1 - DOUBT), 0.0, 1.0)
+        normal = self.centre + self._deviation * ndtri(self._below + share * self._inside)
+        anywhere = u / DOUBT
+        return np.where(u < DOUBT, anywhere, np.clip(normal, 0.0, 1.0))
+
+
+class _Category:
+    """One category with more weight than each of the others."""
+
+    def __init__(self, distribution: CategoricalDistribution, centre: float, weight: float) -> None:
+        self.centre = centre
+        self._distribution = distribution
+        self._count = len(distribution.choices)
+        weights = np.ones(self._count)
+        weights[choice_index(distribution, np.array([centre]))] = weight
+        self._shares = weights / weights.sum()
+
+    def density(self, u: Floats) -> Floats:
+        """(n,) The density at n coordinates."""
+        index = choice_index(self._distribution, u)
+        return np.asarray(self._count * self._shares[index])
+
+    def drawn(self, u: Floats) -> Floats:
+        """(n,) Coordinates in the middle of categories that follow the density."""
+        ends = np.cumsum(self._shares)[:-1]
+        chosen = np.searchsorted(ends, u, side="right")
+        return np.asarray((chosen + 0.5) / self._count)
