@@ -8,7 +8,6 @@ proposes what it would have proposed.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_gp.sampler import CurveGPSampler
 from hpsearch.search.design import Design
 from hpsearch.search.optuna_private import brute_force_is_done
@@ -29,13 +29,6 @@ from hpsearch.study_file.models import StudySpec
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
-
-
-def derived_seed(*parts: object) -> int:
-    """A seed of 31 bits that depends on all of the parts and nothing else."""
-    text = "/".join(map(str, parts))
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
 
 
 class Proposals:

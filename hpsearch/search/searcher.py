@@ -25,6 +25,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.domain.seeds import is_spared
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
@@ -37,6 +38,9 @@ HYPERBAND = {"hyperband", "HyperbandPruner"}
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
+
+SPARED = "spared, to measure what this rung tells"
+"""Why a trial goes on that would have paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +199,26 @@ class Searcher:
         if index is None:
             return Judgement(Verdict.CONTINUE, "between rungs")
         judgement = rungs.arrive(index, trial.number, score)
+        against: list[int] = []
         highest = trial.rung
         if highest is not None and index <= highest:
             why = "passed this rung before"
         elif _is_exempt(trial):
             why = "goes all the way"
+        elif judgement.verdict is Verdict.PAUSE and self._is_spared(trial, score):
+            why = SPARED
+            against = judgement.against
         else:
             return judgement
         rungs.promote(trial.number)
-        return Judgement(Verdict.CONTINUE, why)
+        return Judgement(Verdict.CONTINUE, why, against)
+
+    def _is_spared(self, trial: Trial, score: float) -> bool:
+        """Whether a trial goes on though others are ahead; one without a value tells nothing."""
+        share = self._spec.search.spare
+        if share == 0 or trial.role is not Role.SEARCH or not math.isfinite(score):
+            return False
+        return is_spared(self._spec.seed, trial.number, share)
 
     # ----------------------------------------------------------------------------------- promotions
 
