@@ -3,4 +3,5 @@
 `selection`  puts trials in order, best first, and marks those that cannot be told from the best
 `pareto`     the trials that no other one beats, where there are several objectives
 `repeats`    what repeats with other seeds say: means, intervals, and which trials are behind
+`trust`      how far the standing at a rung foretold the end
 """

@@ -8,9 +8,10 @@ that were trained in full. Most of them were trained in full because they did we
 among trials that are alike in one respect, that respect explains less (range restriction). The
 correlation among all trials that reached the rung follows by Thorndike's case 2, from the spread of
 all of them against that of the finished ones; both are spreads of normal scores, which are the same
-for any scale of values. At least `ENOUGH_SPARED` spared trials are used alone instead: chance chose
-them, so that nothing has to be corrected. The formula holds for selection by the rung itself. At
-lower rungs, later rungs selected as well, which it does not know.
+for any scale of values. Spared trials make the spread of the finished ones wide, so that there is
+little to correct. The formula knows of no selection but by the rung itself, and higher rungs select
+as well. At the lowest rung, spared trials are a random sample of all that reached it: from
+`ENOUGH_SPARED` on they are used alone. Fewer of them say less alone than with all others.
 
 **Its interval** holds nine times in ten: Fisher's z with Bonett and Wright's variance, its ends
 corrected like the correlation. A bootstrap would draw the same few trials again and again, and is
@@ -20,8 +21,8 @@ too narrow for as few as there are. `python benchmarks/trust.py` shows what inte
 standing. Spared trials show the share, as far as they would have paused; its interval is Jeffreys'.
 With fewer than `FEWEST` of these, the share follows from the correlation: if the normal scores at
 the rung and at the end are bivariate normal, it is the mean probability of a paused trial to end
-better than all that were trained in full. Its interval is what it is at both ends of the
-correlation's.
+better than all that were trained in full. Its interval is what it would be at both ends
+of the correlation's.
 
 Sources: Thorndike, *Personnel Selection* (1949), case 2; Bonett and Wright, "Sample size
 requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65 (2000);
@@ -33,8 +34,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +54,7 @@ FEWEST = 4
 """The fewest trials that a correlation, or a share of spared trials, is taken from; Fisher's z has
 no interval for fewer."""
 ENOUGH_SPARED = 12
-"""So many spared trials in full are used alone."""
+"""So many spared trials in full are used alone, at the lowest rung."""
 WEAK = 0.3
 """A rung whose correlation lies below this tells little about the end."""
 MOST = 0.99
@@ -104,7 +106,7 @@ class Correlation:
     trials: int
     """How many finished trials it is from."""
     spared: bool
-    """Whether these are spared trials alone, so that nothing was corrected."""
+    """Whether these are spared trials alone."""
 
 
 class Basis(StrEnum):
@@ -153,6 +155,10 @@ class RungTrust:
         if correlation.low >= WEAK:
             return Verdict.TELLS
         return Verdict.LITTLE if correlation.high < WEAK else Verdict.UNCLEAR
+
+    def as_plain(self) -> dict[str, Any]:
+        """Its fields and its verdict, as plain values."""
+        return {**asdict(self), "verdict": self.verdict}
 
 
 def trust(courses: Sequence[Course], levels: Sequence[float]) -> list[RungTrust]:
@@ -252,7 +258,7 @@ class _Standing:
     def _correlation(self) -> Correlation | None:
         ended = [course for course in self._courses if course.number in self._end]
         spared = [course for course in ended if course.spared]
-        alone = len(spared) >= ENOUGH_SPARED
+        alone = self._index == 0 and len(spared) >= ENOUGH_SPARED
         chosen = [course.number for course in (spared if alone else ended)]
         if len(chosen) < FEWEST:
             return None
@@ -261,10 +267,9 @@ class _Standing:
         found = rank_correlation(at, end)
         if found is None:
             return None
-        wider = 1.0
-        if not alone:
-            everyone = np.std(list(self._places.values()))
-            wider = float(everyone / np.std([self._places[number] for number in chosen]))
+        everyone = np.std(list(self._places.values()))
+        selected = np.std([self._places[number] for number in chosen])
+        wider = float(everyone / selected)
         low, high = interval(found, len(chosen))
         return Correlation(
             value=unrestricted(found, wider),
@@ -365,15 +370,17 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | No
 def interval(correlation: float, n: int) -> tuple[float, float]:
     """The 90% interval of a rank correlation of n pairs, at least 4.
 
-    A perfect order is taken for one that is short of it by half of an exchange of two neighbours:
-    few pairs are in perfect order by chance quite often.
+    A few pairs are in perfect order by chance quite often. The end of the interval that lies inside
+    is therefore that of an order that is short of perfect by half of an exchange of two neighbours.
     """
     most = 1 - 6 / (n**3 - n)
     nearest = max(-most, min(most, correlation))
     variance = (1 + nearest**2 / 2) / (n - 3)
     half = QUANTILE * math.sqrt(variance)
     z = math.atanh(nearest)
-    return math.tanh(z - half), math.tanh(z + half)
+    low = -1.0 if correlation <= -most else math.tanh(z - half)
+    high = 1.0 if correlation >= most else math.tanh(z + half)
+    return low, high
 
 
 def unrestricted(correlation: float, wider: float) -> float:

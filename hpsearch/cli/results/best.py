@@ -19,9 +19,10 @@ from hpsearch.store.reading.queries import (
     recorded_arithmetic,
     trial_rows,
 )
+from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.views import tables
+from hpsearch.views import tables, trust
 from hpsearch.views.gain import gain
 from trials.arithmetic import Arithmetic
 from trials.descriptions.builtin import BUILT_IN
@@ -43,6 +44,7 @@ def print_best(
         study = chosen_study(connection, name)
         ranked = best_trials(connection, study, top, where=where)
         gained = gained_by(connection, study)
+        rungs = study_trust(connection, study)
         documents = []
         if format_ is Format.YAML:
             documents = [_training(connection, study, each.trial) for each in ranked]
@@ -53,7 +55,7 @@ def print_best(
         emit_yaml(*documents)
         return
     if format_ is not Format.TABLE:
-        emit([as_plain(study.name, each) for each in ranked], format_)
+        emit([as_plain(study.name, each, rungs) for each in ranked], format_)
         return
     if not ranked:
         note(_nothing(study, where))
@@ -61,6 +63,9 @@ def print_best(
     show(tables.best(ranked, terminal_width(), objectives(study)))
     if gained is not None and where is None:
         note(gained)
+    caution = trust.caveat(rungs)
+    if caution is not None:
+        note(caution)
 
 
 def _nothing(study: StudyHead, where: str | None) -> str:
@@ -83,9 +88,10 @@ def gained_by(connection: Connection, study: StudyHead) -> str | None:
     return gain(first[0], default[0], str(metric), study.direction)
 
 
-def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
-    """A ranked trial as plain values."""
+def as_plain(study: str, ranked: Ranked[TrialRow], rungs: StudyTrust) -> dict[str, Any]:
+    """A ranked trial as plain values, with the verdict on the least trusted rung of its study."""
     trial = ranked.trial
+    weakest = rungs.weakest
     return {
         "study": study,
         "number": trial.number,
@@ -101,6 +107,7 @@ def as_plain(study: str, ranked: Ranked[TrialRow]) -> dict[str, Any]:
         "checkpoint": trial.best_checkpoint or trial.checkpoint,
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
+        "rung_verdict": None if weakest is None else weakest.verdict,
     }
 
 

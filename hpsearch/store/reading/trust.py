@@ -6,7 +6,9 @@ several objectives has no single standing, and one without rungs has nothing to 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +29,46 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 
 
-def rungs_of(connection: Connection, study: StudyHead) -> list[RungTrust]:
-    """How far each rung of a study can be trusted, lowest first.
+@dataclass(frozen=True, slots=True)
+class StudyTrust:
+    """How far the rungs of a study can be trusted."""
 
-    Empty if it has no rungs, and where that cannot be said: with several objectives, or without a
-    study file that can be read.
-    """
+    rungs: list[RungTrust] = field(default_factory=list)
+    """Lowest first; empty if there are none, and where nothing can be said: with several
+    objectives, or without a study file that can be read."""
+    spec: StudySpec | None = None
+    """The study file; None if there is none, or it cannot be read."""
+
+    @property
+    def weakest(self) -> RungTrust | None:
+        """The least trusted rung of those at which a trial has paused."""
+        pausing = [rung for rung in self.rungs if rung.paused]
+        return min(pausing, key=_lower_bound, default=None)
+
+    def of(self, index: int | None) -> RungTrust | None:
+        """The rung of an index; None for none, and for one that nothing is known of."""
+        if index is None or index >= len(self.rungs):
+            return None
+        return self.rungs[index]
+
+    def spares(self, number: int, role: Role) -> bool:
+        """Whether a trial never pauses, to measure what the rungs tell."""
+        return self.spec is not None and _is_spared(self.spec, number, role)
+
+
+def _lower_bound(rung: RungTrust) -> float:
+    """What the correlation of a rung is at least; least of all where nothing is known."""
+    return -math.inf if rung.correlation is None else rung.correlation.low
+
+
+def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
+    """How far the rungs of a study can be trusted."""
     spec = _spec_of(study)
     if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
-        return []
+        return StudyTrust([], spec)
     levels = rung_levels(spec)
-    if len(levels) < 2:
-        return []
     courses = _courses(connection, study, spec, levels[0])
-    return trust(courses, levels)
-
-
-def is_spared_in(study: StudyHead, number: int, role: Role) -> bool:
-    """Whether a trial never pauses, to measure what the rungs of its study tell."""
-    spec = _spec_of(study)
-    return spec is not None and _is_spared(spec, number, role)
+    return StudyTrust(trust(courses, levels), spec)
 
 
 def _is_spared(spec: StudySpec, number: int, role: Role) -> bool:
