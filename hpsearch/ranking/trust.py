@@ -62,7 +62,7 @@ MOST = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TrialCourse:
     """What is read of one trial that reached a rung.
 
     Args:
@@ -83,7 +83,7 @@ class Course:
     scores: Mapping[float, float]
 
 
-class Verdict(StrEnum):
+class RungVerdict(StrEnum):
     """What the correlation of a rung says of it."""
 
     UNKNOWN = "unknown"
@@ -147,21 +147,21 @@ class RungTrust:
     """None if it is not known, or no trial has paused there."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RungVerdict:
         """What the correlation says of the rung."""
         correlation = self.correlation
         if correlation is None:
-            return Verdict.UNKNOWN
+            return RungVerdict.UNKNOWN
         if correlation.low >= WEAK:
-            return Verdict.TELLS
-        return Verdict.LITTLE if correlation.high < WEAK else Verdict.UNCLEAR
+            return RungVerdict.TELLS
+        return RungVerdict.LITTLE if correlation.high < WEAK else RungVerdict.UNCLEAR
 
     def as_plain(self) -> dict[str, Any]:
         """Its fields and its verdict, as plain values."""
         return {**asdict(self), "verdict": self.verdict}
 
 
-def trust(courses: Sequence[Course], levels: Sequence[float]) -> list[RungTrust]:
+def trust(courses: Sequence[TrialCourse], levels: Sequence[float]) -> list[RungTrust]:
     """How far each rung of a study can be trusted, lowest first.
 
     Args:
@@ -189,7 +189,7 @@ class _Standing:
     """
 
     def __init__(
-        self, courses: Sequence[Course], index: int, level: float, following: float
+        self, courses: Sequence[TrialCourse], index: int, level: float, following: float
     ) -> None:
         self._index = index
         self._level = level
@@ -219,7 +219,7 @@ class _Standing:
     def _paused(self) -> list[int]:
         return [course.number for course in self._courses if self._is_paused(course)]
 
-    def _is_paused(self, course: Course) -> bool:
+    def _is_paused(self, course: TrialCourse) -> bool:
         """Whether a trial stopped at this rung because others were ahead."""
         is_last = course.rung == self._index
         return is_last and course.state in (State.PAUSED, State.PRUNED)
@@ -308,19 +308,19 @@ class _Standing:
         return WronglyPaused(share, low, high, Basis.MODEL, len(paused))
 
 
-def _goes_on_anyway(course: Course) -> bool:
+def _goes_on_anyway(course: TrialCourse) -> bool:
     """Whether a trial can pause nowhere."""
     return course.spared or course.role is Role.DEFAULT
 
 
-def _counting(course: Course, level: float, following: float) -> float | None:
+def _counting(course: TrialCourse, level: float, following: float) -> float | None:
     """The resource of the report that counts at a rung: the first one at or above its level, below
     the next."""
     there = [resource for resource in course.scores if level <= resource < following]
     return min(there, default=None)
 
 
-def _best_after(course: Course, resource: float) -> float | None:
+def _best_after(course: TrialCourse, resource: float) -> float | None:
     """The best score of the reports after one of them; None without a finite one."""
     scores = [score for at, score in course.scores.items() if at > resource]
     return min(filter(math.isfinite, scores), default=None)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hpsearch.ranking.trust import Basis, Correlation, RungTrust, Verdict, WronglyPaused
+from hpsearch.ranking.trust import Basis, Correlation, RungTrust, RungVerdict, WronglyPaused
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.numbers import count, number
 
 _SAID = {
-    Verdict.TELLS: "the standing foretells the end",
-    Verdict.UNCLEAR: "unclear how well the standing foretells the end",
-    Verdict.LITTLE: "the standing says little about the end",
+    RungVerdict.TELLS: "the standing foretells the end",
+    RungVerdict.UNCLEAR: "unclear how well the standing foretells the end",
+    RungVerdict.LITTLE: "the standing says little about the end",
 }
 
 MEASURE = "search.spare measures it in a new study"
@@ -39,14 +39,14 @@ def caveat(of: StudyTrust) -> str | None:
     """What to know before the best trial of a study is relied on; None if its rungs can be trusted,
     or paused no trial."""
     rung, spec = of.weakest, of.spec
-    if rung is None or spec is None or rung.verdict is Verdict.TELLS:
+    if rung is None or spec is None or rung.verdict is RungVerdict.TELLS:
         return None
     correlation = rung.correlation
     if correlation is None:
         too_few = f"only {count(rung.finished, 'trial')} in full"
         return f"it is not known whether the rungs can be trusted: {too_few}; {MEASURE}"
     found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"
-    if rung.verdict is Verdict.UNCLEAR:
+    if rung.verdict is RungVerdict.UNCLEAR:
         return f"it is not clear how well the rungs foretold the end: {found}; {MEASURE}"
     longer = "a higher first_rung, or pruner: none, trains trials further before they pause"
     return f"the rungs of this study told little about the end: {found}; {longer}"

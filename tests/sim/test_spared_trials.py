@@ -16,7 +16,7 @@ from driven_studies import drive
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.seeds import is_spared
-from hpsearch.ranking.trust import Basis, RungTrust, Verdict
+from hpsearch.ranking.trust import Basis, RungTrust, RungVerdict
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.store.store import Store
@@ -134,7 +134,7 @@ def test_perfect_rungs_are_trusted(database_url: str) -> None:
     for rung in rungs_after(database_url, study(60), Drawn(perfect)):
         assert rung.correlation is not None
         assert rung.correlation.value == pytest.approx(1.0)
-        assert rung.verdict is Verdict.TELLS
+        assert rung.verdict is RungVerdict.TELLS
         assert rung.wrongly_paused is not None
         assert rung.wrongly_paused.high < 0.05
 
@@ -146,7 +146,7 @@ def test_useless_rungs_are_not_trusted(tmp_path: Path) -> None:
         lowest, _ = rungs_after(url, study(60, spare=0.3, seed=seed), Drawn(useless))
         assert lowest.correlation is not None
         assert lowest.correlation.spared
-        assert lowest.verdict is not Verdict.TELLS
+        assert lowest.verdict is not RungVerdict.TELLS
         assert lowest.wrongly_paused is not None
         assert lowest.wrongly_paused.basis is Basis.SPARED
         found.append(lowest.correlation)
@@ -158,7 +158,7 @@ def test_rungs_that_mislead_are_found_out_by_spared_trials(sqlite_url: str) -> N
     lowest, _ = rungs_after(sqlite_url, study(60, spare=0.3), Drawn(misleading))
     assert lowest.correlation is not None
     assert lowest.correlation.high < 0
-    assert lowest.verdict is Verdict.LITTLE
+    assert lowest.verdict is RungVerdict.LITTLE
     assert lowest.wrongly_paused is not None
     assert lowest.wrongly_paused.share > 0.5
 
@@ -167,7 +167,7 @@ def test_a_young_study_says_that_it_is_too_early_to_tell(sqlite_url: str) -> Non
     drive(sqlite_url, study(60), Drawn(perfect), stop_after=10)
     trust = trust_in(sqlite_url)
     assert [rung.level for rung in trust.rungs] == [1.0, 3.0]
-    assert {rung.verdict for rung in trust.rungs} == {Verdict.UNKNOWN}
+    assert {rung.verdict for rung in trust.rungs} == {RungVerdict.UNKNOWN}
 
 
 @pytest.mark.parametrize(

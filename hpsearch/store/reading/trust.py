@@ -19,7 +19,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord
 from hpsearch.domain.seeds import is_spared
 from hpsearch.errors import SpecError
-from hpsearch.ranking.trust import Course, RungTrust, trust
+from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store import codec
 from hpsearch.store.reading.queries import StudyHead
@@ -87,7 +87,7 @@ def _spec_of(study: StudyHead) -> StudySpec | None:
 
 def _courses(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
-) -> list[Course]:
+) -> list[TrialCourse]:
     """The trials that reached the lowest rung, without repeats."""
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
@@ -100,7 +100,7 @@ def _courses(
     courses = []
     for number, row in facts.items():
         role = codec.member(Role, row.role)
-        course = Course(
+        course = TrialCourse(
             number,
             codec.member(State, row.state),
             role,

@@ -15,9 +15,9 @@ from hpsearch.ranking.trust import (
     ENOUGH_SPARED,
     Basis,
     Correlation,
-    Course,
     RungTrust,
-    Verdict,
+    RungVerdict,
+    TrialCourse,
     interval,
     normal_scores,
     rank_correlation,
@@ -37,15 +37,15 @@ def course(
     rung: int = 1,
     spared: bool = False,
     role: Role = Role.SEARCH,
-) -> Course:
-    return Course(number, state, role, rung, spared, scores)
+) -> TrialCourse:
+    return TrialCourse(number, state, role, rung, spared, scores)
 
 
-def in_full(number: int, at_one: float, at_end: float, **more: bool) -> Course:
+def in_full(number: int, at_one: float, at_end: float, **more: bool) -> TrialCourse:
     return course(number, {1.0: at_one, 3.0: (at_one + at_end) / 2, 9.0: at_end}, **more)
 
 
-def paused(number: int, at_one: float) -> Course:
+def paused(number: int, at_one: float) -> TrialCourse:
     return course(number, {1.0: at_one}, state=State.PRUNED, rung=0)
 
 
@@ -110,7 +110,7 @@ def test_with_fewer_than_four_trials_in_full_nothing_is_said() -> None:
     courses = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
     for rung in trust(courses, LEVELS):
         assert (rung.correlation, rung.wrongly_paused) == (None, None)
-        assert (rung.finished, rung.verdict) == (3, Verdict.UNKNOWN)
+        assert (rung.finished, rung.verdict) == (3, RungVerdict.UNKNOWN)
 
 
 def test_trials_that_still_run_or_have_failed_say_nothing_of_the_end() -> None:
@@ -160,7 +160,7 @@ def test_the_spread_of_the_selected_ones_is_corrected() -> None:
     assert selected.correlation.high > selected.correlation.value > selected.correlation.low
 
 
-def with_spared(spared: int, ends: Mapping[int, float] | None = None) -> list[Course]:
+def with_spared(spared: int, ends: Mapping[int, float] | None = None) -> list[TrialCourse]:
     """Ten trials that went on by their standing, thirty that paused, and spared ones among them."""
     courses = [in_full(n, float(n), float(n)) for n in range(10)]
     courses += [paused(n, float(n)) for n in range(10, 40)]
@@ -213,11 +213,13 @@ def test_a_spared_trial_that_a_lower_rung_would_have_paused_was_not_paused_by_th
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
-        (0.3, 0.9, Verdict.TELLS),
-        (0.29, 0.9, Verdict.UNCLEAR),
-        (-0.5, 0.29, Verdict.LITTLE),
+        (0.3, 0.9, RungVerdict.TELLS),
+        (0.29, 0.9, RungVerdict.UNCLEAR),
+        (-0.5, 0.29, RungVerdict.LITTLE),
     ],
 )
-def test_the_verdict_follows_from_the_interval(low: float, high: float, verdict: Verdict) -> None:
+def test_the_verdict_follows_from_the_interval(
+    low: float, high: float, verdict: RungVerdict
+) -> None:
     correlation = Correlation((low + high) / 2, low, high, 9, spared=False)
     assert RungTrust(1.0, 20, 11, 9, correlation, None).verdict is verdict
