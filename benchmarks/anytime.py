@@ -62,7 +62,7 @@ import yaml
 
 import environments
 from curves import LCBENCH_METRICS, Task, tasks_in
-from hpsearch.search.proposals import derived_seed
+from hpsearch.domain.seeds import derived_seed
 from peers import APART, PEERS, contender
 from race import FULL_TRIALS, Race, Result, Terms
 from remote_peers import Died

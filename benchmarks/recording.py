@@ -30,8 +30,8 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.executors.worker_config import WorkerConfig
-from hpsearch.search.proposals import derived_seed
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import suggest

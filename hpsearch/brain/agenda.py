@@ -24,7 +24,7 @@ from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
-from hpsearch.search.proposals import derived_seed
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 

@@ -8,7 +8,6 @@ proposes what it would have proposed.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_gp.belief import Belief
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.forecast import Forecast
@@ -35,13 +35,6 @@ LOSS = "loss"
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
-
-
-def derived_seed(*parts: object) -> int:
-    """A seed of 31 bits that depends on all of the parts and nothing else."""
-    text = "/".join(map(str, parts))
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
 
 
 class Proposals:

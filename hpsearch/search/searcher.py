@@ -27,9 +27,10 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.domain.seeds import is_spared
 from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
-from hpsearch.search.rungs import Judgement, Rungs, Verdict
+from hpsearch.search.rungs import Judgement, Rungs, Verdict, score_of
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
@@ -50,6 +51,9 @@ LEADERS = 16
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
+
+SPARED = "spared, to measure what this rung tells"
+"""Why a trial goes on that would have paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,18 @@ class Searcher:
         if highest is not None and index <= highest:
             rungs.rungs[index].record(number, score)
             return Judgement(Verdict.CONTINUE, "passed this rung before")
+        if self._is_spared(trial) and math.isfinite(score):
+            rungs.rungs[index].record(number, score)
+            rungs.rungs[index].excuse(number)
+            return Judgement(Verdict.CONTINUE, SPARED)
         return rungs.arrive(index, number, score)
+
+    def _is_spared(self, trial: Trial) -> bool:
+        """Whether a trial goes on whatever its standing, so that it is known what rungs tell."""
+        share = self._spec.search.spare
+        if share == 0 or trial.role is not Role.SEARCH:
+            return False
+        return is_spared(self._spec.seed, trial.number, share)
 
     # ----------------------------------------------------------------------------------- promotions
 
@@ -354,7 +369,7 @@ class Searcher:
             index = rungs.enter(number, resource)
             if index is not None:
                 rungs.rungs[index].record(number, score)
-                if _is_exempt(trial):
+                if _is_exempt(trial) or self._is_spared(trial):
                     rungs.rungs[index].excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)

@@ -57,6 +57,7 @@ class Draft:
     sampler: Method | None = None
     pruner: Method | None = None
     confirm: Confirm | None = None
+    spare: float | None = None
     gpu: float | str | None = None
     """The GPUs of each worker."""
     enqueue: list[dict[str, Any]] | None = None
@@ -255,8 +256,16 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
         yield from _prior_problems(draft.sampler, draft)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
+        yield from _spare_problems(draft.pruner, draft.spare)
     if draft.objectives > 1:
         yield from _several_problems(draft)
+
+
+def _spare_problems(pruner: Method, spare: float | None) -> Iterator[Problem]:
+    """Trials spared from pausing, where none pauses."""
+    if spare and pruner.kind != PROMOTION:
+        what = f"spares trials from pausing at rungs, and {pruner.kind} has no rungs"
+        yield Problem("search.spare", f"{what}; remove it, or use pruner: {PROMOTION}")
 
 
 def _several_problems(draft: Draft) -> Iterator[Problem]:

@@ -425,6 +425,8 @@ class Search(Model):
     """What stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
     confirm: Confirm | None = None
     """Repeat the best trials with new seeds at the end."""
+    spare: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """The share of trials that never pause, to measure what the rungs tell of the end."""
 
 
 class Resources(Model):

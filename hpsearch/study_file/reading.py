@@ -195,6 +195,7 @@ def _draft(
         sampler=_part_or_none(Search, "sampler", written.get("search")),
         pruner=_part_or_none(Search, "pruner", written.get("search")),
         confirm=_part_or_none(Search, "confirm", written.get("search")),
+        spare=_part_or_none(Search, "spare", written.get("search")),
         gpu=_part_or_none(Resources, "gpu", written.get("resources")),
         enqueue=sections.get("enqueue"),
         description=description,

@@ -14,6 +14,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
+from hpsearch.store.reading.trust import StudyTrust
+from hpsearch.views import trust
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
 from hpsearch.views.tables import (
     NUMERIC,
@@ -30,7 +32,11 @@ from hpsearch.views.tables import (
 
 
 def status(
-    of: StudyStatus, now: float, width: int | None, disk: int | None = None
+    of: StudyStatus,
+    now: float,
+    width: int | None,
+    disk: int | None = None,
+    rungs: StudyTrust | None = None,
 ) -> list[RenderableType]:
     """Facts of a study, its running attempts and its failures.
 
@@ -39,8 +45,11 @@ def status(
         now: The time.
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that its checkpoints take, as far as that is known.
+        rungs: How far its rungs can be trusted.
     """
     facts = _study_facts(of)
+    if rungs is not None and rungs.rungs:
+        facts["rungs"] = "\n".join(trust.lines(rungs))
     if disk is not None:
         limit = of.summary.head.checkpoint_limit_bytes
         most = "" if limit is None else f" of {size(round(limit))}"
@@ -77,17 +86,23 @@ def _failures(of: StudyStatus, width: int | None) -> Table:
     return made
 
 
-def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[RenderableType]:
+def trial(
+    of: TrialDetail,
+    width: int | None,
+    disk: int | None = None,
+    rungs: StudyTrust | None = None,
+) -> list[RenderableType]:
     """Everything that is recorded about one trial.
 
     Args:
         of: The trial.
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that the folder of its checkpoint takes, as far as that is known.
+        rungs: How far the rungs of its study can be trusted.
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}
     parts: list[RenderableType] = [
-        _facts(_trial_facts(of, disk), width),
+        _facts(_trial_facts(of, disk, rungs or StudyTrust()), width),
         _facts(params, width, title="\nparameters"),
     ]
     if of.findings:
@@ -101,10 +116,12 @@ def trial(of: TrialDetail, width: int | None, disk: int | None = None) -> list[R
     return parts
 
 
-def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
+def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[str, str]:
     """A trial's facts, by their names on the screen."""
     row = of.trial
     role = "" if row.role is Role.SEARCH else f", {_role(of)}"
+    if rungs.spares(row.number, row.role):
+        role = ", spared to measure the rungs"
     over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
@@ -123,6 +140,9 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
     if computed:
         facts["computed"] = _computed(computed[-1])
+    found = rungs.of(row.rung)
+    if found is not None and rungs.spec is not None:
+        facts["rung"] = trust.line(found, rungs.spec)
     if row.error_kind:
         facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
     return facts

@@ -20,9 +20,10 @@ from hpsearch.store.reading.queries import (
     seen_at,
     trial_rows,
 )
+from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.views import tables
+from hpsearch.views import tables, trust
 from hpsearch.views.gain import gain
 from trials.arithmetic import Arithmetic
 from trials.descriptions.builtin import BUILT_IN
@@ -45,6 +46,7 @@ def print_best(
         ranked = best_trials(connection, study, top, where=where)
         at = seen_at(connection, study, ranked)
         gained = gained_by(connection, study)
+        rungs = study_trust(connection, study)
         documents = []
         if format_ is Format.YAML:
             documents = [_training(connection, study, each.trial) for each in ranked]
@@ -55,7 +57,8 @@ def print_best(
         emit_yaml(*documents)
         return
     if format_ is not Format.TABLE:
-        emit([as_plain(study.name, each, at.get(each.trial.number)) for each in ranked], format_)
+        found = [as_plain(study.name, each, at.get(each.trial.number), rungs) for each in ranked]
+        emit(found, format_)
         return
     if not ranked:
         note(_nothing(study, where))
@@ -63,6 +66,9 @@ def print_best(
     show(tables.best(ranked, terminal_width(), objectives(study), at))
     if gained is not None and where is None:
         note(gained)
+    caution = trust.caveat(rungs)
+    if caution is not None:
+        note(caution)
 
 
 def _nothing(study: StudyHead, where: str | None) -> str:
@@ -85,15 +91,19 @@ def gained_by(connection: Connection, study: StudyHead) -> str | None:
     return gain(first[0], default[0], str(metric), study.direction)
 
 
-def as_plain(study: str, ranked: Ranked[TrialRow], at: float | None) -> dict[str, Any]:
-    """A ranked trial as plain values.
+def as_plain(
+    study: str, ranked: Ranked[TrialRow], at: float | None, rungs: StudyTrust
+) -> dict[str, Any]:
+    """A ranked trial as plain values, with the verdict on the least trusted rung of its study.
 
     Args:
         study: The study's name.
         ranked: The trial in its place.
         at: How far it had trained when it showed its value; None if that is not known.
+        rungs: How far the rungs of its study can be trusted.
     """
     trial = ranked.trial
+    weakest = rungs.weakest
     return {
         "study": study,
         "number": trial.number,
@@ -112,6 +122,7 @@ def as_plain(study: str, ranked: Ranked[TrialRow], at: float | None) -> dict[str
         "checkpoint": trial.best_checkpoint or trial.checkpoint,
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
+        "rung_verdict": None if weakest is None else weakest.verdict,
     }
 
 

@@ -10,6 +10,7 @@ from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal
 from hpsearch.cli.results.status import used
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import TrialDetail, trial_detail
+from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
 from trials.checkpoints import places
 
@@ -35,13 +36,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, int(number))
+        rungs = study_trust(connection, study)
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
-        show(*view.trial(detail, terminal_width(), disk))
+        show(*view.trial(detail, terminal_width(), disk, rungs))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(_as_plain(study.name, detail))
+        emit_yaml(_as_plain(study.name, detail, rungs))
     else:
-        emit_json(_as_plain(study.name, detail))
+        emit_json(_as_plain(study.name, detail, rungs))
 
 
 def _folder_bytes(checkpoint: str | None) -> int | None:
@@ -52,10 +54,14 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
     return used(str(folder))
 
 
-def _as_plain(study: str, detail: TrialDetail) -> dict[str, Any]:
+def _as_plain(study: str, detail: TrialDetail, rungs: StudyTrust) -> dict[str, Any]:
+    trial = detail.trial
+    rung = rungs.of(trial.rung)
     return {
         "study": study,
-        **detail.trial.as_plain(),
+        **trial.as_plain(),
+        "spared": rungs.spares(trial.number, trial.role),
+        "rung_trust": None if rung is None else rung.as_plain(),
         "findings": [finding.as_plain() for finding in detail.findings],
         "reports": detail.reports,
         "attempts": detail.attempts,

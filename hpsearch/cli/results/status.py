@@ -10,6 +10,7 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.ls import as_plain
 from hpsearch.store.reading.standing import StudyStatus, study_status
+from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
 from trials.checkpoints import places
 
@@ -19,22 +20,24 @@ def print_status(name: str | None, storage: str, format_: Format) -> None:
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         found = study_status(connection, study)
+        rungs = study_trust(connection, study)
     disk = found.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = used(found.summary.head.checkpoints)
     if format_ is Format.TABLE:
-        show(*view.status(found, time.time(), terminal_width(), disk))
+        show(*view.status(found, time.time(), terminal_width(), disk, rungs))
     elif format_ is Format.CSV:
-        emit_csv([_without_lists(_as_plain(found, disk))])
+        emit_csv([_without_lists(_as_plain(found, disk, rungs))])
     elif format_ is Format.YAML:
-        emit_yaml(_as_plain(found, disk))
+        emit_yaml(_as_plain(found, disk, rungs))
     else:
-        emit_json(_as_plain(found, disk))
+        emit_json(_as_plain(found, disk, rungs))
 
 
 def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:
     """What fits into one row of a CSV file."""
-    return {name: value for name, value in plain.items() if name not in ("running", "failures")}
+    lists = ("running", "failures", "rungs")
+    return {name: value for name, value in plain.items() if name not in lists}
 
 
 def used(folder: str | None) -> int | None:
@@ -47,7 +50,7 @@ def used(folder: str | None) -> int | None:
         return None
 
 
-def _as_plain(of: StudyStatus, disk: int | None) -> dict[str, Any]:
+def _as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dict[str, Any]:
     return {
         **as_plain(of.summary),
         "stop_requested": of.summary.head.stop_requested,
@@ -59,4 +62,5 @@ def _as_plain(of: StudyStatus, disk: int | None) -> dict[str, Any]:
         "trials_per_hour": of.trials_per_hour,
         "running": [asdict(each) for each in of.running],
         "failures": [asdict(each) for each in of.failures],
+        "rungs": [rung.as_plain() for rung in rungs.rungs],
     }

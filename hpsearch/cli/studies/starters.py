@@ -25,6 +25,7 @@ budget:
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
   pruner: {kind: promotion, eta: 3}    # a third continues at each rung; none: all trials in full
+  # spare: 0.05                        # trials that never pause, to measure what the rungs tell
 
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
 """

@@ -1,1 +1,1 @@
-"""Questions to the database: queries, filters, frames, and the state of studies."""
+"""Questions to the database: queries, filters, frames, where studies stand, trust in rungs."""

@@ -41,7 +41,7 @@ BEST_KEYS = [
         "gpu_seconds",
         "cost",
     ),
-    *("checkpoint", "confirmed", "tied"),
+    *("checkpoint", "confirmed", "tied", "rung_verdict"),
 ]
 
 

@@ -168,6 +168,8 @@ def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
         ("budget", {"trials": 3, "cost": None, "per_trial": {"seconds": 9, "time_limit": "90m"}}),
         ("search", {"sampler": "TPESampler", "pruner": "nop", "confirm": None}),
         ("search", {"pruner": {"kind": "promotion", "first_rung": 1}}),
+        ("search", {"spare": 0.05}),
+        ("search", {"spare": 0}),
         ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": "median"}}),
         ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": None}}),
         ("search", {"pruner": {"kind": "hyperband", "max_resource": "auto"}}),
@@ -225,6 +227,7 @@ def test_a_prior_is_accepted_where_it_is_read(belief: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------------------- what is refused
 
 OF_SEVERAL_PARTS = {
+    "spare without rungs",
     "low above high",
     "step that does not divide",
     "minute step",
@@ -315,6 +318,7 @@ def test_a_setting_is_refused_where_the_task_refuses_it_fixed_or_searched(kind: 
     + [("search", {"sampler": {"kind": name, "no_such": 1}}) for name in [CURVE_GP, *SAMPLERS]]
     + [
         ("search", {"sampler": {"kind": "tpe", "seed": 1}}),
+        ("search", {"spare": 0.6}),
         ("search", {"pruner": {"kind": "promotion", "rungs": 2, "first_rung": 1}}),
         ("search", {"pruner": {"kind": "patient", "patience": 1, "wrapped_pruner": "promotion"}}),
         ("task", {**yaml.safe_load(GOOD)["task"], "validation": 1.5}),

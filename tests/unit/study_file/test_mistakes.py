@@ -281,6 +281,18 @@ MISTAKES = {
         "eta: 3", "first_rung: 5",
         "search.pruner.first_rung: 5 is above the trial budget (3 epochs)",
     ),
+    "spare": (
+        "  sampler: tpe", "  sampler: tpe\n  spare: 0.6",
+        "search.spare: must be at most 0.5, not 0.6",
+    ),
+    "spare below zero": (
+        "  sampler: tpe", "  sampler: tpe\n  spare: -0.1",
+        "search.spare: must be at least 0, not -0.1",
+    ),
+    "spare without rungs": (
+        "{kind: promotion, eta: 3}", "median\n  spare: 0.1",
+        "search.spare: spares trials from pausing at rungs, and median has no rungs; remove it, or use pruner: promotion",
+    ),
     "confirm": ("top: 3", "top: 0", "search.confirm.top: must be above 0, not 0"),
     "no workers": (
         "workers: auto", "workers: 0",

@@ -1,0 +1,130 @@
+"""How far the rungs of a study can be trusted, read from its reports.
+
+Read are the reports at and above the lowest rung: of a trial that paused there, one. A study of
+several objectives has no single standing, and one without rungs has nothing to trust.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, select
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import ReportRecord
+from hpsearch.domain.seeds import is_spared
+from hpsearch.errors import SpecError
+from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
+from hpsearch.search.worth import Scoring
+from hpsearch.store import codec
+from hpsearch.store.reading.queries import StudyHead
+from hpsearch.store.schema import reports, trials
+from hpsearch.study_file.levels import PROMOTION, rung_levels
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTrust:
+    """How far the rungs of a study can be trusted."""
+
+    rungs: list[RungTrust] = field(default_factory=list)
+    """Lowest first; empty if there are none, and where nothing can be said: with several
+    objectives, or without a study file that can be read."""
+    spec: StudySpec | None = None
+    """The study file; None if there is none, or it cannot be read."""
+
+    @property
+    def weakest(self) -> RungTrust | None:
+        """The least trusted rung of those at which a trial has paused."""
+        pausing = [rung for rung in self.rungs if rung.paused]
+        return min(pausing, key=_lower_bound, default=None)
+
+    def of(self, index: int | None) -> RungTrust | None:
+        """The rung of an index; None for none, and for one that nothing is known of."""
+        if index is None or index >= len(self.rungs):
+            return None
+        return self.rungs[index]
+
+    def spares(self, number: int, role: Role) -> bool:
+        """Whether a trial never pauses, to measure what the rungs tell."""
+        return self.spec is not None and _is_spared(self.spec, number, role)
+
+
+def _lower_bound(rung: RungTrust) -> float:
+    """What the correlation of a rung is at least; least of all where nothing is known."""
+    return -math.inf if rung.correlation is None else rung.correlation.low
+
+
+def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
+    """How far the rungs of a study can be trusted."""
+    spec = _spec_of(study)
+    if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
+        return StudyTrust([], spec)
+    levels = rung_levels(spec)
+    courses = _courses(connection, study, spec, levels[0])
+    return StudyTrust(trust(courses, levels), spec)
+
+
+def _is_spared(spec: StudySpec, number: int, role: Role) -> bool:
+    return role is Role.SEARCH and is_spared(spec.seed, number, spec.search.spare)
+
+
+def _spec_of(study: StudyHead) -> StudySpec | None:
+    """The study file; None if there is none, or it cannot be read any more."""
+    if not study.spec:
+        return None
+    try:
+        return parse(study.spec, base=Path(study.base or ""))
+    except SpecError:
+        return None
+
+
+def _courses(
+    connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
+) -> list[TrialCourse]:
+    """The trials that reached the lowest rung, without repeats."""
+    scoring = Scoring(spec)
+    scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
+    facts: dict[int, Any] = {}
+    for row in connection.execute(_reports_from(study, lowest, limited=bool(spec.constraints))):
+        metrics = row.metrics if spec.constraints else {}
+        report = ReportRecord(row.number, row.resource, row.value, metrics)
+        scores[row.number][row.resource] = scoring.score(report)
+        facts[row.number] = row
+    courses = []
+    for number, row in facts.items():
+        role = codec.member(Role, row.role)
+        course = TrialCourse(
+            number,
+            codec.member(State, row.state),
+            role,
+            row.rung,
+            _is_spared(spec, number, role),
+            scores[number],
+        )
+        courses.append(course)
+    return courses
+
+
+def _reports_from(study: StudyHead, lowest: float, *, limited: bool) -> Select[Any]:
+    """The reports at and above the lowest rung, with the facts of their trials."""
+    same_trial = (reports.c.study_id == trials.c.study_id) & (reports.c.trial == trials.c.number)
+    facts = [trials.c.number, trials.c.state, trials.c.role, trials.c.rung]
+    measured = [reports.c.resource, reports.c.value]
+    if limited:  # only then do other metrics change the standing
+        measured.append(reports.c.metrics)
+    return (
+        select(*facts, *measured)
+        .join_from(reports, trials, same_trial)
+        .where(
+            trials.c.study_id == study.id,
+            trials.c.role != Role.CONFIRM.value,
+            reports.c.resource >= lowest,
+        )
+    )
