@@ -1,7 +1,7 @@
 """What a free slot does next: an interrupted trial, then a promotion, then a new configuration.
 
-When all configurations have been tried and nothing runs, or when too little of the budget is left
-for a new one to win, the last call promotes the best of each rung that can still be trained in
+When all configurations have been tried, or when too little of the budget is left for a new one to
+win, every paused trial that may still turn out the best goes on, as long as it can be trained in
 full. After that, and on slots that have nothing else to do before, the leading configurations are
 confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is
 left of a budget of time or money once they have their repeats goes to the search again, or else to
@@ -199,16 +199,16 @@ class Agenda:
         return None
 
     def _promotion(self, room: Headroom, *, more: bool, last_call: bool) -> Work | None:
-        """A paused trial that has earned to go on and can still be trained in full.
+        """A paused trial that should go on and can still be trained in full.
 
         Args:
             room: What is left of the budget.
-            more: Whether new trials are to come.
+            more: Whether new trials are to come. Without them whatever may still turn out the best
+                goes on, on as many slots as are free.
             last_call: As `next` has it.
         """
-        no_more_come = not more and (last_call or not self._all_tried)
         promotion = self._searcher.promotion(
-            lambda trial: self._can_finish(trial, room, last_call), last_call=no_more_come
+            lambda trial: self._can_finish(trial, room, last_call), more=more
         )
         if promotion is None:
             return None

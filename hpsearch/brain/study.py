@@ -28,6 +28,7 @@ it is charged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,6 +50,9 @@ from hpsearch.domain.records import Outcome, ReportRecord, StudyState, Trial
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
 from hpsearch.study_file.models import StudySpec
+
+NOTE_S = 1.0
+"""How often expectations are written down, in seconds."""
 
 
 class Study:
@@ -86,6 +90,8 @@ class Study:
         self._retention = Retention(spec, history)
         self._time = WorkingTime(history, spec.budget.wall_clock_s)
         self._total = spec.budget.per_trial.total
+        self._noted = -math.inf
+        """When expectations were last written down."""
 
     @property
     def slots(self) -> Mapping[str, Slot]:
@@ -419,8 +425,17 @@ class Study:
         self._time.note(now)
         commands = self._watch_study(now) + self._watch_attempts(now)
         commands += self._fill_slots(now)
+        self._note_expectations(now)
         self._drop_checkpoints(now)
         return commands
+
+    def _note_expectations(self, now: float) -> None:
+        """Write down what is expected of trials, from time to time and when the study has ended."""
+        if now - self._noted < NOTE_S and not self.finished:
+            return
+        self._noted = now
+        for trial, value, deviation in self._searcher.expectations():
+            self._log.expects(trial, value, deviation)
 
     def _watch_study(self, now: float) -> list[ev.Command]:
         ending = self.ending
@@ -518,6 +533,6 @@ class Study:
 
     def _prune_waiting(self, trial: Trial, why: str, now: float) -> None:
         """End a trial that waits at a rung."""
-        self._searcher.continues(trial)
+        self._searcher.stops(trial)
         self._log.move(trial, State.PRUNED, ended=now)
         self._log.decide(trial, DecisionKind.PRUNE, why, now)
