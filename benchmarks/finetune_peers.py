@@ -29,7 +29,7 @@ class Log:
     """Appends evaluations to a file."""
 
     def __init__(self, folder: Path, number: int) -> None:
-        self._file = (folder / f"reports-{number}.jsonl").open("a")
+        self._file = folder / f"reports-{number}.jsonl"
 
     def write(self, trial: str, params: Mapping[str, Any], measured: Measured) -> None:
         """Append one evaluation, with the time."""
@@ -41,8 +41,8 @@ class Log:
             "epochs": measured.epochs,
             "value": measured.value,
         }
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
+        with self._file.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 # ---------------------------------------------------------------------------------- Ray Tune

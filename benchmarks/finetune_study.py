@@ -36,7 +36,7 @@ from trials.runner import Runner
 FOLDER = Path(__file__).parent / "finetunes"
 """Where the study files are."""
 STUDY, DATA, PEERS = "study.yaml", "data", "peers"
-MADE_UP = {"data/made-up-train.csv": 240, "data/made-up-test.csv": 120}
+MADE_UP = {"data/made-up-train.csv": 960, "data/made-up-test.csv": 240}
 """Files of generated sentences, and how many."""
 SHARED_MEMORY = Path("/dev/shm")
 
