@@ -23,6 +23,8 @@ from hpsearch.study_file.space import suggest
 WORKERS = 2
 ETA = 3
 """The share of trials that ASHA continues is 1 / ETA, as in hpsearch's default."""
+SHARED_STUDY = "finetune"
+"""The name of the study that Trainers share in their database."""
 
 
 class Log:
@@ -177,6 +179,19 @@ def _result(measured: Measured) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------- Trainer
 
 
+def make_database(study: FineTune) -> None:
+    """Make the database that Trainers share, before they start: two that make one at the same
+    moment disturb each other."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.create_study(storage=_database(study), study_name=SHARED_STUDY, direction="maximize")
+
+
+def _database(study: FineTune) -> str:
+    return f"sqlite:///{study.folder / 'optuna.db'}"
+
+
 def trainer(folder: Path, deadline: float, number: int) -> None:
     """One of the processes that share an Optuna study, each with a Trainer.
 
@@ -246,8 +261,8 @@ def trainer(folder: Path, deadline: float, number: int) -> None:
         direction="maximize",
         backend="optuna",
         sampler=sampler,
-        storage=f"sqlite:///{folder / 'optuna.db'}",
-        study_name="finetune",
+        storage=_database(study),
+        study_name=SHARED_STUDY,
         load_if_exists=True,
         timeout=max(1.0, deadline - time.time()),
     )

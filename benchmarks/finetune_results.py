@@ -111,6 +111,16 @@ def read_hpsearch(study: FineTune, start: float) -> Run:
     return Run(evaluations, params, seeds, failed)
 
 
+def has_ended(folder: Path) -> bool:
+    """Whether hpsearch's study came to its end, if only because its time was over before anything
+    was reported."""
+    if not (folder / DATABASE).exists():
+        return False
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        row = database.execute("SELECT ended FROM studies").fetchone()
+    return row is not None and row[0] is not None
+
+
 def seconds_before_driving(folder: Path, start: float) -> float:
     """How long hpsearch took from its command until its study's time began; for a study that has
     ended."""
