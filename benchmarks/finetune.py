@@ -49,6 +49,8 @@ from tables import show
 
 HERE = Path(__file__).parent
 OURS = "hpsearch"
+CHECKPOINTS = "hpsearch-studies"
+"""Where a study of hpsearch keeps its checkpoints, beside its file."""
 MINUTES = {"minilm": 6.0, "scratch": 2.0}
 """The time of one search, by workload."""
 QUICK = "quick"
@@ -104,16 +106,21 @@ def search(name: str, study: FineTune, budget_s: float) -> results.Run:
     start = time.time()
     deadline = start + budget_s
     commands = [_command(name, study, deadline, number) for number in range(contender.processes)]
-    processes = []
-    for number, command in enumerate(commands):
-        processes.append(_started(command, study.folder, number))
     last_moment = deadline if contender.overruns else deadline + GRACE_S
-    for process in processes:
-        _end(process, last_moment)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for number, command in enumerate(commands):
+            processes.append(_started(command, study.folder, number))
+        for process in processes:
+            _wait(process, last_moment)
+    finally:
+        for process in processes:
+            _stop(process)
     for number, process in enumerate(processes):
         has_failed = process.returncode > 0  # one that was stopped has a number below 0
         if has_failed and not (name == OURS and results.has_ended(study.folder)):
             _fail(name, study.folder, number)
+    shutil.rmtree(study.folder / CHECKPOINTS, ignore_errors=True)  # gigabytes, not needed any more
     if name == OURS:
         return results.read_hpsearch(study, start)
     return results.read_peer(study, start)
@@ -152,11 +159,15 @@ def _output(folder: Path, number: int) -> Path:
     return folder / f"output-{number}.txt"
 
 
-def _end(process: subprocess.Popen[bytes], last_moment: float) -> None:
-    """Wait for a process until a moment, and stop it and what it has started then."""
-    try:
+def _wait(process: subprocess.Popen[bytes], last_moment: float) -> None:
+    """Wait for the end of a process, and not longer than until a moment."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(max(0.0, last_moment - time.time()))
-    except subprocess.TimeoutExpired:
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that still runs, with what it has started."""
+    if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -191,7 +202,10 @@ def rehearse(name: str, data: Path) -> Rehearsal:
     study = make_folder(name, data, folder, 0, REHEARSAL_S)
     start = time.time()
     process = _started(_command(OURS, study, start, 0), folder, 0)
-    process.wait()
+    try:
+        process.wait()
+    finally:
+        _stop(process)
     whole_s = time.time() - start
     if not results.has_ended(folder):
         _fail(OURS, folder, 0)
@@ -415,7 +429,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
         budget_s = QUICK_SHARE * rehearsal.whole_s
         if name != QUICK or arguments.minutes is not None:
             budget_s = 60 * (arguments.minutes or MINUTES[name])
-        search_s = budget_s - rehearsal.start_up_s
+        search_s = max(1.0, budget_s - rehearsal.start_up_s)
         race = Race(name, of_workload, budget_s, search_s, arguments.contenders, arguments.anew)
         judge = results.Judge(of_workload / REHEARSAL, WORKERS)
         for seed in range(1, arguments.seeds + 1):
