@@ -24,9 +24,11 @@ and the ratio of the two.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import shutil
 import signal
 import statistics
 import subprocess
