@@ -140,43 +140,61 @@ def _torch_device(name: str) -> Any:
 
 def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) -> float:
     """Write the job's data and its classifier; returns the mean tokens of a training text."""
-    import transformers
-
     from loop_contenders import Job
     from trials.descriptions.models import Pretrained, Scratch
-    from trials.tasks.huggingface import tokenizer as text_tokenizer
-    from trials.tasks.text.model import template
 
     rng = random.Random(0)
     rows = {name: _rows(data, name, rng) for name in ("train.csv", "test.csv")}
     train, test = rows["train.csv"][:samples], rows["test.csv"]
     labels = tuple(sorted({category for _, category in train}))
-    _write(folder / "train.csv", train)
-    _write(folder / "test.csv", [row for row in test if row[1] in labels][:TEST_ROWS])
+    write(folder / "train.csv", train)
+    write(folder / "test.csv", [row for row in test if row[1] in labels][:TEST_ROWS])
     source = Scratch() if model is None else Pretrained(str(model))
-    tokenizer = text_tokenizer.load(source, [text for text, _ in train], Job.max_length)
+    texts = [text for text, _ in train]
+    tokenizer = save_classifier(folder / "model", source, texts, labels, Job.max_length)
+    encoded = tokenizer(texts, truncation=True, max_length=Job.max_length)["input_ids"]
+    return statistics.mean(map(len, encoded))
+
+
+def save_classifier(
+    folder: Path, source: Any, texts: list[str], labels: tuple[str, ...], max_length: int
+) -> Any:
+    """Write a classifier that is not trained yet, with its tokenizer, as `from_pretrained` reads
+    them; returns the tokenizer.
+
+    Args:
+        folder: Where to.
+        source: A `Pretrained` or a `Scratch` of `trials.descriptions.models`.
+        texts: The training texts, which the tokenizer of a model from scratch learns from.
+        labels: The names of the classes.
+        max_length: The longest text, in tokens.
+    """
+    import transformers
+
+    from trials.tasks.huggingface import tokenizer as text_tokenizer
+    from trials.tasks.text.model import template
+
+    tokenizer = text_tokenizer.load(source, texts, max_length)
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
-    built = template(source, labels, len(tokenizer), text_tokenizer.padding_of(tokenizer)).model
-    built.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
-    encoded = tokenizer([text for text, _ in train], truncation=True, max_length=Job.max_length)[
-        "input_ids"
-    ]
-    return statistics.mean(map(len, encoded))
+    padding = text_tokenizer.padding_of(tokenizer)
+    built = template(source, labels, len(tokenizer), padding).model
+    built.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
 
 
 def _rows(data: Path | None, name: str, rng: random.Random) -> list[tuple[str, str]]:
     """The rows of a file in a random order; generated if there is no data."""
     if data is None:
-        return _made_up(rng, 4000)
+        return made_up(rng, 4000)
     with (data / name).open(newline="") as file:
         rows = [(row["text"], row["category"]) for row in csv.DictReader(file)]
     rng.shuffle(rows)
     return rows
 
 
-def _made_up(rng: random.Random, count: int) -> list[tuple[str, str]]:
+def made_up(rng: random.Random, count: int) -> list[tuple[str, str]]:
     """Sentences of 3 to 60 words, mostly short, whose category is determined by one word."""
     words = [
         f"{a}{b}"
@@ -192,7 +210,8 @@ def _made_up(rng: random.Random, count: int) -> list[tuple[str, str]]:
     return rows
 
 
-def _write(path: Path, rows: list[tuple[str, str]]) -> None:
+def write(path: Path, rows: list[tuple[str, str]]) -> None:
+    """Write texts with their categories as a CSV file."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([("text", "category"), *rows])
 

@@ -178,7 +178,7 @@ class Tutorial:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.samples = _tokenised(job)
+        self.samples = tokenised(job)
 
     def train(self, on_step: OnStep) -> Outcome:
         """Train one trial."""
@@ -223,7 +223,7 @@ class Accelerate(Tutorial):
         import torch
 
         accelerator = accelerate.Accelerator(
-            mixed_precision=_best_precision(self._job), cpu=self._job.device == "cpu"
+            mixed_precision=best_precision(self._job), cpu=self._job.device == "cpu"
         )
         accelerate.utils.set_seed(self._job.seed)
         model, loader, cells = self._model_and_loader()
@@ -251,7 +251,7 @@ class Trainer:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.samples = _tokenised(job)
+        self.samples = tokenised(job)
 
     def options(self) -> dict[str, Any]:
         """The options that differ from its defaults."""
@@ -296,7 +296,7 @@ class TunedTrainer(Trainer):
             "logging_nan_inf_filter": False,
             "save_strategy": "no",
             "optim": "adamw_torch_fused",
-            "bf16": _best_precision(self._job) == "bf16",
+            "bf16": best_precision(self._job) == "bf16",
             "dataloader_pin_memory": gpu,
         }
 
@@ -366,10 +366,11 @@ def accuracy(model: Any, job: Job) -> float:
     return right / len(texts)
 
 
-def _tokenised(job: Job) -> list[dict[str, Any]]:
+def tokenised(job: Job, name: str = "train.csv") -> list[dict[str, Any]]:
+    """The rows of a file as a DataLoader takes them: token ids, attention mask, label."""
     import transformers
 
-    texts, categories = job.rows("train.csv")
+    texts, categories = job.rows(name)
     names = transformers.AutoConfig.from_pretrained(job.folder / "model").label2id
     encoded = tokenizer(job)(
         texts, truncation=True, max_length=job.max_length, return_token_type_ids=False
@@ -380,7 +381,7 @@ def _tokenised(job: Job) -> list[dict[str, Any]]:
     return [{"input_ids": i, "attention_mask": m, "labels": names[c]} for i, m, c in columns]
 
 
-def _best_precision(job: Job) -> str:
+def best_precision(job: Job) -> str:
     """The precision that suits the device, in Accelerate's terms."""
     import torch
 
