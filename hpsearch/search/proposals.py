@@ -30,8 +30,8 @@ from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import StudySpec
 
-LOSS = "loss"
-"""The metric that counts beside the objective: the validation loss, which our own loop reports."""
+LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
+"""What a validation loss is called, which counts beside the objective: `loss` by our own loop."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -142,9 +142,9 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
     if len(spec.objectives) > 1:
         return None
-    loss = LOSS if spec.objective.metric != LOSS else None
+    losses = [name for name in LOSSES if name != spec.objective.metric]
     encoding = encoding_of(spec.space)
-    return Forecast(encoding, history, spec.budget.per_trial.total, loss)
+    return Forecast(encoding, history, spec.budget.per_trial.total, losses)
 
 
 def encoding_of(parameters: space.Space) -> SpaceEncoding:

@@ -62,7 +62,7 @@ class ShownCurve:
     best: float
     outside: bool
     losses: tuple[float, ...] = ()
-    """The validation loss there, NaN where there is none; empty where the loss is the objective."""
+    """The validation loss there, NaN where there is none; empty where the trial reports none."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,17 @@ class CurveReader:
         encoding: Of the study's space.
         history: The study's records.
         total: The full trial budget, in its unit.
-        loss: The metric that counts beside the objective; None where there is none.
+        losses: Names of a validation loss, which counts beside the objective; the first one that
+            is reported.
     """
 
     def __init__(
-        self, encoding: SpaceEncoding, history: History, total: float, loss: str | None = None
+        self, encoding: SpaceEncoding, history: History, total: float, losses: Sequence[str] = ()
     ) -> None:
         self._encoding = encoding
         self._history = history
         self._total = total
-        self._loss = loss
+        self._losses = losses
         self._blend = LossBlend()
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self._clock = 0
@@ -163,17 +164,23 @@ class CurveReader:
         shown = tuple(values[share] for share in shares)
         best = min(values.values())
         outside = trial.violation > 0
-        losses = self._losses(trial, shares)
+        losses = self._loss_at(trial, shares)
         return ShownCurve(number, point, tuple(shares), shown, best, outside, losses)
 
-    def _losses(self, trial: Trial, shares: Sequence[float]) -> tuple[float, ...]:
-        """The validation loss at each share of the full budget, NaN where there is none."""
-        if self._loss is None:
+    def _loss_at(self, trial: Trial, shares: Sequence[float]) -> tuple[float, ...]:
+        """The validation loss at each share of the full budget, NaN where there is none.
+
+        Empty where the trial reports none.
+        """
+        first = next(iter(trial.reports.values()), None)
+        reported = () if first is None else first.metrics
+        name = next((name for name in self._losses if name in reported), None)
+        if name is None:
             return ()
         by_share = {}
         for resource, report in trial.reports.items():
             share = round(resource / self._total, DIGITS)
-            by_share[share] = report.metrics.get(self._loss, math.nan)
+            by_share[share] = report.metrics.get(name, math.nan)
         return tuple(by_share.get(share, math.nan) for share in shares)
 
     def _values(self, trial: Trial) -> dict[float, float]:

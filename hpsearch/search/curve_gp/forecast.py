@@ -99,7 +99,8 @@ class Forecast:
         encoding: Of the study's space.
         history: The study's records: what is fitted is kept in them.
         total: The full trial budget, in its unit.
-        loss: The metric that counts beside the objective; None where there is none.
+        losses: Names of a validation loss, which counts beside the objective; the first one that
+            is reported.
     """
 
     def __init__(
@@ -107,12 +108,12 @@ class Forecast:
         encoding: SpaceEncoding,
         history: History,
         total: float,
-        loss: str | None = None,
+        losses: Sequence[str] = (),
     ) -> None:
         self.encoding = encoding
         self._history = history
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
-        self.reader = CurveReader(self.encoding, history, total, loss)
+        self.reader = CurveReader(self.encoding, history, total, losses)
         self._read_at = -1
         self._outlook: Outlook | None = None
 
