@@ -4,6 +4,7 @@
 `proposals`       draws the parameters of new trials
 `worth`           what a report is worth
 `rungs`           who continues, pauses and is promoted, in a study and as an Optuna pruner
+`rough_order`     trials by what was expected of them before
 `sampler_view`    a study as Optuna's samplers read it;  `design`  quasi-random points
 `optuna_private`  the one place that uses what Optuna does not offer in public
 `curve_gp`        our own sampler: a Gaussian process over whole learning curves

@@ -13,7 +13,6 @@ it.
 from __future__ import annotations
 
 import bisect
-import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,8 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.domain.seeds import is_spared
 from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
-from hpsearch.search.rungs import Judgement, Rungs, Verdict, score_of
+from hpsearch.search.rough_order import RoughOrder
+from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
@@ -91,7 +91,7 @@ class Searcher:
         self._total = spec.budget.per_trial.total
         self._report_levels = trial_budget(spec).report_at
         self._scoring = Scoring(spec)
-        self._sign = spec.objectives[0].sign
+        self._rough = RoughOrder(history, spec.objectives[0].sign)
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
         pruner = spec.search.pruner
@@ -285,7 +285,7 @@ class Searcher:
         outlook = self._outlook
         if outlook is None:
             return self._furthest(able)
-        numbers = self._shortlist([trial.number for trial in able])
+        numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
         chances = outlook.chances(numbers, self._leaders(outlook))
         first = int(chances.argmax())
         chance = float(chances[first])
@@ -313,7 +313,7 @@ class Searcher:
         self._noted_at, changed = self._history.changed_since(self._noted_at)
         known = [number for number in changed if number in outlook.points]
         numbers = sorted({*known, *self._leaders(outlook)})
-        numbers = [number for number in numbers if self._may_lead(number)]
+        numbers = [number for number in numbers if self._rough.may_lead(number)]
         if not numbers:
             return
         values = outlook.values(numbers)
@@ -328,29 +328,14 @@ class Searcher:
 
     def _leaders(self, outlook: Outlook) -> list[int]:
         """The trials of which most was expected before, or which have shown the best values."""
-        numbers = [number for number in outlook.points if self._may_lead(number)]
-        return heapq.nsmallest(LEADERS, numbers, key=self._rough)
-
-    def _may_lead(self, number: int) -> bool:
-        trial = self._history.trials[number]
-        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
-        return usable and trial.value is not None
-
-    def _shortlist(self, numbers: Sequence[int]) -> list[int]:
-        return heapq.nsmallest(MOST_COMPARED, numbers, key=self._rough)
-
-    def _rough(self, number: int) -> tuple[float, float, int]:
-        """What orders trials without asking the model: what it expected of them before."""
-        trial = self._history.trials[number]
-        value = trial.value if trial.expected is None else trial.expected
-        return trial.violation, score_of(value, self._sign), number
+        return self._rough.leaders(LEADERS, outlook.points)
 
     def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
         """Trials by what is expected of them in full; None where nothing is."""
         outlook = self._outlook
         if outlook is None or not all(number in outlook.points for number in numbers):
             return None
-        some = self._shortlist(numbers)
+        some = self._rough.first(MOST_COMPARED, numbers)
         means, _ = outlook.in_full(some)
         trials = self._history.trials
         mean_of = dict(zip(some, means.tolist(), strict=True))

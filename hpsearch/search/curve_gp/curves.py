@@ -115,28 +115,59 @@ class CurveReader:
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self._clock = 0
         self._known: dict[int, ShownCurve] = {}
+        self._ordered: list[ShownCurve] = []
+        """All of them, the best first."""
+        self._order: list[tuple[bool, float, int]] = []
+        """What they are in order of."""
+        self.points: dict[int, Floats] = {}
+        """By trial, its configuration."""
         self.changes = 0
         """How often any of the curves has changed."""
+        self.values = 0
+        """How many values all curves have."""
 
     def curves(self) -> list[ShownCurve]:
-        """What every trial with a finite value has shown so far, and those that failed."""
+        """What every trial with a finite value has shown so far, and those that failed.
+
+        The best one first: those that keep the limits by their best value, then those that do not,
+        and those that failed.
+        """
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
             trial = self._history.trials[number]
             self._take(number, self.read(trial))
-        return [self._known[number] for number in sorted(self._known)]
+        return self._ordered.copy()
 
     def _take(self, number: int, curve: ShownCurve | None) -> None:
         """Put a trial's curve in the place of what it had shown before."""
-        before = self._known.pop(number, None)
-        if before is not None and before.losses:
-            self._blend.leave(before.shares, before.values, before.losses)
+        before = self._known.get(number)
+        if before is not None:
+            self._leave(before)
         if curve is not None:
-            self._known[number] = curve
-            if curve.losses:
-                self._blend.enter(curve.shares, curve.values, curve.losses)
+            self._enter(curve)
         if _shown(before) != _shown(curve):
             self.changes += 1
+
+    def _enter(self, curve: ShownCurve) -> None:
+        number = curve.number
+        key = _goodness(curve)
+        place = bisect.bisect_left(self._order, key)
+        self._order.insert(place, key)
+        self._ordered.insert(place, curve)
+        self._known[number] = curve
+        self.points[number] = curve.point
+        self.values += len(curve.values)
+        if curve.losses:
+            self._blend.enter(curve.shares, curve.values, curve.losses)
+
+    def _leave(self, curve: ShownCurve) -> None:
+        number = curve.number
+        place = bisect.bisect_left(self._order, _goodness(curve))
+        del self._order[place], self._ordered[place]
+        del self._known[number], self.points[number]
+        self.values -= len(curve.values)
+        if curve.losses:
+            self._blend.leave(curve.shares, curve.values, curve.losses)
 
     def blended(self, curve: ShownCurve) -> ShownCurve:
         """A curve with the values that count: the validation loss has its part in them."""
@@ -212,17 +243,34 @@ def _shown(curve: ShownCurve | None) -> tuple[object, ...]:
     return curve.shares, curve.values, curve.losses, curve.outside
 
 
-def warp_of(curves: Sequence[ShownCurve]) -> Warp:
-    """The warp between the best value of these curves and the middle one.
+def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:
+    """What curves are in order of: the best one has the least."""
+    return curve.outside, curve.best, curve.number
 
-    Some of them have a finite value.
+
+def seen_of(curves: Sequence[ShownCurve]) -> int:
+    """How many of the curves, the best first, have a value; the others failed."""
+    return bisect.bisect_left(curves, True, key=lambda curve: math.isinf(curve.best))
+
+
+def warp_of(curves: Sequence[ShownCurve]) -> Warp:
+    """The warp between the best value and the middle one.
+
+    Those that exceed a limit count as the worst value that was seen.
+
+    Args:
+        curves: What trials have shown, the best first. Some of them have a finite value.
     """
-    seen = [curve for curve in curves if math.isfinite(curve.best)]
-    worst = max(curve.best for curve in seen)
-    bests = np.sort([worst if curve.outside else curve.best for curve in seen])
-    low = float(bests[0])
-    middle = float(np.median(bests))
-    return Warp(low, middle)
+    seen = seen_of(curves)
+    inside = bisect.bisect_left(curves, True, key=lambda curve: curve.outside)
+    last_ones = [curves[place - 1].best for place in {inside, seen} if place > 0]
+    worst = max(last_ones)
+
+    def at(place: int) -> float:
+        return curves[place].best if place < inside else worst
+
+    middle = (at((seen - 1) // 2) + at(seen // 2)) / 2
+    return Warp(at(0), middle)
 
 
 def evidence_of(
@@ -274,7 +322,8 @@ def _chosen(curves: Sequence[ShownCurve]) -> list[tuple[ShownCurve, int]]:
     Of the best trials these are all values, up to half of the rows; of the others the latest one,
     evenly by rank.
     """
-    lengths = [len(curve.values) for curve in curves]
+    # Every curve has a row at least, so that no more of them need to be counted.
+    lengths = [len(curve.values) for curve in curves[: MOST_ROWS + 1]]
     if sum(lengths) <= MOST_ROWS:
         return [(curve, 0) for curve in curves]
     best = int(np.searchsorted(np.cumsum(lengths), MOST_ROWS // 2, side="right"))

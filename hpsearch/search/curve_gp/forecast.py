@@ -8,7 +8,6 @@ study's records, so that a driver that resumes the study expects the same.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hpsearch.domain.history import History
-from hpsearch.search.curve_gp.curves import CurveReader, ShownCurve, Warp, evidence_of, warp_of
+from hpsearch.search.curve_gp.curves import (
+    CurveReader,
+    ShownCurve,
+    Warp,
+    evidence_of,
+    seen_of,
+    warp_of,
+)
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 
@@ -58,7 +64,7 @@ class Outlook:
     @property
     def seen(self) -> int:
         """How many trials have shown a value."""
-        return sum(math.isfinite(curve.best) for curve in self.curves)
+        return seen_of(self.curves)
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget.
@@ -126,15 +132,12 @@ class Forecast:
         return self._outlook
 
     def _made(self, curves: list[ShownCurve]) -> Outlook | None:
-        seen = sum(math.isfinite(curve.best) for curve in curves)
-        if seen < LEAST or not self.encoding.dimensions:
+        if seen_of(curves) < LEAST or not self.encoding.dimensions:
             return None
-        curves.sort(key=lambda curve: (curve.outside, curve.best, curve.number))
         warp = warp_of(curves)
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended)
-        values = sum(len(curve.values) for curve in curves)
-        posterior = self._fitted(evidence, values).condition(evidence)
-        points = {curve.number: curve.point for curve in curves}
+        posterior = self._fitted(evidence, self.reader.values).condition(evidence)
+        points = self.reader.points.copy()
         return Outlook(curves, warp, level, posterior, points, self.encoding, self._sign)
 
     def _fitted(self, evidence: Evidence, values: int) -> CurveModel:

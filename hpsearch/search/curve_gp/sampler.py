@@ -13,6 +13,7 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ from hpsearch.search.curve_gp.curves import HORIZON, tau_of
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.forecast import Forecast, Outlook
 from hpsearch.search.curve_gp.model import Points
-from hpsearch.search.curve_gp.survival import SurvivalModel
+from hpsearch.search.curve_gp.survival import MOST, SurvivalModel, share_of
 from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
@@ -79,6 +80,11 @@ class CurveGPSampler(BaseSampler):
         self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
         self._seed = seed
+        self._clock = 0
+        self._failed: list[int] = []
+        """The trials that failed because of their configurations, or exceed a limit, by number."""
+        self._worked: list[int] = []
+        """Other trials that have reported, by number."""
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -179,22 +185,43 @@ class CurveGPSampler(BaseSampler):
 
     def _failures(self) -> SurvivalModel | None:
         """What is known of regions that fail or exceed limits; None if nothing did."""
-        encoding = self._encoding
-        failed = []
-        worked = []
-        for trial in self._history.trials:
-            if not trial.params:
-                continue
-            if _is_outside(trial):
-                failed.append(trial)
-            elif trial.reports:
-                worked.append(trial)
-        if not failed:
+        self._read_outcomes()
+        if not self._failed:
             return None
-        points = np.array([encoding.point(trial.params) for trial in failed + worked])
-        features = encoding.features(points)
-        labels = np.array([1.0] * len(failed) + [0.0] * len(worked))
-        return SurvivalModel(features, labels, encoding.parameters)
+        share = share_of(len(self._failed), len(self._failed) + len(self._worked))
+        failed = self._features_of(self._failed)
+        worked = self._features_of(self._worked)
+        return SurvivalModel(failed, worked, share, self._encoding.parameters)
+
+    def _read_outcomes(self) -> None:
+        """Note which trials have failed and which have worked."""
+        self._clock, changed = self._history.changed_since(self._clock)
+        for number in changed:
+            trial = self._history.trials[number]
+            outcome = self._outcome(trial)
+            for numbers in (self._failed, self._worked):
+                place = bisect.bisect_left(numbers, number)
+                is_there = numbers[place : place + 1] == [number]
+                if numbers is outcome and not is_there:
+                    numbers.insert(place, number)
+                elif numbers is not outcome and is_there:
+                    del numbers[place]
+
+    def _outcome(self, trial: Trial) -> list[int] | None:
+        """The list that a trial belongs to; None as long as nothing came of it."""
+        if not trial.params:
+            return None
+        if _is_outside(trial):
+            return self._failed
+        return self._worked if trial.reports else None
+
+    def _features_of(self, numbers: list[int]) -> Floats:
+        """(n, dimensions) Of the latest of some trials."""
+        encoding = self._encoding
+        if not numbers:
+            return np.zeros((0, encoding.dimensions))
+        trials = [self._history.trials[number] for number in numbers[-MOST // 2 :]]
+        return encoding.features(np.array([encoding.point(trial.params) for trial in trials]))
 
 
 def _is_outside(trial: Trial) -> bool:

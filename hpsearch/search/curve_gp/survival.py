@@ -27,27 +27,30 @@ LEAST = 0.01
 """No region is written off entirely."""
 
 
+def share_of(failed: int, all_tried: int) -> float:
+    """Which share of trials fails, when so many of them have; never 0 or 1."""
+    return (failed + 0.5) / (all_tried + 5.0)
+
+
 class SurvivalModel:
     """Learned from trials that failed and trials that worked.
 
     Args:
-        features: (n, dimensions) encoded configurations.
-        labels: (n,) 1 for those that failed.
+        failed: (f, dimensions) Encoded configurations that failed, the latest `MOST` // 2 at most.
+        worked: (w, dimensions) Those that worked, as many at most.
+        share: Which share of all trials failed.
         parameters: How many parameters the features encode.
     """
 
-    def __init__(self, features: Floats, labels: Floats, parameters: int) -> None:
-        worked = np.flatnonzero(labels == 0.0)
-        failed = np.flatnonzero(labels == 1.0)
-        kept = np.concatenate([worked[-MOST // 2 :], failed[-MOST // 2 :]])
+    def __init__(self, failed: Floats, worked: Floats, share: float, parameters: int) -> None:
         self._length = LENGTH * math.sqrt(parameters)
-        self._features = features[kept]
-        self._mean = (labels.sum() + 0.5) / (len(labels) + 5.0)
-        noise = NOISE * np.eye(len(kept))
+        self._features = np.concatenate([worked, failed])
+        self._mean = share
+        labels = np.repeat([0.0, 1.0], [len(worked), len(failed)])
+        noise = NOISE * np.eye(len(labels))
         covariance = self._kernel(self._features) + noise
         factor = cho_factor(covariance)
-        above_mean = labels[kept] - self._mean
-        self._weights = cho_solve(factor, above_mean)
+        self._weights = cho_solve(factor, labels - self._mean)
 
     def survival(self, features: Floats) -> Floats:
         """(m,) The probability that each of (m, dimensions) configurations does not fail."""

@@ -1,0 +1,290 @@
+"""What the decisions of a large study cost: a report, a promotion, a proposal, what is expected.
+
+    python benchmarks/deciding.py [--trials 1000 10000] [--repeats 30] [--quick] [--json FILE]
+
+The studies are made, not run: every trial has 9 reports, on curves that fall towards an end which
+its configuration sets. A tenth of the trials were trained in full, the others wait at the highest
+rung, so that always one may go on. Before each decision one trial reports, which is not measured,
+so that nothing which was kept from the decision before answers it. Everything runs in one thread,
+and the times are those of the processor: other programs on the machine do not count.
+
+    resume           the standings and curves are read from the records, once for each driver
+    fit              the hyperparameters of the forecast are fitted, each time when the number of
+                     values at marks has grown by a quarter; it is part of no other row
+    report           a trial at a rung: what it is worth, and whether it goes on
+    promotion        the paused trial that goes on
+    last promotions  the same after the last new trial: which may still turn out the best
+    proposal         the configuration of a new trial, by curve_gp
+    expectations     what is written down of the leading trials
+
+The limits are those that the project keeps to: 10 ms at up to 1,000 trials, and 20 ms at 10,000.
+With `--check` the command fails if the median of a decision is above its limit.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported: decisions are timed on one core
+
+import argparse
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
+from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.search.curve_gp import forecast
+from hpsearch.search.curve_gp.forecast import FITTED
+from hpsearch.search.searcher import Searcher
+from hpsearch.study_file import space
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+from tables import show
+
+EPOCHS = 27
+PAUSED_AT = tuple(range(1, 10))
+"""Epochs at which a trial that waits has reported."""
+COMPLETE_AT = (1, 3, 6, 9, 12, 16, 20, 24, 27)
+FULL = 10
+"""One trial in so many was trained in full, so that more may go on."""
+LIMITS = {1_000: 10.0, 10_000: 20.0}
+"""Milliseconds that a decision may take in a study of up to so many trials."""
+ONCE = ("resume", "fit")
+"""What is measured beside the decisions, and has no limit."""
+
+STUDY: dict[str, Any] = {
+    "study": "deciding",
+    "seed": 1,
+    "task": {"kind": "made.up:train"},
+    "space": {
+        "lr": {"type": "float", "low": 1e-5, "high": 1e-1, "log": True},
+        "decay": {"type": "float", "low": 1e-6, "high": 1e-2, "log": True},
+        "dropout": {"type": "float", "low": 0.0, "high": 0.5},
+        "layers": {"type": "int", "low": 1, "high": 8},
+        "width": {"type": "int", "low": 32, "high": 1024, "log": True},
+        "optimizer": {"type": "categorical", "choices": ["adam", "sgd", "lion"]},
+    },
+    "objective": {"metric": "accuracy", "direction": "maximize"},
+    "budget": {"trials": 100_000, "per_trial": {"epochs": EPOCHS}},
+    "search": {"sampler": "curve_gp", "pruner": {"kind": "promotion", "first_rung": 1}},
+}
+
+
+class MadeStudy:
+    """A study with so many trials, as if it had run.
+
+    Args:
+        trials: How many it has.
+    """
+
+    def __init__(self, trials: int) -> None:
+        self.spec: StudySpec = parse(yaml.safe_dump(STUDY), base=Path())
+        directions = (self.spec.objective.direction,)
+        record = StudyRecord(1, self.spec.study, self.spec.text, directions)
+        self.history = History(record)
+        self._rng = np.random.default_rng(trials)
+        for number in range(trials):
+            self._add(number)
+
+    def _add(self, number: int) -> None:
+        complete = number % FULL == 0
+        trial = self.new_trial()
+        epochs = COMPLETE_AT if complete else PAUSED_AT
+        trial.params = self._params()
+        trial.distributions = space.distributions(self.spec.space)
+        for epoch in epochs:
+            self.report(trial, epoch)
+        trial.state = State.COMPLETE if complete else State.PAUSED
+        trial.rung = 2
+
+    def new_trial(self) -> Trial:
+        """A further trial, without parameters."""
+        trial = Trial(len(self.history.trials), State.QUEUED, {}, role=Role.SEARCH)
+        return self.history.add_trial(trial)
+
+    def report(self, trial: Trial, epoch: int) -> ReportRecord:
+        """A trial's next report is recorded."""
+        off = abs(math.log10(trial.params["lr"]) + 3) + trial.params["dropout"]
+        noise = 0.01 * float(self._rng.standard_normal())
+        loss = 0.2 + 0.3 * off + 2 / (epoch + 1) + noise
+        metrics = {"accuracy": math.exp(-loss), "loss": loss}
+        report = ReportRecord(trial.number, epoch, metrics["accuracy"], metrics)
+        self.history.add_report(report)
+        trial.value = max(trial.value or 0.0, metrics["accuracy"])
+        trial.resource = max(trial.resource, epoch)
+        self.history.touch(trial)
+        return report
+
+    def _params(self) -> dict[str, Any]:
+        draw = self._rng.random
+        return {
+            "lr": 10 ** (-5 + 4 * draw()),
+            "decay": 10 ** (-6 + 4 * draw()),
+            "dropout": 0.5 * draw(),
+            "layers": 1 + int(8 * draw()),
+            "width": 32 + int(992 * draw()),
+            "optimizer": ["adam", "sgd", "lion"][int(3 * draw())],
+        }
+
+
+class Decisions:
+    """What is measured of one study.
+
+    Args:
+        study: The study, with all its trials.
+    """
+
+    def __init__(self, study: MadeStudy) -> None:
+        self._study = study
+        self._history = study.history
+        self._storage = HistoryStorage(study.history, lambda: 0.0)
+        started = time.process_time()
+        self.searcher = Searcher(study.spec, study.history, self._storage)
+        self._searches = itertools.count()
+        # What is expected, with hyperparameters as they stand: only the records are read.
+        study.history.study.system_attrs[FITTED] = {"values": 10**9, "theta": None}
+        list(self.searcher.expectations())
+        self.resume_ms = _ms_since(started)
+
+    def fitting(self) -> float:
+        """Milliseconds that a fit of the hyperparameters takes."""
+        self._history.study.system_attrs[FITTED] = {"values": 0, "theta": None}
+        self._something_happens()
+        fits: list[float] = []
+        fit = forecast.CurveModel.fit
+
+        def timed(model: Any, evidence: Any) -> None:
+            started = time.process_time()
+            fit(model, evidence)
+            fits.append(_ms_since(started))
+
+        forecast.CurveModel.fit = timed  # type: ignore[assignment, method-assign]
+        list(self.searcher.expectations())
+        forecast.CurveModel.fit = fit  # type: ignore[method-assign]
+        (took,) = fits
+        return took
+
+    def kinds(self) -> dict[str, Callable[[], float]]:
+        """The decisions, by name: each one is made once and returns its milliseconds."""
+        return {
+            "report": self._report,
+            "promotion": self._promotion,
+            "last promotions": self._last_promotion,
+            "proposal": self._proposal,
+            "expectations": self._expectations,
+        }
+
+    def _report(self) -> float:
+        trial = self._running()
+        report = self._study.report(trial, 1)
+        started = time.process_time()
+        self.searcher.assess(trial, report)
+        return _ms_since(started)
+
+    def _promotion(self) -> float:
+        self._something_happens()
+        started = time.process_time()
+        self.searcher.promotion()
+        return _ms_since(started)
+
+    def _last_promotion(self) -> float:
+        self._something_happens()
+        started = time.process_time()
+        self.searcher.promotion(more=False)
+        return _ms_since(started)
+
+    def _proposal(self) -> float:
+        self._something_happens()
+        trial = self._study.new_trial()
+        started = time.process_time()
+        self.searcher.propose(trial)
+        return _ms_since(started)
+
+    def _expectations(self) -> float:
+        self._something_happens()
+        started = time.process_time()
+        list(self.searcher.expectations())
+        return _ms_since(started)
+
+    def _running(self) -> Trial:
+        """A new trial that trains, with parameters."""
+        trial = self._study.new_trial()
+        self.searcher.propose(trial)
+        trial.state = State.RUNNING
+        self._history.touch(trial)
+        return trial
+
+    def _something_happens(self) -> None:
+        """A paused trial goes on and reports once more."""
+        trials = self._history.trials
+        paused = [trial for trial in trials if trial.state is State.PAUSED]
+        trial = paused[next(self._searches) * 17 % len(paused)]
+        self.searcher.continues(trial)
+        trial.state = State.RUNNING
+        report = self._study.report(trial, 10)
+        self.searcher.assess(trial, report)
+
+
+def _ms_since(started: float) -> float:
+    return 1000 * (time.process_time() - started)
+
+
+def rows_of(trials: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """The rows of the table for a study of so many trials."""
+    decisions = Decisions(MadeStudy(trials))
+    once = {"resume": decisions.resume_ms, "fit": decisions.fitting()}
+    for name, took in once.items():
+        yield row(name, trials, [took], None)
+    limit = max(ms for most, ms in LIMITS.items() if most <= max(trials, min(LIMITS)))
+    for name, decide in decisions.kinds().items():
+        decide()  # the first one reads what the others keep
+        times = [decide() for _ in range(repeats)]
+        yield row(name, trials, times, limit)
+
+
+def row(name: str, trials: int, times: list[float], limit: float | None) -> dict[str, Any]:
+    """A row of the table."""
+    return {
+        "decision": name,
+        "trials": trials,
+        "median_ms": statistics.median(times),
+        "slowest_ms": max(times),
+        "limit_ms": limit,
+        "repeats": len(times),
+    }
+
+
+def main() -> None:
+    """Measure all decisions in studies of several sizes."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--quick", action="store_true", help="ten repeats")
+    parser.add_argument("--check", action="store_true", help="fail above a limit")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    repeats = 10 if arguments.quick else arguments.repeats
+    rows = [row for trials in arguments.trials for row in rows_of(trials, repeats)]
+    show("What a decision takes, on one core", rows, arguments.json)
+    if arguments.check:
+        slow = [row for row in rows if row["limit_ms"] and row["median_ms"] > row["limit_ms"]]
+        if slow:
+            names = ", ".join(f"{row['decision']} at {row['trials']}" for row in slow)
+            raise SystemExit(f"above the limit: {names}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Trials by what was expected of them before, or else by the best that they have shown.
+
+It costs nothing to ask, so it says which few of many trials the forecast compares.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+from collections.abc import Container, Iterable
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.search.rungs import score_of
+
+Key = tuple[float, float, int]
+"""How far a trial exceeds the limits, its score and its number."""
+
+
+class RoughOrder:
+    """The order of one study's trials; a trial is looked at again when it has changed.
+
+    Args:
+        history: The study's records.
+        sign: -1 where the objective is maximised.
+    """
+
+    def __init__(self, history: History, sign: float) -> None:
+        self._history = history
+        self._sign = sign
+        self._clock = 0
+        self._keys: dict[int, Key] = {}
+        self._leading: dict[int, Key] = {}
+        """Of those that may lead."""
+        self._order: list[Key] = []
+        """The same, ascending."""
+
+    def first(self, count: int, numbers: Iterable[int]) -> list[int]:
+        """The first few of some trials, in order."""
+        self._read()
+        return heapq.nsmallest(count, numbers, key=self._keys.__getitem__)
+
+    def leaders(self, count: int, among: Container[int]) -> list[int]:
+        """The first few of all trials that may lead and that are among some, in order."""
+        self._read()
+        numbers = (number for *_, number in self._order if number in among)
+        return list(itertools.islice(numbers, count))
+
+    def may_lead(self, number: int) -> bool:
+        """Whether a trial may be the study's best one: it has a value, and is not a repeat."""
+        self._read()
+        return number in self._leading
+
+    def _read(self) -> None:
+        self._clock, changed = self._history.changed_since(self._clock)
+        for number in changed:
+            self._take(self._history.trials[number])
+
+    def _take(self, trial: Trial) -> None:
+        number = trial.number
+        value = trial.value if trial.expected is None else trial.expected
+        key = trial.violation, score_of(value, self._sign), number
+        self._keys[number] = key
+        before = self._leading.pop(number, None)
+        if before is not None:
+            del self._order[bisect.bisect_left(self._order, before)]
+        if _may_lead(trial):
+            self._leading[number] = key
+            bisect.insort(self._order, key)
+
+
+def _may_lead(trial: Trial) -> bool:
+    usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+    return usable and trial.value is not None
