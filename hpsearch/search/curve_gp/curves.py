@@ -88,10 +88,6 @@ class Warp:
         share = FLOOR * np.exp(warped) - FLOOR
         return np.asarray(self.low + share * (self.middle - self.low))
 
-    def slope(self, warped: Floats) -> Floats:
-        """By how much a value changes where its warped one changes by a little, per unit."""
-        return np.asarray(FLOOR * np.exp(warped) * (self.middle - self.low))
-
 
 class CurveReader:
     """Reads the curves of a study's trials, each one again when it has changed.

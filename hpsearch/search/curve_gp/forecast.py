@@ -8,8 +8,10 @@ study's records, so that a driver that resumes the study expects the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,12 @@ FIT_FROM = 8
 FIT_GROWTH = 1.25
 """Hyperparameters are fitted once there are this many values, and again when their number has grown
 by this factor."""
+DOUBT, DOUBTED = 2.0, 8
+"""The model's standard deviations are taken for this many times too small before a study shows how
+far they are, and how many values this assumption is worth (measured on recorded curves:
+docs/search.md)."""
+SURPRISE = 6.0
+"""Where a single surprise, in standard deviations, is cut off."""
 FITTED = "hpsearch:curve_gp"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 
@@ -75,16 +83,33 @@ class Outlook:
         points = np.array([self.points[number] for number in numbers])
         features = self.encoding.features(points)
         end = Points(features, np.ones(len(numbers)), np.array(numbers))
-        return self.posterior.predict(end)
+        means, deviations = self.posterior.predict(end)
+        return means, self.doubt * deviations
+
+    @cached_property
+    def doubt(self) -> float:
+        """By what the model's standard deviations are multiplied, so that they hold what they say.
+
+        It is measured on the evidence: how far the last value of each trial is from what the rest
+        of the evidence says of it, in standard deviations. A few such values are assumed at first.
+        """
+        trial = self.posterior.trial
+        ends = np.append(trial[1:] != trial[:-1], True)
+        continues = np.append(False, trial[1:] == trial[:-1])
+        surprises = self.posterior.surprises()[ends & continues]
+        squares = np.minimum(np.abs(surprises), SURPRISE) ** 2
+        total = float(squares.sum()) + DOUBTED * DOUBT**2
+        return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
 
     def values(self, numbers: Sequence[int]) -> list[tuple[float, float]]:
         """What is expected of trials in full, in the objective's own terms, with its standard
         deviation."""
         means, deviations = self.in_full(numbers)
         warped = means + self.level
-        expected = self.sign * self.warp.undone(warped)
-        spread = deviations * self.warp.slope(warped)
-        return list(zip(expected.tolist(), spread.tolist(), strict=True))
+        expected = self.warp.undone(warped)
+        worse = self.warp.undone(warped + deviations)  # the wider side: bad values are far apart
+        spread = worse - expected
+        return list(zip((self.sign * expected).tolist(), spread.tolist(), strict=True))
 
     def chances(self, numbers: Sequence[int], against: Sequence[int]) -> Floats:
         """(n,) The probability that each trial turns out better than is expected of the best.

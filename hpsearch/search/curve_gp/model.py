@@ -241,6 +241,8 @@ class Posterior:
     def __init__(self, model: CurveModel, evidence: Evidence) -> None:
         self._model = model
         self._points = evidence.points
+        self.trial = evidence.points.trial
+        """(n,) Which trial each row of the evidence is of."""
         covariance = model.covariance(self._points, self._points)
         covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)
@@ -254,6 +256,14 @@ class Posterior:
         explained = (whitened**2).sum(0)
         variance = np.maximum(self._model.variance - explained, 1e-10)
         return mean, np.sqrt(variance)
+
+    def surprises(self) -> Floats:
+        """(n,) By how many standard deviations each row differs from what the others say of it.
+
+        Source: Rasmussen and Williams (2006), equations 5.10 to 5.12.
+        """
+        half, _ = dpotri(self._factor, lower=1)
+        return np.asarray(self._weights / np.sqrt(np.diag(half)))
 
 
 def matern(squared: Floats) -> tuple[Floats, Floats]:
