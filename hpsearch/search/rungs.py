@@ -317,7 +317,7 @@ def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
         return 0.0
     found = float(np.corrcoef(ranks, ends)[0, 1])
     places = np.array([rung.rank(number) for number in numbers])
-    # As normal scores, for which the correction is exact; those of all trials have a deviation of 1.
+    # As normal scores, for which the correction is exact; over all trials they deviate by 1.
     scores = ndtri((places + 0.5) / len(rung))
     wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
     return found * wider / math.sqrt(1 - found**2 + (found * wider) ** 2)
