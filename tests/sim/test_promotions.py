@@ -86,8 +86,7 @@ def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on() -> None:
     rungs._order = None
     promoted = searcher.promotion()
     assert promoted is not None
-    trial, judgement = promoted
-    assert trial.params["x"] == 0.1
+    assert promoted[0].params["x"] == 0.1
     by_rank = sorted(rungs.rungs[0].waiting, key=rungs.rungs[0].rank)
     assert searcher._history.trials[by_rank[-1]].params["x"] == 0.9
 
