@@ -148,6 +148,8 @@ class Standing:
     repeats: int | None = None
     values: Sequence[float] | None = None
     violation: float = 0.0
+    expected: float | None = None
+    expected_deviation: float | None = None
 
 
 def as_hpsearch_best(evaluations: Sequence[Evaluation], epochs: float) -> str | None:

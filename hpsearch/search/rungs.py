@@ -35,6 +35,7 @@ import numpy as np
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
+from scipy.special import ndtri
 from scipy.stats import rankdata
 
 
@@ -100,18 +101,14 @@ class Rung:
         before = self.scores.get(number)
         if before is not None:
             self._standing.remove((before, number))
-            self._same[before] -= 1
+            self._same[before] -= math.isfinite(before)
         self.scores[number] = score
-        self._same[score] += 1
+        self._same[score] += math.isfinite(score)
         bisect.insort(self._standing, (score, number))
 
     def rank(self, number: int) -> int:
         """The trial's place by score, from 0 for the best."""
         return bisect.bisect_left(self._standing, (self.scores[number], number))
-
-    def place(self, number: int) -> float:
-        """The share of all trials here that are ahead of one by score."""
-        return self.rank(number) / len(self)
 
     def excuse(self, number: int) -> None:
         """The trial goes on whatever its standing, and takes nobody's place."""
@@ -135,9 +132,12 @@ class Rung:
 
     @property
     def has_learnt_nothing(self) -> bool:
-        """Whether trials show the same value here, so that there is nothing to choose by."""
+        """Whether trials show the same value here, so that there is nothing to choose by.
+
+        Those without a finite value show none: they have not learnt nothing, they have diverged.
+        """
         same = max(self._same.values(), default=0)
-        return same >= LEAST_SAME and same >= SAME * len(self)
+        return same >= LEAST_SAME and same >= SAME * self._same.total()
 
 
 class Rungs:
@@ -316,9 +316,10 @@ def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     if ranks.std() == 0 or ends.std() == 0:
         return 0.0
     found = float(np.corrcoef(ranks, ends)[0, 1])
-    places = np.array([rung.place(number) for number in numbers])
-    evenly = 1 / math.sqrt(12)
-    wider = min(WIDEST, max(1.0, evenly / max(float(places.std()), 1e-9)))
+    places = np.array([rung.rank(number) for number in numbers])
+    # As normal scores, for which the correction is exact; over all trials they deviate by 1.
+    scores = ndtri((places + 0.5) / len(rung))
+    wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
     return found * wider / math.sqrt(1 - found**2 + (found * wider) ** 2)
 
 

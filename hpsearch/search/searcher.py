@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -304,21 +304,21 @@ class Searcher:
 
     # --------------------------------------------------------------------------------- expectations
 
-    def expectations(self) -> Iterator[tuple[Trial, float, float]]:
+    def expectations(self) -> list[tuple[Trial, float, float]]:
         """What is expected in full of the trials that lead and of those that have reported since
         this was last asked: each with the value of the objective and its standard deviation."""
         outlook = self._outlook
         if outlook is None:
-            return
+            return []
         self._noted_at, changed = self._history.changed_since(self._noted_at)
         known = [number for number in changed if number in outlook.points]
         numbers = sorted({*known, *self._leaders(outlook)})
         numbers = [number for number in numbers if self._rough.may_lead(number)]
         if not numbers:
-            return
+            return []
+        trials = [self._history.trials[number] for number in numbers]
         values = outlook.values(numbers)
-        for number, (value, deviation) in zip(numbers, values, strict=True):
-            yield self._history.trials[number], value, deviation
+        return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
 
     @property
     def _outlook(self) -> Outlook | None:
@@ -354,7 +354,8 @@ class Searcher:
             index = rungs.enter(number, resource)
             if index is not None:
                 rungs.rungs[index].record(number, score)
-                if _is_exempt(trial) or self._is_spared(trial):
+                spared = self._is_spared(trial) and math.isfinite(score)
+                if _is_exempt(trial) or spared:
                     rungs.rungs[index].excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)

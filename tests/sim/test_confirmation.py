@@ -407,16 +407,13 @@ def test_what_has_learnt_nothing_is_not_repeated_and_ten_minutes_are_used(
 def test_few_trials_of_which_none_learns_are_not_repeated() -> None:
     for workers in (1, 2):
         history = late_learners(0.0, workers, 130.0, {"trials": 8, **TEN_MINUTES})
-        assert len(history.trials) == 8
+        assert all(trial.repeats is None for trial in history.trials)
         assert any(trial.state is State.COMPLETE for trial in history.trials)
+        most = 8 if workers == 2 else 5
+        assert len(history.trials) == most, "no rung decides, so each one goes all the way"
 
 
-ONLY_THE_FIRST_THIRD = pytest.mark.xfail(
-    strict=True, reason="only trials among the first third of their rung are promoted"
-)
-
-
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=ONLY_THE_FIRST_THIRD), 2])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_ten_minutes_for_few_trials_are_used(workers: int) -> None:
     history = late_learners(0.3, workers, 130.0, {"trials": 8, **TEN_MINUTES})
     assert used(history, workers) > 0.9

@@ -16,6 +16,7 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.ranking.selection import rank
 from hpsearch.search.curve_gp import sampler as curve_gp
 from hpsearch.search.curve_gp.curves import MOST_ROWS, CurveReader, ShownCurve
+from hpsearch.search.curve_gp.model import CurveModel
 from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, brain, history_for, spec_with
 
@@ -109,7 +110,8 @@ def test_a_paused_trial_is_evidence_at_its_resource() -> None:
     paused.reports = {r: ReportRecord(0, r, 1 / r, {"loss": 1 / r}) for r in (1.0, 2.0, 3.0)}
     history.add_trial(paused)
     search = brain(spec, history)._searcher
-    (curve,) = search.proposals.curve_gp.reader.curves()
+    assert search._forecast is not None
+    (curve,) = search._forecast.reader.curves()
     assert curve.shares[-1] == pytest.approx(3 / 27, abs=1e-6)
     assert curve.values[-1] == pytest.approx(1 / 3)
 
@@ -126,7 +128,7 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
         history.add_trial(trial)
     search = brain(spec, history)._searcher
     read, rows = [], []
-    curve, condition = CurveReader.read, curve_gp.CurveModel.condition
+    curve, condition = CurveReader.read, CurveModel.condition
 
     def noted(self: CurveReader, trial: Trial) -> ShownCurve | None:
         read.append(trial.number)
@@ -134,7 +136,7 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(CurveReader, "read", noted)
     monkeypatch.setattr(
-        curve_gp.CurveModel, "condition", lambda self, r: rows.append(len(r)) or condition(self, r)
+        CurveModel, "condition", lambda self, r: rows.append(len(r)) or condition(self, r)
     )
     for number in (1000, 1001):
         search.propose(history.add_trial(Trial(number, State.QUEUED, {})))
