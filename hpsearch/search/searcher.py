@@ -30,11 +30,11 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.domain.seeds import is_spared
 from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
-from hpsearch.search.rungs import Judgement, Rungs, Verdict, score_of
+from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict, score_of
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
-from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, trial_budget
 from hpsearch.study_file.models import Method, StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
@@ -103,7 +103,7 @@ class Searcher:
             self._rungs = Rungs(levels, self._total, eta, self._most_promising_first)
             self._recall(self._rungs)
         else:
-            self._pruner = methods.pruner(_with_known_steps(spec))
+            self._pruner = methods.pruner(_with_known_steps(spec, history))
         self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
         """What draws the parameters of new trials."""
 
@@ -375,9 +375,20 @@ class Searcher:
                 rungs.finish(number, score)
         rung = trial.rung
         if rung is not None and trial.state in (State.PAUSED, State.PRUNED):
+            self._recall_at_former_level(rungs.rungs[rung], trial)
             rungs.rungs[rung].waiting.add(number)
             if trial.state is State.PRUNED:
                 rungs.stop(number)
+
+
+    def _recall_at_former_level(self, rung: Rung, trial: Trial) -> None:
+        """A trial that waits at a rung, and has no report there because an earlier version of the
+        program had the rung a little lower, keeps its place with its latest report."""
+        if trial.number in rung.scores or not trial.reports:
+            return
+        latest = max(trial.reports)
+        score = self._scoring.score(trial.reports[latest])
+        rung.record(trial.number, score)
 
 
 def _is_exempt(trial: Trial) -> bool:
@@ -394,13 +405,13 @@ def _higher(rung: int | None, index: int | None) -> int | None:
     return max(rung, index)
 
 
-def _with_known_steps(spec: StudySpec) -> Method:
+def _with_known_steps(spec: StudySpec, history: History) -> Method:
     """The pruner with its first and last steps, which it would otherwise guess."""
     method = spec.search.pruner
     if method.kind not in STEPPED:
         return method
     kind = method.kind
-    scale = step_scale(spec)
+    scale = history.study.step_scale
     levels = trial_budget(spec).report_at
     known = {"min_resource": round(levels[0] * scale)}
     if kind in HYPERBAND:
