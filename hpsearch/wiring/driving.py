@@ -84,7 +84,7 @@ def drive(
             runs_on = environment(spec, device)
             patience = patience_of(resources)
             with owning(store, history.study, patience.lease_s) as lease:
-                _settle_in(store, history, run, lease, runs_on)
+                settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
                 with sweeping(run.home, history, watch) as watch_and_sweep:
                     driver = Driver(
@@ -97,7 +97,7 @@ def drive(
     return history.study
 
 
-def _settle_in(
+def settle_in(
     store: Store, history: History, run: StudyRun, lease: Lease, runs_on: Environment
 ) -> None:
     """Note in a study's history what is new with this run. The driver writes it when it begins.
