@@ -380,7 +380,6 @@ class Searcher:
             if trial.state is State.PRUNED:
                 rungs.stop(number)
 
-
     def _recall_at_former_level(self, rung: Rung, trial: Trial) -> None:
         """A trial that waits at a rung, and has no report there because an earlier version of the
         program had the rung a little lower, keeps its place with its latest report."""
