@@ -90,11 +90,19 @@ class Simulation:
         losses: tuple[float, ...] = (),
         start: float = 0.0,
         gpus: float = 1.0,
+        cold_s: float = 0.0,
+        warm_s: float = 0.0,
     ) -> None:
         self.study = brain(spec, history, defaults)
         self.history = self.study.history
         self.executor = SimulatedExecutor(
-            curves or Bowl(), trial_budget(spec), workers, gpus, losses
+            curves or Bowl(),
+            trial_budget(spec),
+            workers,
+            gpus,
+            losses,
+            cold_s=cold_s,
+            warm_s=warm_s,
         )
         self.executor.now = start
         self.written: list[Changes] = []

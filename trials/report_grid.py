@@ -18,6 +18,11 @@ MOST_REPORTS = 10_000
 DIGITS = 6
 """Decimal places of a fractional level: enough to tell levels apart, few enough to read."""
 
+NEAR = 0.25
+"""Two levels that are at most this share of the report interval apart become one. Training hardly
+moves in between, and a second evaluation would cost as much as the first. Moved so far, a level is
+still nearer to where it was than to the middle of two reports, and stays apart from all others."""
+
 _WHERE = "budget.per_trial"
 
 
@@ -67,11 +72,22 @@ def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
 
 
 def grid(unit: Unit, total: float, every: float) -> tuple[float, ...]:
-    """The multiples of `every` below `total`, and `total`."""
+    """The multiples of `every` below `total`, and `total`.
+
+    A last multiple that is near the total is left out: a third of 3 epochs is often written as
+    0.33, and 9 reports are meant.
+    """
     # The total may be a multiple whose quotient comes out a hair too small.
     count = int(total / every * (1 + 1e-9))
     multiples = [every * number for number in range(1, count + 1)]
+    if multiples and is_near(multiples[-1], total, every):
+        multiples.pop()
     return ascending(multiples, unit, total)
+
+
+def is_near(level: float, other: float, every: float) -> bool:
+    """Whether two levels become one, where a trial reports every so often."""
+    return abs(level - other) <= NEAR * every * (1 + 1e-9)
 
 
 def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float, ...]:

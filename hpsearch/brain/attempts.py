@@ -28,6 +28,8 @@ class Slot:
     gpus: float
     holds: tuple[int, int] | None = None
     """The attempt it works on, current or being stopped, as (trial, attempt)."""
+    is_warm: bool = False
+    """Whether an attempt has come to train on it, so that the next one finds all it needs there."""
 
 
 @dataclass
@@ -55,7 +57,8 @@ class Live:
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
 
-        Where the driver was away for most of the time, the attempt may have waited for it.
+        Its start-up is left out: training further does not take it again. Where the driver was away
+        for most of the time, the attempt may have waited for it.
         """
         attempt = self.attempt
         trained = resource - attempt.start_resource
@@ -63,7 +66,12 @@ class Live:
         mostly_away = seconds <= self.away_s
         if trained <= 0 or mostly_away:
             return None
-        return trained / seconds
+        start_up_s = attempt.start_up_seconds or 0.0
+        # It may have started while the driver was away: that time is left out already.
+        training_s = seconds - max(0.0, start_up_s - self.away_s)
+        if training_s <= 0:
+            return None
+        return trained / training_s
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
         """Why the attempt is overdue; None while it is not.
@@ -167,7 +175,8 @@ class Attempts:
             device=slot.device,
         )
         self._history.add_attempt(attempt)
-        reserved = self.reserve(attempt, stretch, slot, trial)
+        start_up = self._spending.start_up(is_warm=slot.is_warm)
+        reserved = self.reserve(attempt, stretch, slot, trial, start_up.worst_s)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
         slot.holds = (number, attempt.number)
         self.live[number] = Live(attempt, slot, until, start_resource, heard=now)
@@ -186,12 +195,32 @@ class Attempts:
             arithmetic=trial.arithmetic,
         )
 
-    def reserve(self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial) -> bool:
+    def began(self, live: Live, event: ev.Began) -> None:
+        """An attempt has come to train, or to fail at the start."""
+        attempt, slot = live.attempt, live.slot
+        attempt.arithmetic = dict(event.arithmetic)
+        seconds = event.start_up_s
+        if seconds is not None:
+            attempt.start_up_seconds = seconds
+            self._spending.saw_start_up(seconds, is_warm=slot.is_warm)
+            slot.is_warm = True
+        self._history.touch_attempt(attempt)
+
+    def reserve(
+        self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial, start_up_s: float = 0.0
+    ) -> bool:
         """Reserve the worst case of a stretch for an attempt.
 
-        False, and nothing changed, if it is not left.
+        Args:
+            attempt: The attempt.
+            stretch: How much further it trains.
+            slot: Where.
+            trial: Its trial.
+            start_up_s: How long its start-up may take, if it has not started.
+
+        Returns: False, and nothing changed, if it is not left.
         """
-        need = self._spending.need(stretch, slot.gpus, len(self.slots), trial)
+        need = self._spending.need(stretch, slot.gpus, len(self.slots), trial, start_up_s)
         return self._spending.reserve(attempt, need)
 
     def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:

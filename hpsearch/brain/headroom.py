@@ -2,8 +2,8 @@
 
 Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
 left. And near the end, only work that can still win is begun: work that is expected, at the pace of
-its trial or of all trials so far, to get far enough before the GPU time, the money or the wall
-clock is used up.
+its trial or of all trials so far and with the start-up of an attempt on the slot, to get far enough
+before the GPU time, the money or the wall clock is used up.
 
 Where the leading configurations are to be confirmed, part of the budget is kept back from the
 search: what their repeats are expected to take, at most a third of the whole, and nothing once not
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hpsearch.brain.ledger import gpu_share
-from hpsearch.brain.spending import MARGIN, Spending
+from hpsearch.brain.spending import AT_ONCE, MARGIN, Spending, StartUp
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 
@@ -38,6 +38,8 @@ class Headroom:
         wall_clock_s: The study's limit; None for none.
         time_left_s: What is left of it.
         kept: Resource to keep back: of the repeats that are to confirm the winners.
+        start_up: What an attempt on the slot takes before it trains.
+        begins: Whether the work is a new attempt, which has its start-up before it.
     """
 
     spending: Spending
@@ -46,6 +48,12 @@ class Headroom:
     wall_clock_s: float | None
     time_left_s: float
     kept: float = 0.0
+    start_up: StartUp = AT_ONCE
+    begins: bool = True
+
+    def under_way(self) -> Headroom:
+        """The same for an attempt that trains already."""
+        return replace(self, begins=False)
 
     def without_reserve(self) -> Headroom:
         """The same for what the rest was kept back for."""
@@ -63,7 +71,8 @@ class Headroom:
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
         """Whether the worst case of a further stretch of training can be reserved now."""
         spending = self.spending
-        need = spending.need(stretch, self.gpus, self.slots, trial)
+        start_up_s = self.start_up.worst_s if self.begins else 0.0
+        need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s)
         return spending.affordable(need + self._kept_gpu_seconds())
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
@@ -73,7 +82,7 @@ class Headroom:
             return True
         left = self.spending.ledger.left
         if left is not None:
-            expected = distance * pace * gpu_share(self.gpus)
+            expected = self._expected_s(distance, pace) * gpu_share(self.gpus)
             free = left - self._kept_gpu_seconds()
             if expected > free:
                 return False
@@ -87,7 +96,12 @@ class Headroom:
         if self.wall_clock_s is None:
             return True
         pace = self._pace(trial) or 0.0
-        return distance * pace <= self.time_left_s - self._kept_seconds()
+        return self._expected_s(distance, pace) <= self.time_left_s - self._kept_seconds()
+
+    def _expected_s(self, distance: float, pace: float) -> float:
+        """Seconds that this much training is expected to take, with the start-up before it."""
+        start_up_s = self.start_up.expected_s if self.begins else 0.0
+        return start_up_s + distance * pace
 
     def _pace(self, trial: Trial | None) -> float | None:
         """The pace that is expected of a trial: its own, or else the mean one."""
@@ -102,10 +116,10 @@ class Headroom:
         pace = spending.pace
         if limit is None or pace is None or not self.kept:
             return 0.0
-        one_repeat = spending.total * pace * gpu_share(self.gpus)
+        one_repeat = self._repeat_s(pace) * gpu_share(self.gpus)
         if ledger.spent + MARGIN * one_repeat > limit:
             return 0.0
-        expected = self.kept * pace * gpu_share(self.gpus)
+        expected = self._repeats * one_repeat
         return min(limit * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
@@ -115,12 +129,21 @@ class Headroom:
         pace = spending.pace
         if limit_s is None or pace is None or not self.kept:
             return 0.0
-        one_repeat = spending.total * pace
+        one_repeat = self._repeat_s(pace)
         if one_repeat > self.time_left_s:
             return 0.0
         side_by_side = max(1, self.slots)
-        expected = max(one_repeat, self.kept * pace / side_by_side)
+        expected = max(one_repeat, self._repeats * one_repeat / side_by_side)
         return min(limit_s * MOST_KEPT, expected)
+
+    @property
+    def _repeats(self) -> float:
+        """How many repeats something is kept back for."""
+        return self.kept / self.spending.total
+
+    def _repeat_s(self, pace: float) -> float:
+        """Seconds that a repeat is expected to take."""
+        return self.start_up.expected_s + self.spending.total * pace
 
 
 class WorkingTime:

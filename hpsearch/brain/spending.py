@@ -3,12 +3,18 @@
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
 is a fair share of the budget. A pace is seconds for a unit of the trial budget.
+
+An attempt takes some time before it trains, its start-up, which does not grow with the stretch: the
+first one on a worker imports libraries and loads data, and later ones find them there. It is no
+part of the pace, and is reserved beside it.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from hpsearch.brain.ledger import Ledger, gpu_share
 from hpsearch.domain.history import History
@@ -24,6 +30,60 @@ STOPPING_S = 5.0
 
 ROUNDING_S = 1e-6
 """How much too early a clock may be at the moment for which it was set."""
+
+LATELY = 10
+"""From how many start-ups the next one is foretold: the latest ones, of each kind of worker."""
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """What an attempt takes before it trains.
+
+    Args:
+        expected_s: Seconds that are expected.
+        worst_s: The most that it may take.
+    """
+
+    expected_s: float = 0.0
+    worst_s: float = 0.0
+
+
+AT_ONCE = StartUp()
+"""Of an attempt of which nothing is known that would take time before it trains."""
+
+
+class StartUps:
+    """How long attempts have taken lately before they trained, in seconds."""
+
+    def __init__(self) -> None:
+        self._cold: deque[float] = deque(maxlen=LATELY)
+        """Of the first attempts on their workers."""
+        self._warm: deque[float] = deque(maxlen=LATELY)
+        """Of all others."""
+
+    def saw(self, seconds: float, *, is_warm: bool) -> None:
+        """An attempt has come to train.
+
+        Args:
+            seconds: What it took before.
+            is_warm: Whether another one had trained on its worker before.
+        """
+        of_its_kind = self._warm if is_warm else self._cold
+        of_its_kind.append(seconds)
+
+    def next(self, *, is_warm: bool) -> StartUp:
+        """What the next one takes on a worker that is warm, or that is not.
+
+        A warm worker of which nothing is known may take as long as a cold one and is expected to
+        take nothing; a cold one of which nothing is known takes what warm ones do.
+        """
+        cold, warm = self._cold, self._warm
+        if is_warm and not warm:
+            return StartUp(0.0, max(cold, default=0.0))
+        seen = warm if is_warm else cold or warm
+        if not seen:
+            return AT_ONCE
+        return StartUp(sum(seen) / len(seen), MARGIN * max(seen))
 
 
 class Spending:
@@ -47,6 +107,7 @@ class Spending:
         for trial in history.trials:
             attempts += trial.attempts
         self.ledger = Ledger.of(budget, attempts)
+        self._start_ups = _recalled(attempts)
         for trial in history.trials:
             self._learn(trial)
         for attempt in attempts:
@@ -70,6 +131,14 @@ class Spending:
         before = attempt.slowest_pace or 0.0
         attempt.slowest_pace = max(before, pace)
         self._history.touch_attempt(attempt)
+
+    def saw_start_up(self, seconds: float, *, is_warm: bool) -> None:
+        """An attempt has come to train, after so many seconds; see `StartUps.saw`."""
+        self._start_ups.saw(seconds, is_warm=is_warm)
+
+    def start_up(self, *, is_warm: bool) -> StartUp:
+        """What the next attempt on a worker takes before it trains; see `StartUps.next`."""
+        return self._start_ups.next(is_warm=is_warm)
 
     @property
     def pace(self) -> float | None:
@@ -107,7 +176,14 @@ class Spending:
 
     # ---------------------------------------------------------------------------- before and during
 
-    def need(self, stretch: float, gpus: float, slots: int, trial: Trial | None = None) -> float:
+    def need(
+        self,
+        stretch: float,
+        gpus: float,
+        slots: int,
+        trial: Trial | None = None,
+        start_up_s: float = 0.0,
+    ) -> float:
         """The most GPU-seconds that a further stretch of training may take.
 
         Args:
@@ -115,19 +191,20 @@ class Spending:
             gpus: GPUs of the slot.
             slots: How many slots the study has.
             trial: The trial that trains, whose pace may be known; None for a new one.
+            start_up_s: The most seconds before it trains; 0 if it trains already.
         """
         limit = self.ledger.limit
         if limit is None:
             return 0.0
         pace = self.pace_of(trial) or self._slowest
-        worst_s = self._worst_s(stretch, pace)
+        worst_s = self._worst_s(stretch, pace, start_up_s)
         if worst_s is not None:
             return worst_s * gpu_share(gpus)
         not_spent = max(0.0, limit - self.ledger.spent)
         fair = not_spent / max(1, slots) * 0.99
         return max(fair, self._fruitless)
 
-    def _worst_s(self, stretch: float, pace: float) -> float | None:
+    def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
         """The most seconds that a stretch may take; None if nothing is known."""
         per_trial = self._per_trial
         worst: float | None = None
@@ -138,6 +215,7 @@ class Spending:
         limit = per_trial.time_limit_s
         if worst is None:
             return limit
+        worst += start_up_s
         if limit is None:
             return worst
         return min(worst, limit)
@@ -207,8 +285,25 @@ class Spending:
         history.touch(trial)
 
 
+def _recalled(attempts: Iterable[Attempt]) -> StartUps:
+    """The start-ups that are on record, as far as they are.
+
+    A worker has the name of one that an earlier driver had: its first attempt counts as one on a
+    warm worker then, and so the next ones may reserve too much, but not too little.
+    """
+    start_ups = StartUps()
+    known = [attempt for attempt in attempts if attempt.start_up_seconds is not None]
+    workers: set[tuple[str | None, str]] = set()
+    for attempt in sorted(known, key=lambda attempt: attempt.started):
+        worker = (attempt.node, attempt.worker)
+        start_ups.saw(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
+        workers.add(worker)
+    return start_ups
+
+
 def _own_pace(trial: Trial) -> float | None:
-    """Seconds a trial trains for a unit of its budget, by its latest attempt.
+    """Seconds a trial trains for a unit of its budget, by its latest attempt and beyond its
+    start-up.
 
     None if that is not known.
     """

@@ -234,8 +234,7 @@ class Study:
         """Handle an event of a current attempt."""
         match event:
             case ev.Began():
-                live.attempt.arithmetic = dict(event.arithmetic)
-                self.history.touch_attempt(live.attempt)
+                self._attempts.began(live, event)
             case ev.Reported():
                 return self._reported(live, trial, event, now)
             case ev.Finished():
@@ -328,7 +327,7 @@ class Study:
         Returns False, and changes nothing, if the budget does not allow it.
         """
         slot = live.slot
-        room = self._confirmation.room_for(trial, self._headroom(slot, now))
+        room = self._confirmation.room_for(trial, self._headroom(slot, now).under_way())
         if not room.affords(stretch, trial) or not room.in_time(0.0):
             return False
         return self._attempts.reserve(live.attempt, stretch, slot, trial)
@@ -503,7 +502,10 @@ class Study:
         """What a slot may still begin, less what is kept back for repeats to come."""
         left = self._time.left(now)
         kept = self._confirmation.to_come * self._total
-        return Headroom(self.spending, slot.gpus, len(self.slots), self._time.limit_s, left, kept)
+        start_up = self.spending.start_up(is_warm=slot.is_warm)
+        return Headroom(
+            self.spending, slot.gpus, len(self.slots), self._time.limit_s, left, kept, start_up
+        )
 
     def _launch(self, work: Work, slot: Slot, now: float) -> ev.Command:
         """Start an attempt on a slot; its worst case has been found to be affordable."""

@@ -46,6 +46,9 @@ class Began:
     attempt: int
     arithmetic: Mapping[str, Any] = field(hash=False)
     """How it computes (`trials.arithmetic.Arithmetic`)."""
+    start_up_s: float | None = None
+    """Seconds from its order until it could train: to import libraries, load data and build its
+    model. None if it did not get so far."""
 
 
 @dataclass(frozen=True, slots=True)

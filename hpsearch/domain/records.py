@@ -64,6 +64,11 @@ def added(default: str) -> dict[str, str]:
     return {"server_default": default}
 
 
+SEARCH_VERSION = 2
+"""Raised where what the search decides changes so much that a study that began with an earlier one
+tells so. 1: at a rung those that are ahead there go on, and the best value shown is handed out. 2:
+both follow what is expected of trials in full."""
+
 CONSTRAINT = "constraints:"
 """Begins the system attributes of a trial that say how far it exceeds a limit; the metric
 follows, as in Optuna."""
@@ -109,6 +114,8 @@ class StudyRecord:
     (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
+    search_version: int = field(default=SEARCH_VERSION, metadata=added("1"))
+    """Which search decides in it: `SEARCH_VERSION` of the program that drove it last."""
 
 
 @dataclass(slots=True)
@@ -150,8 +157,11 @@ class Attempt:
     arithmetic: dict[str, Any] | None = None
     """How it computed (`trials.arithmetic.Arithmetic`); None if it never began to train."""
     slowest_pace: float | None = None
-    """The most seconds that it has taken for a unit of the trial budget, by its reports; None
-    before the first one."""
+    """The most seconds that it has taken for a unit of the trial budget, by its reports and beyond
+    its start-up; None before the first one."""
+    start_up_seconds: float | None = None
+    """How long it held its slot before it could train: libraries, data, its model. None where that
+    is not known; its time to train includes it then."""
 
 
 @dataclass(slots=True)
@@ -177,7 +187,7 @@ class Trial:
     cost: float | None = field(default=None, metadata=SHOWN)
     """Money, where the study states a price."""
     speed: float | None = field(default=None, metadata=SHOWN)
-    """Resource trained per second, over the latest attempt."""
+    """Resource trained per second, over the latest attempt and beyond its start-up."""
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
     """Why it failed; None if it did not."""
     error_text: str | None = field(default=None, metadata=SHOWN)
@@ -268,3 +278,5 @@ class Environment:
     packages: dict[str, str]
     device: str
     data_fingerprint: str | None = None
+    notice: str | None = None
+    """What the driver told about how it goes on with the study; None if there was nothing."""

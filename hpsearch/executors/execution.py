@@ -92,6 +92,8 @@ class Control:
     """What the command thread tells the training thread about one attempt."""
 
     until: float
+    ordered: float = field(default_factory=time.monotonic)
+    """When the attempt was ordered, by the monotonic clock."""
     deadline: float | None = None
     stop: bool = False
     save: bool = False
@@ -131,7 +133,8 @@ class Execution:
         workshop: What the process has for all attempts.
         order: The attempt's.
         control: What it is told while it runs.
-        began: Called with how the attempt computes, before it trains.
+        began: Called with how the attempt computes, and again once it can train, with how long
+            that took.
         reported: Called with each report, and whether the attempt now waits for an answer.
     """
 
@@ -161,8 +164,10 @@ class Execution:
         """
         try:
             self._workshop.make_ready(self._order)
-            params = self._settle_arithmetic()
+            params, began = self._settle_arithmetic()
+            self._began(began)
             self._runner = self._start(params, given)
+            self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
             return self._drive(self._runner)
         # What a training job raises is its trial's failure.
         except BaseException as error:  # noqa: BLE001
@@ -199,10 +204,11 @@ class Execution:
 
     # --------------------------------------------------------------------------------- beginning
 
-    def _settle_arithmetic(self) -> dict[str, Any]:
-        """Compute as the trial has so far, and tell how.
+    def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
+        """Compute as the trial has so far.
 
-        Returns: The attempt's settings, with the precision that it trains in.
+        Returns: The attempt's settings, with the precision that it trains in, and what tells how it
+            computes.
         """
         order = self._order
         config = self._config
@@ -219,8 +225,7 @@ class Execution:
         if before is not None:
             differences = arithmetic.differences(before, now)
             self._changes = _changed(differences)
-        self._began(ev.Began(order.trial, order.attempt, now.as_plain()))
-        return settings
+        return settings, ev.Began(order.trial, order.attempt, now.as_plain())
 
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
         """The run, continued where that is possible.

@@ -177,7 +177,7 @@ class Worker:
     # ------------------------------------------------------------------------------------ events
 
     def _hold_back(self, event: ev.Event) -> None:
-        """Send an event together with the next one."""
+        """Send an event together with the next one, instead of one that was held back before."""
         with self._news:
             self._held_back = [event]
 

@@ -30,11 +30,11 @@ from hpsearch.domain.seeds import is_spared
 from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.rough_order import RoughOrder
-from hpsearch.search.rungs import Judgement, Rungs, Verdict
+from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
-from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, trial_budget
 from hpsearch.study_file.models import Method, StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
@@ -97,13 +97,15 @@ class Searcher:
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at = 0
+        self._more = True
+        """Whether new trials were to come when a slot was last free."""
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
             self._rungs = Rungs(levels, self._total, eta, self._most_promising_first)
             self._recall(self._rungs)
         else:
-            self._pruner = methods.pruner(_with_known_steps(spec))
+            self._pruner = methods.pruner(_with_known_steps(spec, history))
         self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
         """What draws the parameters of new trials."""
 
@@ -230,7 +232,18 @@ class Searcher:
             rungs.rungs[index].record(number, score)
             rungs.rungs[index].excuse(number)
             return Judgement(Verdict.CONTINUE, SPARED)
-        return rungs.arrive(index, number, score)
+        judgement = rungs.arrive(index, number, score)
+        if judgement.verdict is Verdict.PAUSE and not self._more:
+            return self._judged_at_the_end(rungs, trial, judgement)
+        return judgement
+
+    def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
+        """Where no new trials come, what would be the next to go on does so at once."""
+        found = self._likeliest_to_win(rungs, lambda each: True)
+        if found is None or found[0] is not trial:
+            return judgement
+        rungs.promote(trial.number)
+        return found[1]
 
     def _is_spared(self, trial: Trial) -> bool:
         """Whether a trial goes on whatever its standing, so that it is known what rungs tell."""
@@ -254,6 +267,7 @@ class Searcher:
         rungs = self._rungs
         if rungs is None:
             return None
+        self._more = more
         trials = self._history.trials
         if not more:
             return self._likeliest_to_win(rungs, can_finish)
@@ -361,9 +375,19 @@ class Searcher:
                 rungs.finish(number, score)
         rung = trial.rung
         if rung is not None and trial.state in (State.PAUSED, State.PRUNED):
+            self._recall_at_former_level(rungs.rungs[rung], trial)
             rungs.rungs[rung].waiting.add(number)
             if trial.state is State.PRUNED:
                 rungs.stop(number)
+
+    def _recall_at_former_level(self, rung: Rung, trial: Trial) -> None:
+        """A trial that waits at a rung, and has no report there because an earlier version of the
+        program had the rung a little lower, keeps its place with its latest report."""
+        if trial.number in rung.scores or not trial.reports:
+            return
+        latest = max(trial.reports)
+        score = self._scoring.score(trial.reports[latest])
+        rung.record(trial.number, score)
 
 
 def _is_exempt(trial: Trial) -> bool:
@@ -380,13 +404,13 @@ def _higher(rung: int | None, index: int | None) -> int | None:
     return max(rung, index)
 
 
-def _with_known_steps(spec: StudySpec) -> Method:
+def _with_known_steps(spec: StudySpec, history: History) -> Method:
     """The pruner with its first and last steps, which it would otherwise guess."""
     method = spec.search.pruner
     if method.kind not in STEPPED:
         return method
     kind = method.kind
-    scale = step_scale(spec)
+    scale = history.study.step_scale
     levels = trial_budget(spec).report_at
     known = {"min_resource": round(levels[0] * scale)}
     if kind in HYPERBAND:

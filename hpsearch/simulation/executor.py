@@ -45,6 +45,8 @@ class _Run:
     trained_until: float
     """The time at which the last report was made."""
     started: float
+    start_up_s: float
+    """Seconds until it trained, as long as that is not told; else 0."""
     waiting: bool = False
     named: list[tuple[float, str]] = field(default_factory=list)
     """The checkpoints that its reports have named, oldest first, each with the report's resource.
@@ -77,6 +79,8 @@ class SimulatedExecutor:
         gpus: GPUs a slot.
         losses: Times at which the slot that has worked longest is lost, with what it runs. A new
             slot replaces it at once.
+        cold_s: Seconds before the first attempt on a slot trains.
+        warm_s: Seconds before each later one does.
     """
 
     def __init__(
@@ -86,6 +90,9 @@ class SimulatedExecutor:
         workers: int,
         gpus: float = 1.0,
         losses: Sequence[float] = (),
+        *,
+        cold_s: float = 0.0,
+        warm_s: float = 0.0,
     ) -> None:
         self.now = 0.0
         self.checkpoints: dict[int, set[str]] = {}
@@ -93,6 +100,10 @@ class SimulatedExecutor:
         self._curves = curves
         self._budget = budget
         self._gpus = gpus
+        self._cold_s = cold_s
+        self._warm_s = warm_s
+        self._warm: set[str] = set()
+        """The slots on which an attempt has trained."""
         self._runs: dict[_Key, _Run] = {}
         self._happens: list[_Moment] = []
         self._count = 0
@@ -114,7 +125,9 @@ class SimulatedExecutor:
         key = (order.trial, order.attempt)
         if key in self._runs:
             return
-        run = _Run(order, order.slot, 0.0, order.until, self.now, self.now)
+        start_up_s = self._warm_s if order.slot in self._warm else self._cold_s
+        trains_from = self.now + start_up_s
+        run = _Run(order, order.slot, 0.0, order.until, trains_from, self.now, start_up_s)
         resumed = order.resume_from
         if resumed:
             resource = self._resource_of(resumed)
@@ -216,10 +229,18 @@ class SimulatedExecutor:
         checkpoint = self._save(run)
         if checkpoint is not None:
             run.named.append((level, checkpoint))
+        self._tell_start_up(run)
         self._ready.append(ev.Reported(*run.key, level, metrics, checkpoint=checkpoint))
         run.waiting = run.until <= level < self._budget.total
         if not run.waiting:
             self._train(run)
+
+    def _tell_start_up(self, run: _Run) -> None:
+        """Say how long a run took before it trained, once."""
+        self._warm.add(run.slot)
+        if run.start_up_s:
+            self._ready.append(ev.Began(*run.key, {}, run.start_up_s))
+            run.start_up_s = 0.0
 
     def _end(self, key: _Key, event: ev.Event) -> None:
         del self._runs[key]

@@ -2,7 +2,7 @@
 
 A level is an amount of training in the unit of the trial budget. The report grid and the rungs
 together make the budget's `report_at`, so that every comparison is between measurements at exactly
-the same level.
+the same level. A rung that lies near a level of the grid is that level: one evaluation serves both.
 """
 
 from __future__ import annotations
@@ -50,11 +50,23 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     budget R) or `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so
     on. With neither, and enough reports, the first rung is the report nearest to R/17, and each
     next one is eta times as far: 3, 9 and 27 of 52 epochs. Other pruners compare at every report.
+
+    A rung within a quarter of the report interval (`report_grid.NEAR`) of a report is moved there.
+    No two rungs become one: each is at least twice as far as the one below it.
     """
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
+    grid = _report_grid(per_trial)
     if pruner.kind != PROMOTION:
-        return _report_grid(per_trial)
-    return _ascending(_promotion_levels(per_trial, pruner.arguments), per_trial)
+        return grid
+    stated = _promotion_levels(per_trial, pruner.arguments)
+    moved = [_moved(level, grid, per_trial.report_interval) for level in stated]
+    return _ascending(moved, per_trial)
+
+
+def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
+    """A rung's level, or that of the report near it."""
+    nearest = min(grid, key=lambda reported: abs(reported - level))
+    return nearest if report_grid.is_near(level, nearest, every) else level
 
 
 def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iterator[float]:

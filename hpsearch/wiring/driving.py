@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Environment, StudyRecord
+from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch
 from hpsearch.driver.slimming import Slimmer
@@ -28,6 +29,8 @@ from hpsearch.wiring.homes import move_in
 from hpsearch.wiring.ownership import owning
 from hpsearch.wiring.workers import worker_config
 from trials.descriptions.builtin import describe
+
+log = logging.getLogger("hpsearch")
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def drive(
             runs_on = environment(spec, device)
             patience = patience_of(resources)
             with owning(store, history.study, patience.lease_s) as lease:
-                _settle_in(store, history, run, lease, runs_on)
+                settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
                 with sweeping(run.home, history, watch) as watch_and_sweep:
                     driver = Driver(
@@ -94,7 +97,7 @@ def drive(
     return history.study
 
 
-def _settle_in(
+def settle_in(
     store: Store, history: History, run: StudyRun, lease: Lease, runs_on: Environment
 ) -> None:
     """Note in a study's history what is new with this run. The driver writes it when it begins.
@@ -106,7 +109,26 @@ def _settle_in(
     move_in(store, history, run.home, lease)
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
-    history.add_environment(runs_on)
+    notice = _adopt(history.study)
+    if notice is not None:
+        log.warning(notice)
+    history.add_environment(replace(runs_on, notice=notice))
+
+
+def _adopt(study: StudyRecord) -> str | None:
+    """Let the search of this version of the program go on with a study.
+
+    Returns: What to tell about it, if the study began with an earlier one; else None.
+    """
+    before = study.search_version
+    if before >= SEARCH_VERSION:
+        return None
+    study.search_version = SEARCH_VERSION
+    return (
+        f"study {study.name} began with version {before} of the search and goes on with version "
+        f"{SEARCH_VERSION}: which trials continue and which one is handed out now follows from "
+        "what is expected of them in full (see docs/search.md)"
+    )
 
 
 def build_study(history: History, spec: StudySpec) -> Study:

@@ -17,11 +17,14 @@ from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, Race
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyRecord
+from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
+from hpsearch.folders import Home, Mark, new_uid
 from hpsearch.store import schema, version
 from hpsearch.store.database import Database
 from hpsearch.store.store import Store, upgrade
 from hpsearch.store.url import parse_url
+from hpsearch.study_file.reading import parse
+from hpsearch.wiring.driving import StudyRun, build_study, settle_in
 from trials.contract import Finding, Severity
 
 FOLDER = Path(__file__).parents[1] / "data" / "schema"
@@ -83,6 +86,64 @@ def test_nothing_is_expected_of_the_trials_of_an_older_database(old: str) -> Non
         store.commit(record.id, Changes(trials=trials))
         again = store.load("flowers").trials[2]
     assert (again.expected, again.expected_deviation) == (0.875, 0.125)
+
+
+def taken_over(url: str, tmp_path: Path) -> None:
+    """Let a driver of this version take over the study of an old database, up to its first
+    commit."""
+    with closing(Store.open(url, create=False)) as store:
+        history = store.load("flowers")
+        before = store.holder("flowers")
+        if before is not None:
+            store.release(before)
+        lease = store.acquire(history.study.id, "driver", 60.0)
+        spec = parse(history.study.spec, base=tmp_path)
+        mark = Mark("flowers", history.study.uid or new_uid())
+        home = Home(mark, str(tmp_path / "checkpoints"))
+        runs_on = Environment(5.0, None, {}, "CPU")
+        settle_in(store, history, StudyRun(spec, home, spec.resources), lease, runs_on)
+        study = build_study(history, spec)
+        study.begin(10.0)
+        store.commit(history.study.id, history.drain(), lease)
+        store.release(lease)
+
+
+def test_a_study_that_began_with_an_earlier_search_tells_so_once_when_it_is_resumed(
+    old: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = version_of(old)
+    upgrade(old)
+    taken_over(old, tmp_path)
+    messages = [record.getMessage() for record in caplog.records]
+    told = [message for message in messages if "of the search" in message]
+    taken_over(old, tmp_path)
+    notices = "SELECT notice FROM environments WHERE created = 5 ORDER BY id"
+    with writing(old) as connection:
+        recorded = list(connection.exec_driver_sql(notices).scalars())
+    with closing(Store.open(old, create=False)) as store:
+        assert store.load("flowers").study.search_version == SEARCH_VERSION
+    if before < "hpsearch_0004":
+        (notice,) = told
+        assert "began with version 1 of the search and goes on with version 2" in notice
+        assert recorded == [notice, None]
+    else:
+        assert told == []
+        assert recorded == [None, None]
+
+
+def test_a_new_study_has_the_search_of_this_version(database_url: str) -> None:
+    with closing(Store.open(database_url)) as store:
+        store.create_study(StudyRecord(0, "flowers", ""))
+        assert store.load("flowers").study.search_version == SEARCH_VERSION
+
+
+def test_how_long_attempts_took_to_start_is_not_known_of_older_databases(old: str) -> None:
+    before = version_of(old)
+    upgrade(old)
+    with closing(Store.open(old, create=False)) as store:
+        trials = store.load("flowers").trials
+    found = {attempt.start_up_seconds for trial in trials for attempt in trial.attempts}
+    assert found == ({None} if before < "hpsearch_0004" else {0.5})
 
 
 def version_of(url: str) -> str:

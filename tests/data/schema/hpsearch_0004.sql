@@ -18,13 +18,13 @@ CREATE TABLE attempts (
 	ended DOUBLE, 
 	outcome TEXT, 
 	gpu_seconds DOUBLE NOT NULL, 
-	note TEXT, arithmetic JSON, slowest_pace DOUBLE, 
+	note TEXT, arithmetic JSON, slowest_pace DOUBLE, start_up_seconds DOUBLE, 
 	CONSTRAINT pk_attempts PRIMARY KEY (study_id, trial, number), 
 	CONSTRAINT fk_attempts_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
 );
-INSERT INTO "attempts" VALUES(1,0,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0);
-INSERT INTO "attempts" VALUES(1,1,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'pruned',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0);
-INSERT INTO "attempts" VALUES(1,2,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0);
+INSERT INTO "attempts" VALUES(1,0,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5);
+INSERT INTO "attempts" VALUES(1,1,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'pruned',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5);
+INSERT INTO "attempts" VALUES(1,2,1,'w0',1.0,0.0,0.0,'n','cpu',3.0,'complete',2.0,NULL,'{"threads":1,"precision":"fp32","deterministic":false,"float32_matmul":"highest","device":"a processor (AVX2)","versions":{"torch":"2.13.0"}}',2.0,0.5);
 CREATE TABLE decisions (
 	id INTEGER NOT NULL, 
 	study_id INTEGER NOT NULL, 
@@ -45,11 +45,11 @@ CREATE TABLE environments (
 	revision TEXT, 
 	packages JSON NOT NULL, 
 	device TEXT NOT NULL, 
-	data_fingerprint TEXT, 
+	data_fingerprint TEXT, notice TEXT, 
 	CONSTRAINT pk_environments PRIMARY KEY (id), 
 	CONSTRAINT fk_environments_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
-INSERT INTO "environments" VALUES(1,1,1.0,'abc','{"torch":"2"}','CPU',NULL);
+INSERT INTO "environments" VALUES(1,1,1.0,'abc','{"torch":"2"}','CPU',NULL,NULL);
 CREATE TABLE reports (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -83,7 +83,7 @@ CREATE TABLE studies (
 	lease_since DOUBLE, 
 	lease_expires DOUBLE, 
 	stop_requested BOOLEAN DEFAULT '0' NOT NULL, 
-	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, 
+	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, search_version INTEGER DEFAULT '1' NOT NULL, 
 	CONSTRAINT uq_studies_name UNIQUE (name)
 );
 INSERT INTO "studies" VALUES(1,'flowers','study: flowers
@@ -105,7 +105,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}');
+','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}',2);
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 

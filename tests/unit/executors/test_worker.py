@@ -360,3 +360,37 @@ def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
     events_until(worker, ev.Finished)
     assert kept == [(3.5 / 16, "cuda:0")]
+
+
+SLOW_TO_IMPORT = """
+import time
+
+time.sleep(0.5)
+
+
+def train(params, trial):
+    for epoch in range(1, 5):
+        trial.report(epoch, {"loss": 1.0})
+"""
+
+
+def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=SLOW_TO_IMPORT)
+    start_ups = []
+    for trial in (1, 2):
+        worker.launch(ev.Launch(trial, 1, "w0", {}, seed=1, until=4.0), None)
+        events = events_until(worker, ev.Finished)
+        (began,) = (event for event in events if isinstance(event, ev.Began))
+        start_ups.append(began.start_up_s)
+    cold, warm = start_ups
+    assert cold is not None
+    assert warm is not None
+    assert cold >= 0.5
+    assert warm < 0.5
+
+
+def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task="raise RuntimeError('no')")
+    worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Failed)
+    assert [event.start_up_s for event in events if isinstance(event, ev.Began)] in ([], [None])

@@ -36,11 +36,17 @@ search: {{pruner: {pruner}}}
         ("{epochs: 27}", "{kind: promotion, first_rung: 2}", (3, 9, 27)),
         ("{epochs: 27}", "{kind: promotion, rungs: 1}", (9, 27)),
         ("{epochs: 2}", "{kind: promotion, first_rung: 2}", (2,)),
-        ("{steps: 100}", "promotion", (11, 33, 100)),
+        ("{steps: 100}", "promotion", (10, 33, 100)),
         ("{steps: 2}", "promotion", (1, 2)),
         ("{steps: 1}", "promotion", (1,)),
         ("{samples: 10}", "{kind: promotion, eta: 2, rungs: 4}", (1, 2, 5, 10)),
-        ("{seconds: 1.0}", "promotion", (0.111111, 0.333333, 1)),
+        ("{seconds: 1.0}", "promotion", (0.1, 0.333333, 1)),
+        ("{epochs: 3, report_every: 0.33}", "promotion", (0.33, 0.99, 3)),
+        ("{epochs: 10}", "promotion", (1, 3.333333, 10)),
+        ("{epochs: 27, report_every: 5}", "promotion", (3, 10, 27)),
+        ("{epochs: 9, report_every: 4}", "promotion", (1, 4, 9)),
+        ("{epochs: 9, report_every: 3.9}", "promotion", (1, 3.9, 9)),
+        ("{epochs: 9, report_every: 4.2}", "promotion", (1, 3, 9)),
         ("{epochs: 3}", "median", (1, 2, 3)),
         ("{epochs: 3, report_every: 1.5}", "none", (1.5, 3)),
     ],
@@ -61,6 +67,12 @@ def test_rungs_divide_the_full_budget_by_eta(
         ("{steps: 3}", (1, 2, 3)),
         ("{seconds: 1}", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
         ("{samples: 1000, report_every: 400}", (400, 800, 1000)),
+        ("{epochs: 3, report_every: 0.33}", (0.33, 0.66, 0.99, 1.32, 1.65, 1.98, 2.31, 2.64, 3)),
+        ("{epochs: 1, report_every: 0.33}", (0.33, 0.66, 1)),
+        ("{epochs: 1, report_every: 0.3}", (0.3, 0.6, 0.9, 1)),
+        ("{epochs: 1, report_every: 0.9}", (1,)),
+        ("{steps: 10, report_every: 4}", (4, 8, 10)),
+        ("{steps: 9, report_every: 4}", (4, 9)),
     ],
 )
 def test_a_trial_reports_at_its_grid(per_trial: str, report_at: tuple[float, ...]) -> None:
@@ -69,6 +81,13 @@ def test_a_trial_reports_at_its_grid(per_trial: str, report_at: tuple[float, ...
 
 def test_a_trial_reports_at_its_grid_and_at_every_rung() -> None:
     assert trial_budget(spec_with("{epochs: 3}")).report_at == (0.333333, 1, 2, 3)
+
+
+def test_a_rung_near_a_report_costs_no_second_evaluation() -> None:
+    thirds = spec_with("{epochs: 3, report_every: 0.33}")
+    assert len(trial_budget(thirds).report_at) == 9
+    apart = spec_with("{epochs: 3, report_every: 0.5}")
+    assert trial_budget(apart).report_at == (0.333333, 0.5, 1, 1.5, 2, 2.5, 3)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +124,9 @@ def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
     budget = trial_budget(spec)
     levels = rung_levels(spec)
     assert set(levels) <= set(budget.report_at)
+    below = [level for level in budget.report_at if level not in levels]
+    interval = spec.budget.per_trial.report_interval
+    assert all(abs(level - rung) > 0.249 * interval for level in below for rung in levels)
     assert levels[-1] == budget.total
     scale = step_scale(spec)
     steps = [round(level * scale) for level in budget.report_at]

@@ -1,6 +1,8 @@
-"""What is expected of each trial if it is trained in full, and how sure that is.
+"""What is expected of each trial if it is trained in full and how sure that is, how long attempts
+took to start, which search a study goes on with, and what a driver had to tell about that.
 
-Nothing is known of the trials of before: their columns are NULL.
+Nothing is known of the trials and attempts of before: their columns are NULL. Their studies began
+with the first search.
 """
 
 from __future__ import annotations
@@ -15,3 +17,7 @@ down_revision = "hpsearch_0003"
 def upgrade() -> None:
     op.add_column("trials", sa.Column("expected", sa.Double()))
     op.add_column("trials", sa.Column("expected_deviation", sa.Double()))
+    op.add_column("attempts", sa.Column("start_up_seconds", sa.Double()))
+    first = sa.Column("search_version", sa.Integer(), server_default="1", nullable=False)
+    op.add_column("studies", first)
+    op.add_column("environments", sa.Column("notice", sa.Text()))

@@ -1,0 +1,173 @@
+"""What an attempt takes before it trains is known beside its pace: short studies use their budget,
+and no study spends more."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hpsearch.brain.spending import MARGIN, Spending
+from hpsearch.domain import events as ev
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Attempt
+from random_studies import assert_same_books
+from studies import Bowl, Simulation, brain, spec_with
+from thoroughness import examples
+
+COLD_S = 20.0
+TRAINS_S = 2.0
+"""What one unit of the trial budget takes, on average."""
+
+STUDIES = examples(40)
+
+
+def attempts_of(history: History) -> list[Attempt]:
+    found = [attempt for trial in history.trials for attempt in trial.attempts]
+    return sorted(found, key=lambda attempt: attempt.started)
+
+
+def spent(history: History) -> float:
+    return sum(attempt.gpu_seconds for attempt in attempts_of(history))
+
+
+def short_study(budget_s: float, workers: int, warm_s: float = 0.2) -> Simulation:
+    """Trials of 3 epochs that train 2 s an epoch, on workers that need 20 s for their first one."""
+    spec = spec_with(budget={"gpu_hours": budget_s / 3600, "per_trial": {"epochs": 3}})
+    curves = Bowl(seconds_per_unit=TRAINS_S)
+    return Simulation(spec, curves=curves, workers=workers, cold_s=COLD_S, warm_s=warm_s)
+
+
+def test_a_cold_start_is_not_taken_for_the_pace_of_training() -> None:
+    done = short_study(55.9, workers=1).run()
+    first, *others = attempts_of(done.history)
+    assert first.start_up_seconds == COLD_S
+    assert first.slowest_pace is not None
+    assert first.slowest_pace <= TRAINS_S * 1.5
+    assert {attempt.start_up_seconds for attempt in others} == {0.2}
+    assert all((trial.speed or 0.0) >= 1 / (TRAINS_S * 1.5) for trial in done.history.trials)
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "workers", "least"), [(55.9, 1, 0.85), (120.0, 2, 0.85), (200.0, 4, 0.85)]
+)
+def test_a_short_study_uses_its_budget_though_its_workers_started_cold(
+    budget_s: float, workers: int, least: float
+) -> None:
+    done = short_study(budget_s, workers).run()
+    assert least * budget_s <= spent(done.history) <= budget_s
+    assert max(trial.resource for trial in done.history.trials) == 3
+
+
+def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved() -> None:
+    spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
+    study = brain(spec)
+    study.begin(0.0)
+    study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
+    (launch,) = study.on_tick(0.0)
+    assert isinstance(launch, ev.Launch)
+    study.on_event(ev.Began(0, 1, {}, start_up_s=COLD_S), COLD_S + 1)
+    (stop,) = study.on_event(ev.Reported(0, 1, launch.until, {"loss": 1.0}), COLD_S + 1)
+    assert isinstance(stop, ev.Stop)
+    pace = 1 / launch.until
+    study.on_tick(COLD_S + 1)
+    warm = study.history.trials[1].attempts[0]
+    unknown = COLD_S + MARGIN * launch.until * pace
+    assert warm.reserved_gpu_seconds == pytest.approx(unknown), "it may take what a cold one does"
+    study.on_event(ev.SlotDown("w0", "gone"), COLD_S + 2)
+    study.on_event(ev.SlotUp("w1", "node", "cpu", 1.0), COLD_S + 2)
+    study.on_tick(COLD_S + 2)
+    cold = study.history.trials[1].attempts[1]
+    assert cold.reserved_gpu_seconds == pytest.approx(MARGIN * (COLD_S + launch.until * pace))
+
+
+def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
+    spec = spec_with(
+        budget={"gpu_hours": 1.0, "per_trial": {"epochs": 9}}, search={"pruner": "median"}
+    )
+    study = brain(spec)
+    study.begin(0.0)
+    study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
+    study.on_tick(0.0)
+    attempt = study.history.trials[0].attempts[0]
+    study.on_event(ev.Began(0, 1, {}, start_up_s=COLD_S), COLD_S + 2)
+    before = attempt.reserved_gpu_seconds
+    study.on_event(ev.Reported(0, 1, 1.0, {"loss": 1.0}), COLD_S + 2)
+    assert attempt.reserved_gpu_seconds - before == pytest.approx(MARGIN * 2.0)
+
+
+def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> None:
+    spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
+    spending = Spending(spec.budget, brain(spec).history)
+    assert spending.start_up(is_warm=False).worst_s == 0.0
+    spending.saw_start_up(COLD_S, is_warm=False)
+    unseen = spending.start_up(is_warm=True)
+    assert (unseen.expected_s, unseen.worst_s) == (0.0, COLD_S)
+    spending.saw_start_up(9.0, is_warm=True)
+    for _ in range(10):
+        spending.saw_start_up(1.0, is_warm=True)
+    warm = spending.start_up(is_warm=True)
+    assert (warm.expected_s, warm.worst_s) == (1.0, MARGIN)
+    cold = spending.start_up(is_warm=False)
+    assert (cold.expected_s, cold.worst_s) == (COLD_S, MARGIN * COLD_S)
+
+
+def test_a_start_while_the_driver_was_away_is_not_left_out_twice() -> None:
+    study = brain(spec_with(budget={"trials": 9, "per_trial": {"epochs": 9}}))
+    study.begin(0.0)
+    study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
+    study.on_tick(0.0)
+    study.was_away(15.0)
+    study.on_event(ev.Began(0, 1, {}, start_up_s=COLD_S), 45.0)
+    study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 45.0)
+    assert study.history.trials[0].speed == pytest.approx(0.5 / 25.0)
+
+
+def random_short_study(seed: int) -> tuple[Simulation, float]:
+    """A study with a budget of a few starts, whose workers are lost from time to time."""
+    draw = random.Random(seed)
+    limit = draw.uniform(10.0, 150.0)
+    per_trial = {"epochs": draw.choice([3, 9])}
+    search = {"sampler": "random", "pruner": draw.choice(["none", "promotion", "median"])}
+    if draw.random() < 0.3:
+        search["confirm"] = {"top": 2, "seeds": 2}
+    budget = {"gpu_hours": limit / 3600, "per_trial": per_trial}
+    spec = spec_with(budget=budget, search=search, seed=seed)
+    losses = tuple(sorted(draw.uniform(0.0, limit) for _ in range(draw.randint(0, 3))))
+    study = Simulation(
+        spec,
+        curves=Bowl(seconds_per_unit=draw.choice([2.0, 10.0])),
+        workers=draw.randint(1, 4),
+        losses=losses,
+        gpus=draw.choice([0.25, 1.0, 2.0]),
+        cold_s=draw.uniform(1.0, 40.0),
+        warm_s=draw.choice([0.0, 0.1, 3.0]),
+    )
+    return study, limit
+
+
+def test_no_random_study_whose_workers_start_slowly_promises_or_spends_more_than_there_is() -> None:
+    for seed in range(STUDIES):
+        simulation, limit = random_short_study(seed)
+        books, history = simulation.study.spending, simulation.history
+        ticks = random.Random(seed).randint(1, 40)
+        while not simulation.study.finished:
+            simulation.tick()
+            reserved = sum(books.ledger.reserved.values())
+            assert books.ledger.spent + reserved <= limit * (1 + 1e-9), f"seed {seed}"
+            ticks -= 1
+            if ticks == 0:
+                assert_same_books(simulation.study, simulation.executor._gpus)
+        simulation.run()
+        assert spent(history) <= limit * (1 + 1e-9), f"seed {seed}"
+
+
+def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -> None:
+    before = short_study(120.0, workers=1)
+    for _ in range(12):
+        before.tick()
+    books = before.study.spending
+    again = Spending(before.study.spec.budget, before.history)
+    for is_warm in (False, True):
+        assert again.start_up(is_warm=is_warm) == books.start_up(is_warm=is_warm)
+    assert again.start_up(is_warm=False).expected_s == COLD_S
