@@ -27,6 +27,9 @@ WORSE = 1 / 4
 """The largest share of trials that may begin worse than the value that most share: one that many
 fall short of has been learnt."""
 
+CLEARLY = 1.645
+"""A trial is clearly ahead if it is so many standard deviations ahead: with 95%."""
+
 
 class Contenders:
     """The trials of one study that its leading configurations are chosen from.
@@ -97,13 +100,18 @@ class Contenders:
         return behind < learnt
 
     def leads(self, trial: Trial) -> bool:
-        """Whether a trial that is not complete has shown a better value than all that are."""
+        """Whether a trial that is not complete is ahead of all that are.
+
+        What is expected of it must be clearly better, since among several trials of which much is
+        expected the first one is partly luck; without an expectation, the value that it has shown.
+        """
         if trial.state in (State.COMPLETE, State.FAILED) or not self.has_learnt(trial):
             return False
         best = self.best
         if best is None:
             return True
-        return (trial.violation, self._score(trial)) < (best.violation, self._score(best))
+        unsure = CLEARLY * (trial.expected_deviation or 0.0)
+        return (trial.violation, self._score(trial) + unsure) < (best.violation, self._score(best))
 
     def _chance(self, trial: Trial, best: Trial) -> float:
         """The probability that one trial is better than another, by their repeats or own values."""
