@@ -12,6 +12,7 @@ import yaml
 from curves import METRIC, Task
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import rank
@@ -71,11 +72,17 @@ def recommended(study: Study) -> Mapping[str, Any] | None:
     return ranked[0].trial.params if ranked else None
 
 
-def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Result:
+def race(
+    task: Task,
+    seed: int,
+    search: Mapping[str, Any],
+    result: Result,
+    told: Sequence[EarlierStudy] = (),
+) -> Result:
     """Run the study on the task and record what it would recommend at each moment.
 
     The decision time is that of the whole brain: search, promotion, ledger and records, but not the
-    database.
+    database. `told` is what it knows of earlier studies.
     """
     curves = task.curves()
     judge, looks = Judge(task, curves), moments(task, result.terms)
@@ -95,7 +102,7 @@ def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Re
 
     spec = study_file(task, result.terms, seed, search)
     history = simulation.simulate(
-        spec, curves, result.workers, moments=looks, watch=watch, build=build
+        spec, curves, result.workers, moments=looks, watch=watch, build=build, told=told
     )
     (stopwatch,) = stopwatches
     result.deciding_s = stopwatch.asked_s

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -75,6 +76,19 @@ class Race:
     """The first trial whose repeats count against what this budget promises."""
     begun: StrictBool = False
     """Whether the search waits for the race: nothing but repeats starts while any are due."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierStudy:
+    """Where an earlier study found good configurations: evidence for a study that starts warm."""
+
+    name: str
+    """The study's."""
+    configurations: list[dict[str, Any]]
+    """The best first, with the parameters that both studies search."""
+    standings: list[StrictFloat]
+    """How good each of them is in its own study, stretched as `curves.Warp` does it: 0 for the
+    best, 2.4 for the middle one."""
 
 
 FAILED = "hpsearch:failed"

@@ -17,7 +17,7 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution
 
-from hpsearch.domain.facts import DecisionKind, ErrorKind, Race, Role
+from hpsearch.domain.facts import DecisionKind, EarlierStudy, ErrorKind, Race, Role
 from hpsearch.domain.lifecycle import State
 from trials.contract import Finding
 
@@ -109,6 +109,8 @@ class StudyRecord:
     (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
+    warm_start: list[EarlierStudy] = field(default_factory=list, metadata=added("[]"))
+    """What earlier studies told it when it was created; nothing changes it later."""
 
 
 @dataclass(slots=True)
