@@ -6,9 +6,9 @@
 
 Every study runs on the recorded workloads and, with --data and --tasks, on LCBench, as in
 `anytime.py`: with the real brain on a virtual clock, over a budget of --trials mean full trials.
-Its earlier studies are those of the other tasks of its family, run in the same way without any, with
-seeds of their own. Spaces of recorded workloads differ: a study is told of the parameters that it
-has in common with the others.
+Its earlier studies are those of the other tasks of its family, run in the same way without any,
+with seeds of their own. Spaces of recorded workloads differ: a study is told of the parameters that
+it has in common with the others.
 
 - `cold`: no earlier studies
 - `one`: the study of one other task

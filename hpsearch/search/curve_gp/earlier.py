@@ -25,7 +25,6 @@ from scipy.special import logsumexp
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
-from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_gp.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
@@ -56,14 +55,14 @@ CLOSE = 0.1
 """Two points are close if no coordinate differs by more."""
 
 
-# -------------------------------------------------------------------------- what a study has to tell
+# ------------------------------------------------------------------------- what a study has to tell
 
 
 def told_by(history: History, space: Space) -> EarlierStudy | None:
     """What a study tells one that searches `space`; None if it has too few results in it.
 
     A trial with a value outside this space tells nothing. One that failed because of its
-    configuration counts as bad as can be, and one that exceeds a limit is no better than the middle.
+    configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
 
     Args:
         history: A study with one objective, with its trials.
@@ -122,7 +121,7 @@ def _thinned(count: int, most: int) -> Ints:
     return np.concatenate([np.arange(best), others.astype(np.int64)])
 
 
-# ------------------------------------------------------------------------------ what the model learns
+# ---------------------------------------------------------------------------- what the model learns
 
 
 class EarlierStudies:
@@ -204,7 +203,7 @@ class EarlierStudies:
             found.append(Evidence(points, self._values[study][chosen]))
         return found
 
-    # ------------------------------------------------------------------------------- what to try first
+    # ---------------------------------------------------------------------------- what to try first
 
     def opening(self, index: int, otherwise: Floats) -> Floats | None:
         """(parameters,) The configuration to try as one of the first; None if there is none.

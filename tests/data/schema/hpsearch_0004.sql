@@ -83,7 +83,7 @@ CREATE TABLE studies (
 	lease_since DOUBLE, 
 	lease_expires DOUBLE, 
 	stop_requested BOOLEAN DEFAULT '0' NOT NULL, 
-	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, 
+	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, warm_start JSON DEFAULT '[]' NOT NULL, 
 	CONSTRAINT uq_studies_name UNIQUE (name)
 );
 INSERT INTO "studies" VALUES(1,'flowers','study: flowers
