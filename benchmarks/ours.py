@@ -23,18 +23,19 @@ from hpsearch.wiring.driving import build_study
 from race import Judge, Result, Terms, moments
 
 
-def study_file(task: Task, terms: Terms, seed: int, search: Mapping[str, Any]) -> StudySpec:
-    """The study file for a task: its space, a wall-clock budget, and `search` if given."""
+def study_file(
+    task: Task, terms: Terms, seed: int, search: Mapping[str, Any], trials: int | None = None
+) -> StudySpec:
+    """The study file for a task: its space, a budget of so many trials or else of wall-clock time,
+    and `search` if given."""
+    limit = {"wall_clock": moments(task, terms)[-1]} if trials is None else {"trials": trials}
     text = {
         "study": "race",
         "seed": seed,
         "task": {"kind": "benchmark:train"},
         "space": task.space,
         "objective": {"metric": METRIC, "direction": "minimize"},
-        "budget": {
-            "wall_clock": moments(task, terms)[-1],
-            "per_trial": {task.unit: task.total, "report_every": 1},
-        },
+        "budget": {**limit, "per_trial": {task.unit: task.total, "report_every": 1}},
         "resources": {"workers": terms.workers},
         **({"search": dict(search)} if search else {}),
     }

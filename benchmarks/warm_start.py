@@ -59,6 +59,8 @@ from tables import show
 
 DEVELOPED_ON = ("images", "table-cancer")
 """Recorded workloads that the method was developed on; of LCBench, every other task."""
+EARLIER_TRIALS = 2
+"""An earlier study tries so many times as many configurations as fit into the budget in full."""
 MARKS = (10, 25, 50, 100)
 """The shares of the budget, in percent, at which studies are compared."""
 COLD = "cold"
@@ -75,6 +77,11 @@ class Study:
     task: str
     seed: int
     case: str
+
+
+Source = tuple[str, str, int]
+"""The family, task and seed of an earlier study."""
+Sources = Mapping[Source, History]
 
 
 @dataclass(frozen=True)
@@ -97,17 +104,19 @@ def _task(terms: Terms, family: str, name: str) -> Task:
     return next(task for task in _tasks(terms, family) if task.name == name)
 
 
-@lru_cache
-def _finished(terms: Terms, family: str, name: str, seed: int) -> History:
-    """A study of a task that started cold."""
+def finished(source: Source, terms: Terms) -> History:
+    """A study of a task that started cold, given the family, the task and a seed."""
+    family, name, seed = source
+    warnings.simplefilter("ignore")  # warnings of libraries do not concern the reader
     task = _task(terms, family, name)
+    drawn = derived_seed("earlier", name, seed)
     race_terms = RaceTerms(terms.trials, terms.workers)
-    spec = ours.study_file(task, race_terms, derived_seed("earlier", name, seed), {})
+    spec = ours.study_file(task, race_terms, drawn, {}, EARLIER_TRIALS * terms.trials)
     spec = spec.model_copy(update={"study": name})
     return simulate(spec, task.curves(), terms.workers)
 
 
-def told(terms: Terms, study: Study) -> list[EarlierStudy]:
+def told(terms: Terms, study: Study, sources: Sources) -> list[EarlierStudy]:
     """What the earlier studies of a study tell it."""
     if study.case == COLD:
         return []
@@ -118,7 +127,7 @@ def told(terms: Terms, study: Study) -> list[EarlierStudy]:
     space = parameters(_task(terms, study.family, study.task).space)
     found = []
     for name in names:
-        earlier = told_by(_finished(terms, study.family, name, study.seed), space)
+        earlier = told_by(sources[study.family, name, study.seed], space)
         if earlier is not None:
             found.append(_changed(earlier, study.case, rng))
     return found
@@ -126,16 +135,18 @@ def told(terms: Terms, study: Study) -> list[EarlierStudy]:
 
 def _changed(earlier: EarlierStudy, case: str, rng: np.random.Generator) -> EarlierStudy:
     """What an earlier study tells, with its standings exchanged where the case says so."""
-    order = np.arange(len(earlier.standings))
+    order = np.arange(len(earlier.trials))
     if case == "scrambled":
         order = rng.permutation(order)
     elif case == "reversed":
         order = order[::-1]
-    configurations = [earlier.configurations[i] for i in order]
-    return replace(earlier, configurations=configurations)
+    trials = []
+    for trial, place in zip(earlier.trials, order, strict=True):
+        trials.append(replace(trial, params=earlier.trials[place].params))
+    return replace(earlier, trials=trials)
 
 
-def run(study: Study, terms: Terms) -> dict[str, Any]:
+def run(study: Study, terms: Terms, sources: Sources) -> dict[str, Any]:
     """The regret of a study at each of the marks, and the time of a decision, in any process."""
     warnings.simplefilter("ignore")  # warnings of libraries do not concern the reader
     task = _task(terms, study.family, study.task)
@@ -143,23 +154,29 @@ def run(study: Study, terms: Terms) -> dict[str, Any]:
         OURS, study.task, study.family, study.seed, terms.workers, "accuracy", budget=terms.trials
     )
     seed = derived_seed("anytime", study.task, study.seed)
-    done = ours.race(task, seed, {}, result, told(terms, study))
+    done = ours.race(task, seed, {}, result, told(terms, study, sources))
     regret = [done.regret[mark - 1] for mark in MARKS]
     return {"regret": regret, "decision_ms": 1e3 * done.deciding_s / max(1, done.decisions)}
 
 
+def run_task(
+    studies: Sequence[Study], terms: Terms, sources: Sources
+) -> list[tuple[Study, dict[str, Any]]]:
+    """Run all studies of one task, in any process."""
+    return [(study, run(study, terms, sources)) for study in studies]
+
+
 def run_all(
-    studies: Sequence[Study], terms: Terms, jobs: int
+    by_task: Sequence[Sequence[Study]], wanted: Sequence[Source], terms: Terms, jobs: int
 ) -> Iterator[tuple[Study, dict[str, Any]]]:
-    """Run studies in parallel, each as soon as a process is free."""
-    if jobs == 1:
-        for study in studies:
-            yield study, run(study, terms)
-        return
+    """Run the earlier studies, and then those of each task as soon as a process is free."""
     with ProcessPoolExecutor(jobs) as pool:
-        futures = {pool.submit(partial(run, study, terms)): study for study in studies}
+        histories = pool.map(partial(finished, terms=terms), wanted)
+        sources = dict(zip(wanted, histories, strict=True))
+        note(f"{len(sources)} earlier studies")
+        futures = [pool.submit(run_task, studies, terms, sources) for studies in by_task]
         for future in as_completed(futures):
-            yield futures[future], future.result()
+            yield from future.result()
 
 
 def rows_of(results: Mapping[Study, dict[str, Any]], cases: Sequence[str]) -> list[dict[str, Any]]:
@@ -269,18 +286,21 @@ def main() -> None:
         arguments.tasks, arguments.data, arguments.trials, arguments.workers, arguments.sources
     )
     cases = list(dict.fromkeys([COLD, *arguments.cases]))
-    studies = [
-        Study(task.family, task.name, seed, case)
-        for task in chosen_tasks(arguments)
-        for seed in range(arguments.seeds)
-        for case in cases
-    ]
+    tasks = chosen_tasks(arguments)
+    by_task = []
+    for task in tasks:
+        kinds = [(seed, case) for seed in range(arguments.seeds) for case in cases]
+        by_task.append([Study(task.family, task.name, *kind) for kind in kinds])
+    wanted = []
+    for family in dict.fromkeys(task.family for task in tasks):
+        for task in _tasks(terms, family):
+            wanted += [(family, task.name, seed) for seed in range(arguments.seeds)]
     results: dict[Study, dict[str, Any]] = {}
-    for study, found in run_all(studies, terms, arguments.jobs):
+    for study, found in run_all(by_task, wanted, terms, arguments.jobs):
         results[study] = found
         regrets = " ".join(f"{regret:.2f}" for regret in found["regret"])
         elapsed = time.monotonic() - began
-        note(f"{len(results)}/{len(studies)} {elapsed:.0f} s  {study.task} {study.case}: {regrets}")
+        note(f"{elapsed:.0f} s  {study.task} {study.seed} {study.case}: {regrets}")
     rows = rows_of(results, cases)
     setup = f"{arguments.trials} full trials, {arguments.workers} workers"
     show(f"Regret with and without earlier studies ({setup})", rows, arguments.json)

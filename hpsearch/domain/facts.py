@@ -79,16 +79,24 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierTrial:
+    """What one trial of an earlier study tells."""
+
+    params: dict[str, Any]
+    """Those that both studies search."""
+    standing: StrictFloat
+    """How good it is in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
+    middle."""
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierStudy:
     """Where an earlier study found good configurations: evidence for a study that starts warm."""
 
     name: str
     """The study's."""
-    configurations: list[dict[str, Any]]
-    """The best first, with the parameters that both studies search."""
-    standings: list[StrictFloat]
-    """How good each of them is in its own study, stretched as `curves.Warp` does it: 0 for the
-    best, 2.4 for the middle one."""
+    trials: list[EarlierTrial]
+    """The best first."""
 
 
 FAILED = "hpsearch:failed"

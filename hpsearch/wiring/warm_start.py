@@ -46,7 +46,7 @@ def summary(told: list[EarlierStudy]) -> str:
     """Whose results a study starts from, as one line for people."""
     if not told:
         return "warm_start: no earlier study fits, so the study starts without any"
-    names = ", ".join(f"{each.name} ({len(each.standings)} trials)" for each in told)
+    names = ", ".join(f"{each.name} ({len(each.trials)} trials)" for each in told)
     return f"warm_start: evidence of {names}"
 
 

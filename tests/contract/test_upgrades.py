@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 from hpsearch.cli.main import main
-from hpsearch.domain.facts import ErrorKind, Race
+from hpsearch.domain.facts import EarlierStudy, EarlierTrial, ErrorKind, Race
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord
@@ -83,6 +83,15 @@ def test_nothing_is_expected_of_the_trials_of_an_older_database(old: str) -> Non
         store.commit(record.id, Changes(trials=trials))
         again = store.load("flowers").trials[2]
     assert (again.expected, again.expected_deviation) == (0.875, 0.125)
+
+
+def test_the_studies_of_an_older_database_started_cold(old: str) -> None:
+    upgrade(old)
+    with closing(Store.open(old, create=False)) as store:
+        assert store.find_study("flowers").warm_start == []
+        told = EarlierStudy("flowers", [EarlierTrial({"lr": 0.1, "kind": None}, 2.5)])
+        store.create_study(StudyRecord(0, "more", "", warm_start=[told]))
+        assert store.find_study("more").warm_start == [told]
 
 
 def version_of(url: str) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from hpsearch.domain.facts import EarlierStudy
+from hpsearch.domain.facts import EarlierStudy, EarlierTrial
 from hpsearch.domain.history import History
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_gp.curves import MOST_ROWS, Warp
@@ -89,11 +89,11 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
     standings = warp(told)
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
-    return EarlierStudy(
-        history.study.name,
-        [configurations[i] for i in chosen],
-        [round(float(standings[i]), DIGITS) for i in chosen],
-    )
+    trials = []
+    for i in chosen:
+        reached = round(float(standings[i]), DIGITS)
+        trials.append(EarlierTrial(configurations[i], reached))
+    return EarlierStudy(history.study.name, trials)
 
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
@@ -139,9 +139,9 @@ class EarlierStudies:
         self._values: list[Floats] = []
         names = list(encoding.space)
         for study in told:
-            points = [encoding.point(configuration) for configuration in study.configurations]
-            known = [[name in each for name in names] for each in study.configurations]
-            standings = np.array(study.standings)
+            points = [encoding.point(trial.params) for trial in study.trials]
+            known = [[name in trial.params for name in names] for trial in study.trials]
+            standings = np.array([trial.standing for trial in study.trials])
             self._points.append(np.array(points))
             self._known.append(np.array(known))
             self._values.append(standings - standings.mean())
