@@ -127,5 +127,5 @@ def test_what_a_study_was_told_is_checked_like_all_it_has_recorded(folder: Path)
     run_study(write(folder, "before"), options(folder))
     with closing(sqlite3.connect(folder / "studies.db")) as connection, connection:
         connection.execute("""UPDATE studies SET warm_start = '[{"name": 3}]'""")
-    with pytest.raises(Damaged, match="studies.warm_start"):
+    with pytest.raises(Damaged, match=r"studies\.warm_start"):
         kept(folder, "before")
