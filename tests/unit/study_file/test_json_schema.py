@@ -231,6 +231,7 @@ def test_a_prior_is_accepted_where_it_is_read(belief: dict[str, Any]) -> None:
 
 OF_SEVERAL_PARTS = {
     "spare without rungs",
+    "warm start of itself",
     "warm start that the sampler ignores",
     "low above high",
     "step that does not divide",

@@ -309,6 +309,10 @@ MISTAKES = {
         "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [be fore]",
         "search.warm_start: must be 1 to 100 letters, digits, '.', '_' and '-'",
     ),
+    "warm start of itself": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [before, banking-intents]",
+        "search.warm_start[1]: is the name of this study; name earlier ones",
+    ),
     "warm start that the sampler ignores": (
         "  sampler: tpe", "  sampler: tpe\n  warm_start: auto",
         "search.warm_start: the sampler tpe does not take earlier studies into account; use curve_gp, or remove warm_start",
