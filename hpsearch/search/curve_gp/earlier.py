@@ -47,6 +47,8 @@ ROWS = MOST_ROWS // 3
 """So many rows of evidence are of earlier studies, all together."""
 AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75, 0.95])
 """The values that an agreement is the mean of."""
+FADING_FROM = 16
+"""With more results of its own than this, a study believes the others less with each of them."""
 OPENINGS = 3
 """So many of the first proposals are configurations of earlier studies."""
 LEADING = 8
@@ -264,6 +266,16 @@ class EarlierStudies:
             mean, _ = model.condition(evidence).predict(there)
             expected.append(mean)
         return np.array(expected)
+
+
+def faded(agreements: Sequence[float], seen: int) -> list[float]:
+    """(studies,) What is left of agreements once so many trials have shown something.
+
+    Earlier studies say where to begin. What is best here is nowhere exactly what was best there,
+    and rows that agree in most places would keep the search from finding out.
+    """
+    left = min(1.0, FADING_FROM / max(1, seen))
+    return [left * agreement for agreement in agreements]
 
 
 def _mean_share(

@@ -25,7 +25,7 @@ from hpsearch.search.curve_gp.curves import (
     evidence_of,
     warp_of,
 )
-from hpsearch.search.curve_gp.earlier import EarlierStudies
+from hpsearch.search.curve_gp.earlier import EarlierStudies, faded
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 
@@ -150,6 +150,8 @@ class Forecast:
         model = self._fitted(evidence, values)
         agreements = model.agreements
         if earlier is not None:
+            agreements = faded(agreements, seen)
+            model = model.with_agreements(agreements)
             evidence = earlier.beside(evidence, agreements)
         posterior = model.condition(evidence)
         points = {curve.number: curve.point for curve in curves}
