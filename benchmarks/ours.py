@@ -12,6 +12,7 @@ import yaml
 from curves import METRIC, Task
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import rank
@@ -22,18 +23,19 @@ from hpsearch.wiring.driving import build_study
 from race import Judge, Result, Terms, moments
 
 
-def study_file(task: Task, terms: Terms, seed: int, search: Mapping[str, Any]) -> StudySpec:
-    """The study file for a task: its space, a wall-clock budget, and `search` if given."""
+def study_file(
+    task: Task, terms: Terms, seed: int, search: Mapping[str, Any], trials: int | None = None
+) -> StudySpec:
+    """The study file for a task: its space, a budget of so many trials or else of wall-clock time,
+    and `search` if given."""
+    limit = {"wall_clock": moments(task, terms)[-1]} if trials is None else {"trials": trials}
     text = {
         "study": "race",
         "seed": seed,
         "task": {"kind": "benchmark:train"},
         "space": task.space,
         "objective": {"metric": METRIC, "direction": "minimize"},
-        "budget": {
-            "wall_clock": moments(task, terms)[-1],
-            "per_trial": {task.unit: task.total, "report_every": 1},
-        },
+        "budget": {**limit, "per_trial": {task.unit: task.total, "report_every": 1}},
         "resources": {"workers": terms.workers},
         **({"search": dict(search)} if search else {}),
     }
@@ -71,11 +73,17 @@ def recommended(study: Study) -> Mapping[str, Any] | None:
     return ranked[0].trial.params if ranked else None
 
 
-def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Result:
+def race(
+    task: Task,
+    seed: int,
+    search: Mapping[str, Any],
+    result: Result,
+    told: Sequence[EarlierStudy] = (),
+) -> Result:
     """Run the study on the task and record what it would recommend at each moment.
 
     The decision time is that of the whole brain: search, promotion, ledger and records, but not the
-    database.
+    database. `told` is what it knows of earlier studies.
     """
     curves = task.curves()
     judge, looks = Judge(task, curves), moments(task, result.terms)
@@ -95,7 +103,7 @@ def race(task: Task, seed: int, search: Mapping[str, Any], result: Result) -> Re
 
     spec = study_file(task, result.terms, seed, search)
     history = simulation.simulate(
-        spec, curves, result.workers, moments=looks, watch=watch, build=build
+        spec, curves, result.workers, moments=looks, watch=watch, build=build, told=told
     )
     (stopwatch,) = stopwatches
     result.deciding_s = stopwatch.asked_s

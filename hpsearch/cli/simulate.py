@@ -83,6 +83,8 @@ def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
     per_trial = spec.budget.per_trial
     unit = per_trial.unit.value
     remarks = []
+    if spec.search.warm_start is not None:
+        remarks.append("is searched without warm_start: a simulation knows no earlier studies")
     if recorded.too_short:
         short = count(recorded.too_short, "configuration")
         remarks.append(f"{short} left out, recorded for less than {per_trial.total:g} {unit}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
@@ -75,6 +76,27 @@ class Race:
     """The first trial whose repeats count against what this budget promises."""
     begun: StrictBool = False
     """Whether the search waits for the race: nothing but repeats starts while any are due."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTrial:
+    """What one trial of an earlier study tells."""
+
+    params: dict[str, Any]
+    """Those that both studies search."""
+    standing: StrictFloat
+    """How good it is in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
+    middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierStudy:
+    """Where an earlier study found good configurations: evidence for a study that starts warm."""
+
+    name: str
+    """The study's."""
+    trials: list[EarlierTrial]
+    """The best first."""
 
 
 FAILED = "hpsearch:failed"

@@ -17,7 +17,7 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution
 
-from hpsearch.domain.facts import DecisionKind, ErrorKind, Race, Role
+from hpsearch.domain.facts import DecisionKind, EarlierStudy, ErrorKind, Race, Role
 from hpsearch.domain.lifecycle import State
 from trials.contract import Finding
 
@@ -116,6 +116,8 @@ class StudyRecord:
     """The race of its leading configurations; None before there is one."""
     search_version: int = field(default=SEARCH_VERSION, metadata=added("1"))
     """Which search decides in it: `SEARCH_VERSION` of the program that drove it last."""
+    warm_start: list[EarlierStudy] = field(default_factory=list, metadata=added("[]"))
+    """What earlier studies told it when it was created; nothing changes it later."""
 
 
 @dataclass(slots=True)

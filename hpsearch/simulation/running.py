@@ -8,11 +8,12 @@ starts at time 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.driver.journal import LEASE_TTL_S
 from hpsearch.driver.loop import POLL_S, Driver, Watch, watch_nothing
@@ -57,6 +58,7 @@ def simulate(
     moments: Iterable[float] = (),
     watch: Watch = watch_nothing,
     build: Callable[[History, StudySpec], Study] = build_study,
+    told: Sequence[EarlierStudy] = (),
 ) -> History:
     """Run a study to its end, in a database in memory, and return everything it has recorded.
 
@@ -71,13 +73,14 @@ def simulate(
         moments: Times at which the driver ticks though nothing happens, for `watch`.
         watch: Called after every tick with the study, what was written, and the time.
         build: Makes the brain; for callers that observe it.
+        told: By earlier studies, whatever the study file says of them.
     """
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     executor = Straight(curves, trial_budget(spec), workers, gpus)
     executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
     with closing(Store.open(IN_MEMORY)) as store:
-        history = create_study(store, spec, "")
+        history = create_study(store, spec, "", told=told)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
         study = build(history, spec)
         Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()

@@ -202,6 +202,7 @@ class _Fitted:
 
     values: StrictInt
     theta: list[StrictFloat] | None
+    agreements: list[StrictFloat] = field(default_factory=list)
 
 
 _NARROWER: dict[str, Shape] = {

@@ -31,7 +31,7 @@ from hpsearch.study_file.models import (
     Parameter,
     PerTrial,
 )
-from hpsearch.study_file.types import shown
+from hpsearch.study_file.types import AUTO, shown
 from trials.contract import Problem, Setting
 from trials.descriptions.description import TaskDescription
 from trials.settings import nearest
@@ -58,6 +58,9 @@ class Draft:
     pruner: Method | None = None
     confirm: Confirm | None = None
     spare: float | None = None
+    warm_start: tuple[str, ...] | str | None = None
+    study: str | None = None
+    """The study's own name."""
     gpu: float | str | None = None
     """The GPUs of each worker."""
     enqueue: list[dict[str, Any]] | None = None
@@ -254,6 +257,7 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
         yield from sampler_problems(draft.sampler)
         yield from _endless_problems(draft.sampler, draft.space)
         yield from _prior_problems(draft.sampler, draft)
+        yield from _warm_start_problems(draft.sampler, draft)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
         yield from _spare_problems(draft.pruner, draft.spare)
@@ -266,6 +270,24 @@ def _spare_problems(pruner: Method, spare: float | None) -> Iterator[Problem]:
     if spare and pruner.kind != PROMOTION:
         what = f"spares trials from pausing at rungs, and {pruner.kind} has no rungs"
         yield Problem("search.spare", f"{what}; remove it, or use pruner: {PROMOTION}")
+
+
+def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
+    """Earlier studies for a sampler that would ignore them, or the study itself among them."""
+    if draft.warm_start is None:
+        return
+    if draft.objectives > 1:
+        what = "compares results by one objective, and there are several; remove it"
+        yield Problem("search.warm_start", what)
+    elif sampler.kind != CURVE_GP:
+        what = f"the sampler {sampler.kind} does not take earlier studies into account"
+        yield Problem("search.warm_start", f"{what}; use {CURVE_GP}, or remove warm_start")
+    if draft.warm_start == AUTO:
+        return
+    for place, name in enumerate(draft.warm_start):
+        if name == draft.study:
+            what = "is the name of this study; name earlier ones"
+            yield Problem(f"search.warm_start[{place}]", what)
 
 
 def _several_problems(draft: Draft) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from hpsearch.study_file.types import (
     Condition,
     Count,
     Duration,
+    Earlier,
     Gpus,
     Positive,
     StudyName,
@@ -427,6 +428,8 @@ class Search(Model):
     """Repeat the best trials with new seeds at the end."""
     spare: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     """The share of trials that never pause, to measure what the rungs tell of the end."""
+    warm_start: Earlier | None = None
+    """Earlier studies in the same database whose results are evidence; auto finds them."""
 
 
 class Resources(Model):

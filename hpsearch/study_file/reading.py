@@ -196,6 +196,8 @@ def _draft(
         pruner=_part_or_none(Search, "pruner", written.get("search")),
         confirm=_part_or_none(Search, "confirm", written.get("search")),
         spare=_part_or_none(Search, "spare", written.get("search")),
+        warm_start=_part_or_none(Search, "warm_start", written.get("search")),
+        study=sections.get("study"),
         gpu=_part_or_none(Resources, "gpu", written.get("resources")),
         enqueue=sections.get("enqueue"),
         description=description,

@@ -24,6 +24,9 @@ _DURATION = re.compile(
 _UNIT_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
 """Of the groups of `_DURATION`."""
 
+AUTO = "auto"
+MOST_EARLIER = 16
+"""So many earlier studies a study may start from."""
 STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 """A pattern of the whole name."""
 
@@ -139,6 +142,19 @@ def _study_name(value: str) -> str:
     raise _wrong(f"must be 1 to 100 {marks}, starting with a letter, digit or '_'", value)
 
 
+def _earlier(value: Any) -> Any:
+    if value == AUTO:
+        return AUTO
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise _wrong("must be a list of names of studies, or auto", value)
+    if not 1 <= len(value) <= MOST_EARLIER:
+        raise _wrong(f"must name 1 to {MOST_EARLIER} studies", value)
+    names = tuple(map(_study_name, value))
+    if len(set(names)) < len(names):
+        raise _wrong("must name each study once", value)
+    return names
+
+
 # What our own validators accept, as JSON Schema: pydantic cannot derive it.
 
 SCALAR_SCHEMA: dict[str, Any] = {"type": ["boolean", "number", "string", "null"]}
@@ -170,6 +186,18 @@ _GPUS_SCHEMA = {
     ]
 }
 _STUDY_NAME_SCHEMA = {"type": "string", "pattern": f"^{STUDY_NAME}$"}
+_EARLIER_SCHEMA = {
+    "anyOf": [
+        {
+            "type": "array",
+            "items": _STUDY_NAME_SCHEMA,
+            "minItems": 1,
+            "maxItems": MOST_EARLIER,
+            "uniqueItems": True,
+        },
+        _AUTO_SCHEMA,
+    ]
+}
 
 Value = Annotated[Scalar, PlainValidator(_scalar), WithJsonSchema(SCALAR_SCHEMA)]
 Choices = Annotated[tuple[Value, ...], BeforeValidator(_tuple), WithJsonSchema(_CHOICES_SCHEMA)]
@@ -185,4 +213,7 @@ Workers = Annotated[
     int | Literal["auto"], PlainValidator(_workers), WithJsonSchema(_WORKERS_SCHEMA)
 ]
 Gpus = Annotated[float | Literal["auto"], PlainValidator(_gpus), WithJsonSchema(_GPUS_SCHEMA)]
+Earlier = Annotated[
+    tuple[str, ...] | Literal["auto"], PlainValidator(_earlier), WithJsonSchema(_EARLIER_SCHEMA)
+]
 StudyName = Annotated[str, AfterValidator(_study_name), WithJsonSchema(_STUDY_NAME_SCHEMA)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyExists, UserError
@@ -16,7 +18,11 @@ from hpsearch.study_file.reading import parse
 
 
 def create_study(
-    store: Store, spec: StudySpec, checkpoints: Path | str, uid: str | None = None
+    store: Store,
+    spec: StudySpec,
+    checkpoints: Path | str,
+    uid: str | None = None,
+    told: Sequence[EarlierStudy] = (),
 ) -> History:
     """Write a new study into the database.
 
@@ -25,6 +31,7 @@ def create_study(
         spec: The study file.
         checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
         uid: The study's; None for a new one.
+        told: By earlier studies (`wiring.warm_start`); nothing for a study that starts cold.
 
     Raises:
         StudyExists: The name is taken.
@@ -39,6 +46,7 @@ def create_study(
         checkpoints=str(checkpoints),
         step_scale=step_scale(spec),
         uid=uid or new_uid(),
+        warm_start=list(told),
     )
     try:
         return History(store.create_study(record))

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 from hpsearch.cli.main import main
-from hpsearch.domain.facts import ErrorKind, Race
+from hpsearch.domain.facts import EarlierStudy, EarlierTrial, ErrorKind, Race
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
@@ -144,6 +144,15 @@ def test_how_long_attempts_took_to_start_is_not_known_of_older_databases(old: st
         trials = store.load("flowers").trials
     found = {attempt.start_up_seconds for trial in trials for attempt in trial.attempts}
     assert found == ({None} if before < "hpsearch_0004" else {0.5})
+
+
+def test_the_studies_of_an_older_database_started_cold(old: str) -> None:
+    upgrade(old)
+    with closing(Store.open(old, create=False)) as store:
+        assert store.find_study("flowers").warm_start == []
+        told = EarlierStudy("flowers", [EarlierTrial({"lr": 0.1, "kind": None}, 2.5)])
+        store.create_study(StudyRecord(0, "more", "", warm_start=[told]))
+        assert store.find_study("more").warm_start == [told]
 
 
 def version_of(url: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.cli.output import note, show, terminal_width
-from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.database import Database
 from hpsearch.store.store import Store
@@ -24,8 +24,10 @@ from hpsearch.study_file.advice import advice
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
 from hpsearch.study_file.reading import load, refusal
+from hpsearch.study_file.types import AUTO
 from hpsearch.views import footprint, plan
 from hpsearch.views.plan import Capacity
+from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of
 from trials import tasks
@@ -62,7 +64,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     for line in advice(spec):
         note(f"{study.name}: {line}")
     folder = checkpoint_root(spec, None)
-    exists = _check_storage(storage, spec.study)
+    exists = _check_storage(storage, spec)
     if address is not None:
         refuse_unreachable(address)
     device = _device(spec)
@@ -82,11 +84,13 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         )
 
 
-def _check_storage(storage: str, name: str) -> bool:
-    """Check that the database can be used, without changing it; return whether it has the study.
+def _check_storage(storage: str, spec: StudySpec) -> bool:
+    """Check that the database can be used, without changing it, and has the studies of
+    `warm_start`; return whether it has the study.
 
     Raises:
-        UserError: `storage` is not a URL of a supported database.
+        UserError: `storage` is not a URL of a supported database, or a study of `warm_start` is not
+            in it or has nothing to tell.
         StoreUnreachable: It does not answer, belongs to another program, or its folder is missing
             or read-only.
         SchemaMismatch: It has another schema version.
@@ -99,14 +103,28 @@ def _check_storage(storage: str, name: str) -> bool:
         file = Path(str(url.database))
         if not file.exists():
             _check_folder(file.parent, display(url))
+            _refuse_named(spec, display(url))
             return False
     with closing(Database(url)) as database, database.connected() as connection:
         version = stored_version(connection, url)
     if version is None:
+        _refuse_named(spec, display(url))
         return False
     check_version(version, url)
     with closing(Store.open(storage, create=False)) as store:
-        return name in store.study_names()
+        if spec.study in store.study_names():
+            return True
+        if spec.search.warm_start is not None:
+            note(warm_start.summary(warm_start.told_to(store, spec)))
+        return False
+
+
+def _refuse_named(spec: StudySpec, database: str) -> None:
+    """Refuse earlier studies by name where there is no database yet that could hold them."""
+    named = spec.search.warm_start
+    if named not in (None, AUTO):
+        message = f"search.warm_start: there is no study {named[0]}, because {database} is empty"
+        raise StudyNotFound(message, "name the database of the earlier studies with --storage")
 
 
 def _check_folder(folder: Path, database: str) -> None:

@@ -31,7 +31,7 @@ from hpsearch.study_file.reading import load
 from hpsearch.views import footprint
 from hpsearch.views.live import LiveView
 from hpsearch.views.plan import workers_of
-from hpsearch.wiring import driving
+from hpsearch.wiring import driving, warm_start
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.ownership import refuse_if_held
@@ -78,6 +78,7 @@ def run_study(path: Path, options: RunOptions) -> None:
 
     Raises:
         StudyExists: A study of that name is in the database; it is resumed by name instead.
+        UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path, inspect=tasks.inspect)
@@ -93,6 +94,9 @@ def run_study(path: Path, options: RunOptions) -> None:
                 f"study {spec.study} is already in {store.display_url}",
                 f"continue it with: {resume} - or give the new study another name",
             )
+        told = warm_start.told_to(store, spec)
+        if spec.search.warm_start is not None:
+            note(warm_start.summary(told))
         resources = options.resources(spec)
         checkpoint = footprint.guessed(spec)
         if checkpoint is not None:
@@ -100,7 +104,7 @@ def run_study(path: Path, options: RunOptions) -> None:
             for line in footprint.warnings(spec, checkpoint, workers, home.folder):
                 note(f"{path.name}: {line}")
         study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
-        take_up = partial(create_study, store, spec, home.folder, home.mark.uid)
+        take_up = partial(create_study, store, spec, home.folder, home.mark.uid, told)
         _drive(store, study_run, take_up, options)
 
 

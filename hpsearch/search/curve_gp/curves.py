@@ -274,6 +274,7 @@ def evidence_of(
     warp: Warp,
     encoding: SpaceEncoding,
     counting: Callable[[ShownCurve], ShownCurve] = lambda curve: curve,
+    most: int = MOST_ROWS,
 ) -> tuple[Evidence, float]:
     """The rows that the model is shown.
 
@@ -282,11 +283,12 @@ def evidence_of(
         warp: Stretches their values.
         encoding: Of the study's space.
         counting: Puts the values that count into a curve; those of the objective without it.
+        most: How many rows there may be.
 
     Returns: The evidence, and the mean that was taken off its values. The trials of its points are
         those with these numbers.
     """
-    chosen = [(counting(curve), since) for curve, since in _chosen(curves)]
+    chosen = [(counting(curve), since) for curve, since in _chosen(curves, most)]
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
     of: list[int] = []
     numbers: list[int] = []
@@ -312,18 +314,18 @@ def evidence_of(
     return Evidence(points, z - mean), float(mean)
 
 
-def _chosen(curves: Sequence[ShownCurve]) -> list[tuple[ShownCurve, int]]:
+def _chosen(curves: Sequence[ShownCurve], most: int) -> list[tuple[ShownCurve, int]]:
     """Curves, and from which of their values on they are rows.
 
     Of the best trials these are all values, up to half of the rows; of the others the latest one,
     evenly by rank.
     """
     # Every curve has a row at least, so that no more of them need to be counted.
-    lengths = [len(curve.values) for curve in curves[: MOST_ROWS + 1]]
-    if sum(lengths) <= MOST_ROWS:
+    lengths = [len(curve.values) for curve in curves[: most + 1]]
+    if sum(lengths) <= most:
         return [(curve, 0) for curve in curves]
-    best = int(np.searchsorted(np.cumsum(lengths), MOST_ROWS // 2, side="right"))
-    room = MOST_ROWS - sum(lengths[:best])
+    best = int(np.searchsorted(np.cumsum(lengths), most // 2, side="right"))
+    room = most - sum(lengths[:best])
     count = min(room, len(curves) - best)
     ranks = np.unique(np.linspace(best, len(curves) - 1, count).round())
     chosen = [(curve, 0) for curve in curves[:best]]

@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from hpsearch.domain.history import History
 from hpsearch.search.curve_gp.curves import (
+    MOST_ROWS,
     CurveReader,
     ShownCurve,
     Warp,
@@ -26,6 +27,7 @@ from hpsearch.search.curve_gp.curves import (
     seen_of,
     warp_of,
 )
+from hpsearch.search.curve_gp.earlier import EarlierStudies, faded
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
 
@@ -59,6 +61,7 @@ class Outlook:
         points: By trial, (parameters,) its configuration.
         encoding: Of the study's space.
         sign: -1 where the objective is maximised, so that less is always better here.
+        agreements: (studies,) Of each earlier study with this one.
     """
 
     curves: Sequence[ShownCurve]
@@ -68,6 +71,7 @@ class Outlook:
     points: Mapping[int, Floats]
     encoding: SpaceEncoding
     sign: float
+    agreements: Sequence[float] = ()
 
     @property
     def seen(self) -> int:
@@ -145,6 +149,9 @@ class Forecast:
         self._history = history
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self.reader = CurveReader(self.encoding, history, total, losses)
+        told = history.study.warm_start
+        self.earlier = EarlierStudies(encoding, told) if told else None
+        """What earlier studies tell; None without any."""
         self._read_at = -1
         self._outlook: Outlook | None = None
 
@@ -160,10 +167,21 @@ class Forecast:
         if seen_of(curves) < LEAST or not self.encoding.dimensions:
             return None
         warp = warp_of(curves)
-        evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended)
-        posterior = self._fitted(evidence, self.reader.values).condition(evidence)
+        earlier = self.earlier
+        seen = seen_of(curves)
+        told = 0 if earlier is None else earlier.rows(seen)
+        own = MOST_ROWS - told
+        evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
+        model = self._fitted(evidence, self.reader.values)
+        agreements = model.agreements
+        if earlier is not None:
+            agreements = faded(agreements, seen)
+            model = model.with_agreements(agreements)
+            evidence = earlier.beside(evidence, agreements, told)
+        posterior = model.condition(evidence)
         points = self.reader.points.copy()
-        return Outlook(curves, warp, level, posterior, points, self.encoding, self._sign)
+        encoding, sign = self.encoding, self._sign
+        return Outlook(curves, warp, level, posterior, points, encoding, sign, agreements)
 
     def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
         """The model with the study's hyperparameters, fitted again when the evidence has grown.
@@ -172,17 +190,26 @@ class Forecast:
             evidence: What the model is fitted to.
             values: How many values there are, of which the evidence is a part.
         """
-        encoding = self.encoding
+        encoding, earlier = self.encoding, self.earlier
         shape = encoding.dimensions, encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
-        model = CurveModel(*shape, fitted["theta"])
+        agreements: Sequence[float] = ()
+        if earlier is not None:
+            agreements = fitted.get("agreements") or earlier.usual
+        model = CurveModel(*shape, fitted["theta"], agreements)
         wanted = FIT_GROWTH * fitted["values"]
         if len(evidence) < FIT_FROM or values < wanted:
             return model
         model.fit(evidence)
+        # With rounded numbers, as a driver that resumes the study would read them.
         theta = [round(float(t), 6) for t in model.theta]
-        study.system_attrs[FITTED] = {"values": values, "theta": theta}
+        model = CurveModel(*shape, np.array(theta))
+        fitted = {"values": values, "theta": theta}
+        if earlier is not None:
+            agreements = [round(rho, 6) for rho in earlier.agreements(model, evidence)]
+            fitted["agreements"] = agreements
+            model = model.with_agreements(agreements)
+        study.system_attrs[FITTED] = fitted
         self._history.touch_study()
-        # With the rounded numbers, as a driver that resumes the study would read them.
-        return CurveModel(*shape, np.array(theta))
+        return model

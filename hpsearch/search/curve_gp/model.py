@@ -13,14 +13,23 @@ kx is a Matern-5/2 kernel over the encoded configuration with a length scale for
 share of the full budget (`curves.tau_of`). All 5 variances, the length scales and the noise have
 log-normal priors; their logarithms are fitted by maximum a posteriori with analytic gradients.
 
+Rows of earlier studies agree with those of this study in one respect: the third line is multiplied
+by the study's *agreement* rho with this one, from 0 to 1, and by rho_k rho_l between two of them.
+All else is their own. That is a covariance: study k is rho_k times what all have in common, plus
+the root of 1 - rho_k**2 times something of its own.
+
 Source: Swersky, Snoek and Adams, "Freeze-Thaw Bayesian Optimization" (2014, arXiv 1406.3896), for
 the idea of one process over configurations and training time; Rasmussen and Williams, "Gaussian
-Processes for Machine Learning" (2006), equations 2.25, 2.26 and 5.9, for the inference.
+Processes for Machine Learning" (2006), equations 2.25, 2.26 and 5.9, for the inference; Bonilla,
+Chai and Williams, "Multi-task Gaussian Process Prediction" (NeurIPS 2007), for covariances between
+studies, here of rank one.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,11 +68,14 @@ class Points:
         x: (n, d) encoded configurations, each coordinate from 0 to 1.
         tau: (n,) The logarithm of the share of the full budget, from 0 to 1.
         trial: (n,) which trial each is of; -1 for new ones.
+        study: (n,) which study each is of: 0 is this one, and earlier ones follow; None if all are
+            of this one.
     """
 
     x: Floats
     tau: Floats
     trial: Ints
+    study: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.tau)
@@ -118,16 +130,35 @@ class CurveModel:
             root.
         theta: (dimensions + 7,) logarithms of the length scales, tau's length scale, s0..s4 and the
             noise; None for the medians of the priors.
+        agreements: (studies,) from 0 to 1, of each earlier study with this one.
     """
 
-    def __init__(self, dimensions: int, parameters: int, theta: Floats | None = None) -> None:
+    def __init__(
+        self,
+        dimensions: int,
+        parameters: int,
+        theta: Floats | None = None,
+        agreements: Sequence[float] = (),
+    ) -> None:
         self.dimensions = dimensions
+        self._loads = np.array([1.0, *agreements])
         lengths = np.full(dimensions, LENGTH * math.sqrt(parameters))
         self._center = np.log(np.concatenate([lengths, [TAU_LENGTH], VARIANCES]))
         length_spreads = [LENGTH_SPREAD] * dimensions
         variance_spreads = [VARIANCE_SPREAD] * len(VARIANCES)
         self._spread = np.array([*length_spreads, TAU_SPREAD, *variance_spreads])
         self.theta = self._center.copy() if theta is None else np.asarray(theta, dtype=float)
+
+    def with_agreements(self, agreements: Sequence[float] | Floats) -> CurveModel:
+        """The same model with other agreements of earlier studies."""
+        model = copy.copy(self)
+        model._loads = np.array([1.0, *agreements])
+        return model
+
+    @property
+    def agreements(self) -> list[float]:
+        """(studies,) Of each earlier study with this one."""
+        return [float(rho) for rho in self._loads[1:]]
 
     # ---------------------------------------------------------------------------------- the fitting
 
@@ -220,6 +251,12 @@ class CurveModel:
         everywhere = LEVEL + s[0] * in_time
         alike = shape * (s[1] + s[2] * in_time)
         itself = same * (s[3] + s[4] * in_time)
+        if one.study is not None or other.study is not None:
+            of_one, of_other = _studies(one), _studies(other)
+            within = of_one[:, None] == of_other[None, :]
+            between = np.outer(self._loads[of_one], self._loads[of_other])
+            everywhere = everywhere * within
+            alike = alike * np.where(within, 1.0, between)
         return np.asarray(everywhere + alike + itself)
 
     @property
@@ -247,6 +284,13 @@ class Posterior:
         covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)
         self._weights = cho_solve((self._factor, True), evidence.z, check_finite=False)
+        self._z = evidence.z
+
+    @property
+    def log_likelihood(self) -> float:
+        """The log density of the evidence, up to a constant for each of its rows."""
+        log_determinant = np.log(np.diag(self._factor)).sum()
+        return float(-0.5 * self._z @ self._weights - log_determinant)
 
     def predict(self, points: Points) -> tuple[Floats, Floats]:
         """(m,) each: mean and standard deviation of what is measured at m points, without noise."""
@@ -264,6 +308,11 @@ class Posterior:
         """
         half, _ = dpotri(self._factor, lower=1)
         return np.asarray(self._weights / np.sqrt(np.diag(half)))
+
+
+def _studies(points: Points) -> Ints:
+    """(n,) Which study each point is of."""
+    return np.zeros(len(points), dtype=np.int64) if points.study is None else points.study
 
 
 def matern(squared: Floats) -> tuple[Floats, Floats]:

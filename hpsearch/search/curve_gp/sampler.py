@@ -45,6 +45,8 @@ UNIFORM, LOCAL, AROUND = 32, 80, 8
 BELIEVED = 24
 """Candidates that follow the priors, if there are any; so does every other one of the first
 proposals."""
+WARM = 24
+"""Candidates around the best configurations of earlier studies, if there are any."""
 BLIND = 0.15
 """The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
@@ -123,6 +125,9 @@ class CurveGPSampler(BaseSampler):
             mode = belief.mode(self._designed(number))
             if self._opens(number, mode):
                 return mode
+        opening = self._opening(number)
+        if opening is not None:
+            return opening
         outlook = None if number < DESIGN else self._forecast.outlook()
         if outlook is None:
             return self._designed(number)
@@ -132,6 +137,10 @@ class CurveGPSampler(BaseSampler):
         if belief is not None:
             uniform = rng.random((BELIEVED, self._encoding.parameters))
             points = np.concatenate([points, belief.drawn(uniform)])
+        if self._forecast.earlier is not None:
+            leading, weights = self._forecast.earlier.leading(outlook.agreements)
+            near = leading[rng.choice(len(leading), size=WARM, p=weights)]
+            points = np.concatenate([points, self._moved(rng, near)])
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
         if belief is not None:
@@ -168,20 +177,33 @@ class CurveGPSampler(BaseSampler):
         features = encoding.features(points)
         return not any(np.allclose(each, features[-1]) for each in features[:-1])
 
+    def _opening(self, number: int) -> Floats | None:
+        """What an earlier study found good, for the first trials that are drawn and not asked for;
+        None for all others."""
+        earlier = self._forecast.earlier
+        if earlier is None:
+            return None
+        drawn = sum(trial.role is Role.SEARCH for trial in self._history.trials[:number])
+        return earlier.opening(drawn, self._designed(number))
+
     def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
         """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""
-        d = self._encoding.parameters
-        local = np.arange(LOCAL)
-        near = best[local % len(best)]
+        near = best[np.arange(LOCAL) % len(best)]
+        nearby = self._moved(rng, near)
+        uniform = rng.random((UNIFORM, self._encoding.parameters))
+        return np.concatenate([uniform, nearby])
+
+    def _moved(self, rng: np.random.Generator, near: Floats) -> Floats:
+        """(n, parameters) Points near the given ones: some coordinates move, at least one."""
+        count, d = near.shape
         sizes = MOVE * np.exp(SPREAD * rng.standard_normal(near.shape))
         moves = sizes * rng.standard_normal(near.shape)
         moving = rng.random(near.shape) < 0.5
-        moving[local, rng.integers(d, size=LOCAL)] = True
+        moving[np.arange(count), rng.integers(d, size=count)] = True
         anywhere = rng.random(near.shape)
         nearby = np.clip(near + moves, 0.0, 1.0)
         moved = np.where(self._encoding.categorical, anywhere, nearby)
-        uniform = rng.random((UNIFORM, d))
-        return np.concatenate([uniform, np.where(moving, moved, near)])
+        return np.where(moving, moved, near)
 
     def _failures(self) -> SurvivalModel | None:
         """What is known of regions that fail or exceed limits; None if nothing did."""

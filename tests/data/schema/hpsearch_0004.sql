@@ -83,7 +83,7 @@ CREATE TABLE studies (
 	lease_since DOUBLE, 
 	lease_expires DOUBLE, 
 	stop_requested BOOLEAN DEFAULT '0' NOT NULL, 
-	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, search_version INTEGER DEFAULT '1' NOT NULL, 
+	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, search_version INTEGER DEFAULT '1' NOT NULL, warm_start JSON DEFAULT '[]' NOT NULL, 
 	CONSTRAINT uq_studies_name UNIQUE (name)
 );
 INSERT INTO "studies" VALUES(1,'flowers','study: flowers
@@ -105,7 +105,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}',2);
+','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}',2,'[]');
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 

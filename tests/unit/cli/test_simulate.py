@@ -142,3 +142,14 @@ def test_a_confirmation_measures_the_second_recorded_seed(run: Run, files: tuple
 
 def files_as(files: tuple[str, str]) -> tuple[str, str, str]:
     return files[0], "--curves", files[1]
+
+
+def test_it_says_that_a_simulation_knows_no_earlier_studies(
+    run: Run, files: tuple[str, str]
+) -> None:
+    study, curves = files
+    warm = STUDY.replace("{sampler: random,", "{sampler: curve_gp, warm_start: [before],")
+    Path(study).write_text(warm)
+    said = run("simulate", study, "--curves", curves, "--workers", "2")
+    assert said.code == 0
+    assert "is searched without warm_start" in said.err

@@ -169,6 +169,9 @@ def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
         ("search", {"sampler": "TPESampler", "pruner": "nop", "confirm": None}),
         ("search", {"pruner": {"kind": "promotion", "first_rung": 1}}),
         ("search", {"spare": 0.05}),
+        ("search", {"warm_start": "auto"}),
+        ("search", {"warm_start": ["before", "auto"]}),
+        ("search", {"warm_start": None}),
         ("search", {"spare": 0}),
         ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": "median"}}),
         ("search", {"pruner": {"kind": "patient", "patience": 2, "wrapped_pruner": None}}),
@@ -228,6 +231,8 @@ def test_a_prior_is_accepted_where_it_is_read(belief: dict[str, Any]) -> None:
 
 OF_SEVERAL_PARTS = {
     "spare without rungs",
+    "warm start of itself",
+    "warm start that the sampler ignores",
     "low above high",
     "step that does not divide",
     "minute step",
@@ -319,6 +324,8 @@ def test_a_setting_is_refused_where_the_task_refuses_it_fixed_or_searched(kind: 
     + [
         ("search", {"sampler": {"kind": "tpe", "seed": 1}}),
         ("search", {"spare": 0.6}),
+        ("search", {"warm_start": "before"}),
+        ("search", {"warm_start": []}),
         ("search", {"pruner": {"kind": "promotion", "rungs": 2, "first_rung": 1}}),
         ("search", {"pruner": {"kind": "patient", "patience": 1, "wrapped_pruner": "promotion"}}),
         ("task", {**yaml.safe_load(GOOD)["task"], "validation": 1.5}),

@@ -293,6 +293,30 @@ MISTAKES = {
         "{kind: promotion, eta: 3}", "median\n  spare: 0.1",
         "search.spare: spares trials from pausing at rungs, and median has no rungs; remove it, or use pruner: promotion",
     ),
+    "warm start": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: {name: before}",
+        "search.warm_start: must be a list of names of studies, or auto, not ",
+    ),
+    "warm start with nothing": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: []",
+        "search.warm_start: must name 1 to 16 studies, not ",
+    ),
+    "warm start with a study twice": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [before, before]",
+        "search.warm_start: must name each study once, not ",
+    ),
+    "warm start with no name": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [be fore]",
+        "search.warm_start: must be 1 to 100 letters, digits, '.', '_' and '-'",
+    ),
+    "warm start of itself": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [before, banking-intents]",
+        "search.warm_start[1]: is the name of this study; name earlier ones",
+    ),
+    "warm start that the sampler ignores": (
+        "  sampler: tpe", "  sampler: tpe\n  warm_start: auto",
+        "search.warm_start: the sampler tpe does not take earlier studies into account; use curve_gp, or remove warm_start",
+    ),
     "confirm": ("top: 3", "top: 0", "search.confirm.top: must be above 0, not 0"),
     "no workers": (
         "workers: auto", "workers: 0",

@@ -85,6 +85,7 @@ def test_what_is_left_out_has_a_default() -> None:
         None,
     )
     assert spec.search.spare == 0, "nobody pays for it unasked"
+    assert spec.search.warm_start is None
     assert (spec.resources.workers, spec.resources.cpu, spec.resources.gpu) == ("auto", 1, "auto")
     assert (spec.resources.retries, spec.resources.report_deadline_s, spec.checkpoints.folder) == (
         2,

@@ -1,0 +1,327 @@
+"""Earlier studies as evidence: where they found good configurations, and how far this study agrees.
+
+What a study tells a new one is fixed when the new one is created (`told_by`). Its values are on a
+scale of their own, stretched as those of curves are, so that studies of different data and metrics
+can be compared. In the model its rows are results at the full budget of another study, which count
+by that study's *agreement* with this one (`model`).
+
+An agreement is the mean of a few values, each weighed by how probable it makes this study's own
+results. So an earlier study that has nothing to do with this one soon counts for nothing. Together
+they are scaled once more in the same way: two that err alike are no more right than one.
+
+Source: Swersky, Snoek and Adams, "Multi-Task Bayesian Optimization" (NeurIPS 2013), for one process
+over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-Free Hyperparameter
+Tuning" (ICDM 2015), for first configurations that together are good on every earlier study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from hpsearch.domain.facts import EarlierStudy, EarlierTrial
+from hpsearch.domain.history import History
+from hpsearch.ranking.selection import counts, standing
+from hpsearch.search.curve_gp.curves import MOST_ROWS, Warp
+from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points
+from hpsearch.study_file.models import CategoricalParameter, Parameter
+from hpsearch.study_file.space import Space
+from hpsearch.study_file.types import is_number
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+MOST_TRIALS = 64
+"""So many trials of an earlier study are evidence."""
+FEWEST_TRIALS = 4
+"""With fewer results a study tells nothing."""
+DIGITS = 6
+"""Of a standing."""
+ROWS = MOST_ROWS // 3
+"""So many rows of evidence are of earlier studies, all together."""
+AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])
+"""The values that an agreement is the mean of."""
+FADING_FROM = 16
+"""With more results of its own than this, a study believes the others less with each of them, and
+sees fewer of their rows."""
+OPENINGS = 3
+"""So many of the first proposals are configurations of earlier studies."""
+LEADING = 8
+"""So many configurations of each earlier study are among the first proposals or near candidates."""
+CLOSE = 0.1
+"""Two points are close if no coordinate differs by more."""
+
+
+# ------------------------------------------------------------------------- what a study has to tell
+
+
+def told_by(history: History, space: Space) -> EarlierStudy | None:
+    """What a study tells one that searches `space`; None if it has too few results in it.
+
+    A trial with a value outside this space tells nothing. One that failed because of its
+    configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
+
+    Args:
+        history: A study with one objective, with its trials.
+        space: What the new study searches.
+    """
+    sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+    configurations = []
+    values = []
+    outside = []
+    for trial in history.trials:
+        failed = trial.error_kind is not None and trial.error_kind.of_configuration
+        configuration = _within(space, trial.params)
+        if not configuration or not (failed or counts(trial)):
+            continue
+        configurations.append(configuration)
+        values.append(np.inf if failed else sign * standing(trial))
+        outside.append(trial.violation > 0)
+    told = np.array(values)
+    usable = np.isfinite(told) & ~np.array(outside, dtype=bool)
+    if usable.sum() < FEWEST_TRIALS:
+        return None
+    warp = Warp(float(told[usable].min()), float(np.median(told[usable])))
+    told = np.where(outside, np.maximum(told, warp.middle), told)
+    standings = warp(told)
+    order = np.argsort(standings, kind="stable")
+    chosen = order[_thinned(len(order), MOST_TRIALS)]
+    trials = []
+    for i in chosen:
+        reached = round(float(standings[i]), DIGITS)
+        trials.append(EarlierTrial(configurations[i], reached))
+    return EarlierStudy(history.study.name, trials)
+
+
+def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
+    """The part of a configuration that both spaces have; empty if none, or if a value is outside
+    this one."""
+    shared = {name: value for name, value in params.items() if name in space}
+    if all(_has(space[name], value) for name, value in shared.items()):
+        return shared
+    return {}
+
+
+def _has(parameter: Parameter, value: Any) -> bool:
+    """Whether a value is a choice, or lies between the bounds, on the grid or not."""
+    if isinstance(parameter, CategoricalParameter):
+        return parameter.problem_with(value) is None
+    return is_number(value) and parameter.low <= value <= parameter.high
+
+
+def _thinned(count: int, most: int) -> Ints:
+    """(at most `most`,) Ranks of the best half of so many, and of others evenly from there on."""
+    if count <= most:
+        return np.arange(count)
+    best = most - most // 2
+    others = np.linspace(best, count - 1, most // 2).round()
+    return np.concatenate([np.arange(best), others.astype(np.int64)])
+
+
+# ---------------------------------------------------------------------------- what the model learns
+
+
+class EarlierStudies:
+    """What all earlier studies tell one study.
+
+    Args:
+        encoding: Of this study's space.
+        told: By each of them; at least one.
+    """
+
+    def __init__(self, encoding: SpaceEncoding, told: Sequence[EarlierStudy]) -> None:
+        self._encoding = encoding
+        self._points: list[Floats] = []
+        self._known: list[Bools] = []
+        self._values: list[Floats] = []
+        names = list(encoding.space)
+        for study in told:
+            points = [encoding.point(trial.params) for trial in study.trials]
+            known = [[name in trial.params for name in names] for trial in study.trials]
+            standings = np.array([trial.standing for trial in study.trials])
+            self._points.append(np.array(points))
+            self._known.append(np.array(known))
+            self._values.append(standings - standings.mean())
+        self._openings = self._chosen_first()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def usual(self) -> list[float]:
+        """(studies,) Their agreements before anything is known."""
+        return [float(AGREEMENTS.mean())] * len(self)
+
+    def rows(self, seen: int) -> int:
+        """How many rows of evidence there are at most, once this study has so many results."""
+        most = min(ROWS, sum(map(len, self._values)))
+        return int(most * _left(seen))
+
+    def beside(self, own: Evidence, agreements: Sequence[float], most: int) -> Evidence:
+        """The study's own rows, followed by those of the others: the more they agree, the more."""
+        total = sum(agreements)
+        if total == 0:
+            return own
+        rows = [int(most * agreement / total) for agreement in agreements]
+        return _joined([own, *self._evidence(rows)])
+
+    def agreements(self, model: CurveModel, own: Evidence) -> list[float]:
+        """(studies,) How far each agrees with this one, from 0 to 1.
+
+        Args:
+            model: With the hyperparameters that fit this study.
+            own: This study's rows.
+        """
+        each = []
+        for study in range(len(self)):
+            rows = [0] * len(self)
+            rows[study] = ROWS
+            others = self._evidence(rows)
+            alone = np.zeros(len(self))
+            alone[study] = 1.0
+            each.append(_mean_share(model, own, others, alone))
+        if len(self) == 1:
+            return each
+        rows = [int(ROWS * agreement / max(sum(each), 1e-9)) for agreement in each]
+        together = np.array(each) / AGREEMENTS.max()
+        scale = _mean_share(model, own, self._evidence(rows), together)
+        return [float(scale * agreement) for agreement in together]
+
+    def _evidence(self, rows: Sequence[int]) -> list[Evidence]:
+        """Of each study that has any, so many of its rows."""
+        found = []
+        number = -2  # below those of this study's trials, and of new ones
+        for study, count in enumerate(rows):
+            chosen = _thinned(len(self._values[study]), count)
+            n = len(chosen)
+            if not n:
+                continue
+            features = self._encoding.features(self._points[study][chosen])
+            numbers = np.arange(number, number - n, -1)
+            number -= n
+            points = Points(features, np.ones(n), numbers, np.full(n, study + 1))
+            found.append(Evidence(points, self._values[study][chosen]))
+        return found
+
+    # ---------------------------------------------------------------------------- what to try first
+
+    def opening(self, index: int, otherwise: Floats) -> Floats | None:
+        """(parameters,) The configuration to try as one of the first; None if there is none.
+
+        Args:
+            index: How many proposals came before it.
+            otherwise: (parameters,) The values of parameters that the earlier study did not have.
+        """
+        if index >= len(self._openings):
+            return None
+        study, rank = self._openings[index]
+        return np.where(self._known[study][rank], self._points[study][rank], otherwise)
+
+    def leading(self, agreements: Sequence[float]) -> tuple[Floats, Floats]:
+        """(n, parameters) and (n,): the best configurations, and a weight for each of them."""
+        points = [each[:LEADING] for each in self._points]
+        weights = []
+        for each, agreement in zip(points, agreements, strict=True):
+            weights += [agreement + 1e-3] * len(each)
+        shares = np.array(weights)
+        return np.concatenate(points), shares / shares.sum()
+
+    def _chosen_first(self) -> list[tuple[int, int]]:
+        """The study and rank of a few configurations that together are good on all studies.
+
+        Each one brings the best expected in every study down as far as any can, and is not close to
+        those before it.
+        """
+        places = []
+        for study, points in enumerate(self._points):
+            places += [(study, rank) for rank in range(min(LEADING, len(points)))]
+        points = np.array([self._points[study][rank] for study, rank in places])
+        expected = self._expected(points)
+        reached = np.full(len(self), np.inf)
+        free = np.ones(len(points), dtype=bool)
+        chosen: list[tuple[int, int]] = []
+        while len(chosen) < OPENINGS and free.any():
+            lowered = np.minimum(reached[:, None], expected).mean(0)
+            order = np.lexsort((expected.mean(0), lowered.round(DIGITS), ~free))
+            first = int(order[0])
+            chosen.append(places[first])
+            reached = np.minimum(reached, expected[:, first])
+            free &= np.abs(points - points[first]).max(1) > CLOSE
+        return chosen
+
+    def _expected(self, points: Floats) -> Floats:
+        """(studies, n) What is expected of n points in each study, in standings."""
+        encoding = self._encoding
+        model = CurveModel(encoding.dimensions, encoding.parameters, None, [0.0] * len(self))
+        features = encoding.features(points)
+        n = len(points)
+        expected = []
+        for study in range(len(self)):
+            rows = [0] * len(self)
+            rows[study] = MOST_TRIALS
+            (evidence,) = self._evidence(rows)
+            there = Points(features, np.ones(n), np.full(n, -1), np.full(n, study + 1))
+            mean, _ = model.condition(evidence).predict(there)
+            expected.append(mean)
+        return np.array(expected)
+
+
+def faded(agreements: Sequence[float], seen: int) -> list[float]:
+    """(studies,) What is left of agreements once so many trials have shown something.
+
+    Earlier studies say where to begin. What is best here is nowhere exactly what was best there,
+    and rows that agree in most places would keep the search from finding out.
+    """
+    left = _left(seen)
+    return [left * agreement for agreement in agreements]
+
+
+def _left(seen: int) -> float:
+    """The share of earlier evidence that is left once so many trials have shown something."""
+    return min(1.0, FADING_FROM / max(1, seen))
+
+
+def _mean_share(
+    model: CurveModel, own: Evidence, others: Sequence[Evidence], agreements: Floats
+) -> float:
+    """The mean of `AGREEMENTS`, each weighed by how probable it makes a study's own rows, where the
+    agreements are multiplied by it.
+
+    Args:
+        model: With the hyperparameters that fit this study.
+        own: This study's rows.
+        others: Those of earlier studies.
+        agreements: (studies,)
+    """
+    if not others:
+        return 0.0
+    told = _joined(others)
+    everything = _joined([own, *others])
+    logs = []
+    for share in AGREEMENTS:
+        shared = model.with_agreements(share * agreements)
+        whole = shared.condition(everything).log_likelihood
+        logs.append(whole - shared.condition(told).log_likelihood)
+    weights = np.exp(np.array(logs) - logsumexp(logs))
+    return float(weights @ AGREEMENTS)
+
+
+def _joined(parts: Sequence[Evidence]) -> Evidence:
+    """Rows of several studies as one, in their order."""
+    points = [part.points for part in parts]
+    studies = []
+    for each in points:
+        studies.append(np.zeros(len(each), dtype=np.int64) if each.study is None else each.study)
+    joined = Points(
+        np.concatenate([each.x for each in points]),
+        np.concatenate([each.tau for each in points]),
+        np.concatenate([each.trial for each in points]),
+        np.concatenate(studies),
+    )
+    return Evidence(joined, np.concatenate([part.z for part in parts]))

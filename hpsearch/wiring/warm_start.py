@@ -1,0 +1,110 @@
+"""What the earlier studies that a study file names tell a new study, read from the database.
+
+It is read once, before the study is created, and kept in the study's record. So a study that is
+resumed proposes what it would have proposed, whatever becomes of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpsearch.domain.facts import EarlierStudy
+from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.errors import Damaged, UserError
+from hpsearch.search.curve_gp.earlier import FEWEST_TRIALS, told_by
+from hpsearch.store.shapes import written_in
+from hpsearch.store.store import Store
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.types import AUTO
+
+MOST = 8
+"""So many studies are found by themselves, the latest ones."""
+SHARED = 0.5
+"""They search at least this share of the study's parameters."""
+
+
+def told_to(store: Store, spec: StudySpec) -> list[EarlierStudy]:
+    """What the earlier studies of a study file tell; nothing for one that starts cold.
+
+    Args:
+        store: The database.
+        spec: The study file.
+
+    Raises:
+        StudyNotFound: A study that it names is not in the database.
+        UserError: A study that it names has nothing to tell this one.
+    """
+    wanted = spec.search.warm_start
+    if wanted is None:
+        return []
+    if wanted == AUTO:
+        return _found(store, spec)
+    return [_told(store, spec, name) for name in wanted]
+
+
+def summary(told: list[EarlierStudy]) -> str:
+    """Whose results a study starts from, as one line for people."""
+    if not told:
+        return "warm_start: no earlier study fits, so the study starts without any"
+    names = ", ".join(f"{each.name} ({len(each.trials)} trials)" for each in told)
+    return f"warm_start: evidence of {names}"
+
+
+def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
+    history = store.load(name)
+    if history.study.directions not in (("minimize",), ("maximize",)):
+        raise _unfit(name, "has no single objective, so its trials have no order")
+    if history.study.state is StudyState.RUNNING:
+        raise _unfit(name, "is still running, and what it tells would depend on the moment")
+    told = told_by(history, spec.space)
+    if told is None:
+        lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
+        raise _unfit(name, lacking)
+    return told
+
+
+def _unfit(name: str, why: str) -> UserError:
+    return UserError(
+        f"search.warm_start: study {name} {why}",
+        f"remove {name} from warm_start, or use warm_start: {AUTO}",
+    )
+
+
+def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
+    """The latest finished studies of the same kind of task and the same objective."""
+    found: list[EarlierStudy] = []
+    for record in reversed(store.studies()):
+        if not _is_alike(record, spec):
+            continue
+        told = told_by(store.load(record.name), spec.space)
+        if told is not None:
+            found.append(told)
+        if len(found) == MOST:
+            break
+    return found
+
+
+def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
+    """Whether a finished study trains the same kind of task for the same objective, over at least
+    half of the parameters."""
+    if record.state is not StudyState.FINISHED or record.name == spec.study:
+        return False
+    try:
+        written = written_in(record.spec)
+    except Damaged:
+        return False
+    kind = _part(written.get("task"), "kind")
+    space = written.get("space")
+    objective = written.get("objective")
+    if isinstance(objective, list) and len(objective) == 1:
+        (objective,) = objective
+    measured = _part(objective, "metric"), _part(objective, "direction")
+    wanted = spec.objective.metric, spec.objective.direction
+    if kind != spec.task["kind"] or measured != wanted or not isinstance(space, dict):
+        return False
+    shared = space.keys() & spec.space.keys()
+    return len(shared) >= SHARED * len(spec.space)
+
+
+def _part(section: Any, key: str) -> Any:
+    return section.get(key) if isinstance(section, dict) else None
