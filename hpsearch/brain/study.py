@@ -328,7 +328,8 @@ class Study:
         """
         slot = live.slot
         room = self._confirmation.room_for(trial, self._headroom(slot, now).under_way())
-        if not room.affords(stretch, trial) or not room.in_time(0.0):
+        before_repeats = stretch if room.kept else 0.0
+        if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
             return False
         return self._attempts.reserve(live.attempt, stretch, slot, trial)
 

@@ -419,7 +419,7 @@ def test_few_trials_of_which_none_learns_are_not_repeated() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ten_minutes_for_few_trials_are_used(workers: int) -> None:
     history = late_learners(0.3, workers, 130.0, {"trials": 8, **TEN_MINUTES})
-    assert used(history, workers) > 0.9
+    assert used(history, workers) > 0.85, "one full training takes more than a fifth of the time"
 
 
 def test_nothing_is_kept_back_before_a_trial_is_complete() -> None:

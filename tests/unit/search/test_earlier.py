@@ -15,7 +15,14 @@ from hpsearch.domain.facts import EarlierStudy, EarlierTrial, ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.search.curve_gp.curves import MOST_ROWS
-from hpsearch.search.curve_gp.earlier import MOST_TRIALS, OPENINGS, ROWS, EarlierStudies, told_by
+from hpsearch.search.curve_gp.earlier import (
+    FADING_FROM,
+    MOST_TRIALS,
+    OPENINGS,
+    ROWS,
+    EarlierStudies,
+    told_by,
+)
 from hpsearch.search.curve_gp.encoding import SpaceEncoding
 from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points
 from studies import history_for, spec_with
@@ -140,7 +147,7 @@ def test_every_covariance_between_studies_is_positive_definite(
 ) -> None:
     studies = [earlier(seed + n, count=12) for n in range(len(agreements))]
     known = EarlierStudies(ENCODING, studies)
-    rows = known.beside(own_rows(0.3, seed=seed), [1.0] * len(studies))
+    rows = known.beside(own_rows(0.3, seed=seed), [1.0] * len(studies), ROWS)
     model = CurveModel(2, 2, None, agreements)
     model.theta = model.theta + np.random.default_rng(seed).normal(scale=0.5, size=len(model.theta))
     covariance = model.covariance(rows.points, rows.points)
@@ -162,15 +169,15 @@ def test_a_study_without_agreement_changes_no_prediction() -> None:
     known = EarlierStudies(ENCODING, [earlier()])
     there = Points(np.array([[0.2, 0.9]]), np.ones(1), np.array([-1]))
     alone = CurveModel(2, 2).condition(own).predict(there)
-    unlike = CurveModel(2, 2, None, [0.0]).condition(known.beside(own, [1.0])).predict(there)
-    alike = CurveModel(2, 2, None, [0.9]).condition(known.beside(own, [1.0])).predict(there)
+    unlike = CurveModel(2, 2, None, [0.0]).condition(known.beside(own, [1.0], ROWS)).predict(there)
+    alike = CurveModel(2, 2, None, [0.9]).condition(known.beside(own, [1.0], ROWS)).predict(there)
     assert np.allclose(alone, unlike)
     assert alike[1] < alone[1]
 
 
 def test_two_studies_that_agree_with_this_one_agree_with_each_other() -> None:
     known = EarlierStudies(ENCODING, [earlier(), earlier(1)])
-    rows = known.beside(own_rows(0.3, count=1), [1.0, 1.0]).points
+    rows = known.beside(own_rows(0.3, count=1), [1.0, 1.0], ROWS).points
     model = CurveModel(2, 2, None, [0.5, 0.8])
     of = {study: rows.study == study for study in (0, 1, 2)}
     with_itself = Points(rows.x, rows.tau, np.arange(len(rows)))
@@ -199,12 +206,13 @@ def test_of_several_studies_those_that_are_alike_agree_more() -> None:
 def test_however_many_studies_there_are_their_rows_are_a_third_at_most(count: int) -> None:
     own = own_rows(0.3)
     known = EarlierStudies(ENCODING, [earlier(seed) for seed in range(count)])
-    rows = known.beside(own, known.usual)
+    rows = known.beside(own, known.usual, ROWS)
     assert len(rows) - len(own) <= ROWS <= MOST_ROWS // 3
-    assert known.rows <= ROWS
+    assert known.rows(0) <= ROWS
+    assert known.rows(10 * FADING_FROM) <= ROWS // 10
     numbers = rows.points.trial
     assert len(set(numbers.tolist())) == len(numbers), "each row is of a trial of its own"
-    assert known.beside(own, [0.0] * count) is own
+    assert known.beside(own, [0.0] * count, ROWS) is own
 
 
 # ------------------------------------------------------------------------------- what comes first
