@@ -135,6 +135,10 @@ class Agenda:
             self._confirmation.begin()
         return self._race(now, room, running=running, last_call=last_call)
 
+    def has_more(self, room: Headroom) -> bool:
+        """Whether new trials are to come, by what is left of the budget."""
+        return not self._confirmation.begun and self._more(room, last_call=False)
+
     def why_empty(self) -> str:
         """Why `next` has nothing to hand out though nothing runs."""
         if self._queue or not self._all_tried:

@@ -272,7 +272,8 @@ class Study:
             commands = self._failed(live, trial, ErrorKind.ERROR, problem, now)
             return [*commands, stop]
         report = self._record(live, trial, event, now)
-        answer = self._searcher.assess(trial, report)
+        more = self._agenda.has_more(self._headroom(live.slot, now))
+        answer = self._searcher.assess(trial, report, more=more)
         self._log.assessed(trial, answer)
         if self.ending is None and self._reaches_target(trial):
             self.ending = f"trial {trial.number} reached the target with {trial.value:g}"

@@ -110,6 +110,13 @@ class Rung:
         """The trial's place by score, from 0 for the best."""
         return bisect.bisect_left(self._standing, (self.scores[number], number))
 
+    def around(self, number: int) -> list[int]:
+        """The trials nearest to one by score."""
+        place = self.rank(number)
+        first = max(0, place - NEAREST // 2)
+        nearest = self._standing[first : first + NEAREST + 1]
+        return [other for _, other in nearest if other != number]
+
     def excuse(self, number: int) -> None:
         """The trial goes on whatever its standing, and takes nobody's place."""
         self._excused.add(number)

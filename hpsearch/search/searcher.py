@@ -39,7 +39,7 @@ from hpsearch.study_file.models import Method, StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
 
-MAY_WIN = 0.05
+MAY_WIN = 0.1
 """A paused trial goes on after the last new one if it turns out best with this probability."""
 
 MOST_COMPARED = 64
@@ -97,8 +97,6 @@ class Searcher:
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at = 0
-        self._more = True
-        """Whether new trials were to come when a slot was last free."""
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
@@ -122,13 +120,14 @@ class Searcher:
 
     # -------------------------------------------------------------------------------------- judging
 
-    def assess(self, trial: Trial, report: ReportRecord) -> Assessment:
+    def assess(self, trial: Trial, report: ReportRecord, *, more: bool = True) -> Assessment:
         """Say what a report is worth and what its trial does next.
 
         Args:
             trial: A running trial, with the report in its history and its resource, but with its
                 former value.
             report: Its newest report.
+            more: Whether new trials are to come.
         """
         worth = self._scoring.worth_of(report, trial)
         rung = trial.rung
@@ -138,6 +137,8 @@ class Searcher:
         else:
             index = self._rung_entered(rungs, trial, report)
             judgement = self._judge_at_rung(rungs, trial, index, worth.score)
+            if judgement.verdict is Verdict.PAUSE and not more:
+                judgement = self._judged_at_the_end(rungs, trial, judgement)
             rung = _higher(rung, index)
         until = self._until(trial, rung)
         stretch = self._stretch(trial, until)
@@ -231,11 +232,8 @@ class Searcher:
         if self._is_spared(trial) and math.isfinite(score):
             rungs.rungs[index].record(number, score)
             rungs.rungs[index].excuse(number)
-            return Judgement(Verdict.CONTINUE, SPARED)
-        judgement = rungs.arrive(index, number, score)
-        if judgement.verdict is Verdict.PAUSE and not self._more:
-            return self._judged_at_the_end(rungs, trial, judgement)
-        return judgement
+            return Judgement(Verdict.CONTINUE, SPARED, rungs.rungs[index].around(number))
+        return rungs.arrive(index, number, score)
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
         """Where no new trials come, what would be the next to go on does so at once."""
@@ -267,7 +265,6 @@ class Searcher:
         rungs = self._rungs
         if rungs is None:
             return None
-        self._more = more
         trials = self._history.trials
         if not more:
             return self._likeliest_to_win(rungs, can_finish)
@@ -321,7 +318,7 @@ class Searcher:
     def expectations(self) -> list[tuple[Trial, float, float]]:
         """What is expected in full of the trials that lead and of those that have reported since
         this was last asked: each with the value of the objective and its standard deviation."""
-        outlook = self._outlook
+        outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
         if outlook is None:
             return []
         self._noted_at, changed = self._history.changed_since(self._noted_at)

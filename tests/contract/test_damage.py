@@ -81,6 +81,11 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'0.5' where a whole number should be, at first",
         RESUMED_ONLY,
     ),
+    "studies.warm_start": (
+        '[{"name": "a", "trials": [{"params": {}, "standing": "high"}]}]',
+        "'\"high\"' where a number should be, at [0].trials[0].standing",
+        RESUMED_ONLY,
+    ),
     "trials.params": ("[1]", "'[1]' where a JSON object should be", READERS),
     "trials.objective_values": (
         '[0.5, "high"]',

@@ -146,7 +146,7 @@ HARM = {
     ),
     "two attempts won": (
         f"UPDATE attempts SET outcome = 'complete' WHERE trial = {LOST}",
-        "and has 2 winning attempts",
+        "winning attempts",
     ),
     "an attempt too many": (
         f"UPDATE attempts SET outcome = 'pruned' WHERE outcome = 'lost' AND trial = {LOST}",
@@ -193,7 +193,7 @@ HARM = {
         "it has 2 reports at or past its budget of 9, up to 99",
     ),
     "a deviation of nothing": (
-        f"UPDATE trials SET expected_deviation = 0.5 WHERE number = {COMPLETE}",
+        f"UPDATE trials SET expected = NULL, expected_deviation = 0.5 WHERE number = {COMPLETE}",
         "its expectation is nothing, with a deviation of 0.5",
     ),
     "a deviation below zero": (

@@ -152,18 +152,25 @@ class Forecast:
         told = history.study.warm_start
         self.earlier = EarlierStudies(encoding, told) if told else None
         """What earlier studies tell; None without any."""
-        self._read_at = -1
+        self._read_at = (-1, False)
         self._outlook: Outlook | None = None
 
-    def outlook(self) -> Outlook | None:
-        """What is known now; None while too few trials have shown a value."""
+    def outlook(self, *, fit: bool = True) -> Outlook | None:
+        """What is known now; None while too few trials have shown a value.
+
+        Args:
+            fit: Whether the hyperparameters may be fitted again. Decisions may, since when they are
+                made follows from the history; whoever only looks may not, since a study that is
+                watched more often must not decide otherwise.
+        """
         curves = self.reader.curves()
-        if self.reader.changes != self._read_at:
-            self._read_at = self.reader.changes
-            self._outlook = self._made(curves)
+        read_at = self.reader.changes, fit
+        if read_at != self._read_at:
+            self._read_at = read_at
+            self._outlook = self._made(curves, fit)
         return self._outlook
 
-    def _made(self, curves: list[ShownCurve]) -> Outlook | None:
+    def _made(self, curves: list[ShownCurve], fit: bool) -> Outlook | None:
         if seen_of(curves) < LEAST or not self.encoding.dimensions:
             return None
         warp = warp_of(curves)
@@ -172,7 +179,7 @@ class Forecast:
         told = 0 if earlier is None else earlier.rows(seen)
         own = MOST_ROWS - told
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
-        model = self._fitted(evidence, self.reader.values)
+        model = self._model(evidence, self.reader.values if fit else 0)
         agreements = model.agreements
         if earlier is not None:
             agreements = faded(agreements, seen)
@@ -183,12 +190,12 @@ class Forecast:
         encoding, sign = self.encoding, self._sign
         return Outlook(curves, warp, level, posterior, points, encoding, sign, agreements)
 
-    def _fitted(self, evidence: Evidence, values: int) -> CurveModel:
+    def _model(self, evidence: Evidence, values: int) -> CurveModel:
         """The model with the study's hyperparameters, fitted again when the evidence has grown.
 
         Args:
             evidence: What the model is fitted to.
-            values: How many values there are, of which the evidence is a part.
+            values: How many values there are, of which the evidence is a part; 0 not to fit.
         """
         encoding, earlier = self.encoding, self.earlier
         shape = encoding.dimensions, encoding.parameters

@@ -96,7 +96,7 @@ def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., N
 def test_best_warns_where_too_few_trials_were_trained_in_full(
     run: Run, study: Callable[..., None]
 ) -> None:
-    study(Bowl(), trials=9)
+    study(Bowl(), trials=3)
     said = run("best")
     assert "it is not known whether the rungs can be trusted: only " in said.err
     (first,) = json.loads(run("best", "--format", "json").out)

@@ -68,4 +68,4 @@ def test_the_time_to_go_is_of_the_right_size() -> None:
     now, text = guesses[0]
     minutes = float(text.split("about ")[1].split(" min")[0])
     really = (simulation.executor.now - now) / 60
-    assert 0.4 * really < minutes < 2.5 * really
+    assert 0.25 * really < minutes < 2.5 * really
