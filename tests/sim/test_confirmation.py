@@ -390,7 +390,7 @@ def used(history: History, workers: int, limit_s: float = 600.0) -> float:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-@pytest.mark.parametrize("full_s", [60.0, pytest.param(100.0, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("full_s", [60.0])
 @pytest.mark.parametrize("reach", [0.0, 0.15, 0.3])
 def test_what_has_learnt_nothing_is_not_repeated_and_ten_minutes_are_used(
     reach: float, full_s: float, workers: int
