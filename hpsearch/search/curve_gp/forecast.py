@@ -152,7 +152,9 @@ class Forecast:
         told = history.study.warm_start
         self.earlier = EarlierStudies(encoding, told) if told else None
         """What earlier studies tell; None without any."""
-        self._read_at = (-1, False)
+        self._read_at = -1
+        self._is_unfitted = False
+        """Whether the outlook was made for someone who only looks."""
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
@@ -164,22 +166,23 @@ class Forecast:
                 watched more often must not decide otherwise.
         """
         curves = self.reader.curves()
-        read_at = self.reader.changes, fit
-        if read_at != self._read_at:
-            self._read_at = read_at
+        changed = self.reader.changes != self._read_at
+        if changed or (fit and self._is_unfitted):
+            self._read_at = self.reader.changes
+            self._is_unfitted = not fit
             self._outlook = self._made(curves, fit)
         return self._outlook
 
     def _made(self, curves: list[ShownCurve], fit: bool) -> Outlook | None:
-        if seen_of(curves) < LEAST or not self.encoding.dimensions:
+        seen = seen_of(curves)
+        if seen < LEAST or not self.encoding.dimensions:
             return None
         warp = warp_of(curves)
         earlier = self.earlier
-        seen = seen_of(curves)
         told = 0 if earlier is None else earlier.rows(seen)
         own = MOST_ROWS - told
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
-        model = self._model(evidence, self.reader.values if fit else 0)
+        model = self._model(evidence, fit)
         agreements = model.agreements
         if earlier is not None:
             agreements = faded(agreements, seen)
@@ -190,12 +193,12 @@ class Forecast:
         encoding, sign = self.encoding, self._sign
         return Outlook(curves, warp, level, posterior, points, encoding, sign, agreements)
 
-    def _model(self, evidence: Evidence, values: int) -> CurveModel:
+    def _model(self, evidence: Evidence, fit: bool) -> CurveModel:
         """The model with the study's hyperparameters, fitted again when the evidence has grown.
 
         Args:
             evidence: What the model is fitted to.
-            values: How many values there are, of which the evidence is a part; 0 not to fit.
+            fit: Whether it may be fitted again.
         """
         encoding, earlier = self.encoding, self.earlier
         shape = encoding.dimensions, encoding.parameters
@@ -205,8 +208,9 @@ class Forecast:
         if earlier is not None:
             agreements = fitted.get("agreements") or earlier.usual
         model = CurveModel(*shape, fitted["theta"], agreements)
+        values = self.reader.values
         wanted = FIT_GROWTH * fitted["values"]
-        if len(evidence) < FIT_FROM or values < wanted:
+        if not fit or len(evidence) < FIT_FROM or values < wanted:
             return model
         model.fit(evidence)
         # With rounded numbers, as a driver that resumes the study would read them.

@@ -111,6 +111,22 @@ def test_an_outlook_is_kept_until_a_curve_changes() -> None:
     assert len(outlook.curves) == len(outlook.points) == len(MIXED), "what was known stays"
 
 
+def test_who_only_looks_fits_nothing_and_changes_no_decision() -> None:
+    spec = spec_for()
+    watched, alone = shown_by(spec, MIXED), shown_by(spec, MIXED)
+    forecast = forecast_of(spec, watched)
+    assert forecast is not None
+    assert forecast.outlook(fit=False) is not None
+    assert not watched.study.system_attrs
+    decided = forecast.outlook()
+    assert decided is not None
+    assert forecast.outlook(fit=False) is decided
+    assert watched.study.system_attrs
+    numbers = list(range(len(MIXED)))
+    assert decided.values(numbers) == outlook_of(spec, alone).values(numbers)
+    assert watched.study.system_attrs == alone.study.system_attrs
+
+
 def test_a_driver_that_resumes_expects_the_same() -> None:
     spec = spec_for()
     history = shown_by(spec, dict(list(MIXED.items())[:5]))
