@@ -109,10 +109,12 @@ class Workload:
     @cached_property
     def digest(self) -> str:
         """Tells what is trained: runs of another task, space, budget or data do not belong
-        together."""
+        together. What the file leaves open does not count, so that a study file may learn new words
+        and a recording still goes on."""
         spec = self.spec
-        space = {name: each.model_dump() for name, each in spec.space.items()}
-        parts = [spec.seed, spec.task, spec.settings, space, spec.budget.per_trial.model_dump()]
+        space = {name: each.model_dump(exclude_unset=True) for name, each in spec.space.items()}
+        per_trial = spec.budget.per_trial.model_dump(exclude_unset=True)
+        parts = [spec.seed, spec.task, spec.settings, space, per_trial]
         text = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode())
         for value in spec.task.values():

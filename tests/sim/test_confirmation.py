@@ -86,7 +86,7 @@ def repeats_of(history: History, number: int) -> int:
 def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_one(
     bench: Any,
 ) -> None:
-    found = bench.compare(noise=0.2, studies=60, full_trials=30)
+    found = bench.compare(noise=0.2, studies=40, full_trials=30)
     gain, error = found["gain"]
     assert gain > 2 * error, found
     assert found["confirmed_gpu_seconds"] <= 30 * bench.EPOCHS * bench.SECONDS_PER_EPOCH

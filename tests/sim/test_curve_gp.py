@@ -167,7 +167,7 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
     """What a study of 24 epochs proposed and pruned, with epochs counted in another unit."""
     spec = spec_for(
         sampler,
-        budget={"trials": 30, "per_trial": {unit: 24 * scale, "report_every": scale}},
+        budget={"trials": 20, "per_trial": {unit: 24 * scale, "report_every": scale}},
         search={"sampler": sampler, "pruner": pruner},
     )
     trials = simulate(spec, Scaled(Valley(), scale), 2).trials
@@ -179,7 +179,6 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
 def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> None:
     in_epochs = course("epochs", 1, sampler, pruner)
     assert course("steps", 1000, sampler, pruner) == in_epochs
-    assert course("samples", 50_000, sampler, pruner) == in_epochs
     assert course("tokens", 640_000, sampler, pruner) == in_epochs
 
 
@@ -195,7 +194,7 @@ def test_it_finds_better_configurations_than_random_search() -> None:
                     spec_for(seed=seed, search={"sampler": sampler, "pruner": "none"}), Valley(), 2
                 )
             )
-            for seed in range(6)
+            for seed in range(3)
         ]
         for sampler in ("curve_gp", "random")
     )
@@ -214,7 +213,7 @@ def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() ->
     for sampler in ("curve_gp", "random"):
         search = {"sampler": sampler, "pruner": "none"}
         studies = [
-            simulate(spec_for(seed=s, space=space, search=search), Hidden(), 2) for s in range(12)
+            simulate(spec_for(seed=s, space=space, search=search), Hidden(), 2) for s in range(6)
         ]
         floor = 1 / 28 + 0.02
         found[sampler] = [

@@ -30,8 +30,8 @@ from random_studies import Plan, Session, World, plans, searched, sessions
 from thoroughness import examples
 from trials.checkpoints.places import trial_folder
 
-STUDIES = examples(60)
-PAIRS = examples(25)
+STUDIES = examples(40)
+PAIRS = examples(15)
 
 
 def lived(plan: Plan, befalls: list[Session], root: Path) -> World:

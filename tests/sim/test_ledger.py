@@ -22,7 +22,7 @@ from random_studies import assert_same_books
 from studies import Bowl, Simulation, spec_with
 from thoroughness import examples
 
-HISTORIES = examples(1000)
+HISTORIES = examples(600)
 PARTS = 10
 PRUNERS = ("none", {"kind": "promotion", "eta": 3}, {"kind": "median", "n_startup_trials": 1})
 

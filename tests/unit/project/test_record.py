@@ -276,6 +276,18 @@ def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> No
             assert [*run.levels] == [*levels[: len(run.levels)]]
 
 
+@pytest.mark.parametrize("name", ["images", "table-cancer", "table-diabetes"])
+def test_a_table_that_comes_with_the_sources_can_be_continued(
+    bench: Any, tmp_path: Path, name: str
+) -> None:
+    study = BENCHMARKS / "recorded" / f"{name}.yaml"
+    workload = bench("recording").Workload(study, tmp_path)
+    data = bench("recorded_data")
+    data.make(workload.spec.task, tmp_path, data.Sources(None, None))
+    table = study.with_suffix(".parquet")
+    assert bench("recording").unpack(workload, table) == len(last_rows(pd.read_parquet(table)))
+
+
 def test_the_tables_are_small() -> None:
     assert sum(table.stat().st_size for table in TABLES) < LARGEST_BYTES
 
