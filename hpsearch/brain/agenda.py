@@ -1,11 +1,12 @@
 """What a free slot does next: an interrupted trial, then a promotion, then a new configuration.
 
-When all configurations have been tried, or when too little of the budget is left for a new one to
-win, every paused trial that may still turn out the best goes on, as long as it can be trained in
-full. After that, and on slots that have nothing else to do before, the leading configurations are
-confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is
-left of a budget of time or money once they have their repeats goes to the search again, or else to
-further repeats.
+When too little of the budget is left to train a new configuration in full, paused trials that may
+still turn out the best go before new ones. When a new one would not even reach the highest rung, or
+when all have been tried, they are all that goes on, as long as they can be trained in full. After
+that, and on slots that have nothing else to do before, the leading configurations are confirmed on
+fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is left of a
+budget of time or money once they have their repeats goes to the search again, or else to further
+repeats.
 
 The agenda is given what is left of the budget, as `Headroom`. Work that does not fit into it stays
 where it is.
@@ -126,6 +127,8 @@ class Agenda:
             return self._race(now, room, running=running, last_call=last_call)
         more = self._more(room, last_call)
         promotion = self._promotion(room, more=more, last_call=last_call)
+        if promotion is None and more and not room.reaches(self._total):
+            promotion = self._promotion(room, more=False, last_call=last_call)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         if more:

@@ -10,7 +10,8 @@ from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyState, Trial
+from hpsearch.search.searcher import Searcher
 from studies import Bowl, Simulation, spec_with
 
 EPOCHS = {"per_trial": {"epochs": 9}}
@@ -63,6 +64,31 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
     for trial in done.history.trials:
         resumed = [a for a in trial.attempts if a.start_resource > 0 and a.started > 840]
         assert all(900 - a.started >= 0.9 * (9 - a.start_resource) * 5 for a in resumed)
+
+
+def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
+    simulation = Simulation(spec, workers=8, curves=Bowl())
+    propose = Searcher.propose
+    late = 0
+
+    def proposes(searcher: Searcher, trial: Trial, given: dict[str, Any] | None = None) -> None:
+        nonlocal late
+        left = 900 - simulation.executor.now
+
+        def can_finish(paused: Trial) -> bool:
+            return (9 - paused.resource) * 10 <= 0.9 * left
+
+        if left < 80:  # a new one takes 90 s
+            late += 1
+            assert searcher.promotion(can_finish, more=False) is None
+        propose(searcher, trial, given)
+
+    monkeypatch.setattr(Searcher, "propose", proposes)
+    simulation.run()
+    assert late > 0
 
 
 def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
