@@ -7,7 +7,9 @@ report at the same levels, and may continue a paused trial from where it was, at
 At each moment, a method recommends a configuration. For hpsearch that is the first of
 `hpsearch.ranking.selection.rank`, which is what `hpsearch best` prints. For all peers it is the
 configuration with the best value reported so far, at any resource. This is Syne Tune's rule. It
-favours Optuna, whose own rule has no best trial before one is complete.
+favours Optuna, whose own rule has no best trial before one is complete. Where curves turn upwards
+again it flatters early values, so peers are judged a second time by the configuration whose newest
+value is the best.
 
 The recommendation is judged by its own final value: (value - best) / (median - best), at most 1,
 and 1 as long as there is no recommendation. "Best seen" is the same for the best value reported so
@@ -86,6 +88,8 @@ class Result:
     """The regret of the recommended configuration, at each mark."""
     seen: list[float] = field(default_factory=list)
     """The regret of the best value reported, at each mark."""
+    latest: list[float] = field(default_factory=list)
+    """The regret of the configuration with the best newest value, at each mark; of peers."""
     decisions: int = 0
     """How often a free worker got a job."""
     deciding_s: float = 0.0
@@ -156,6 +160,8 @@ class Race:
         self._now = 0.0
         self._reached: dict[int, int] = {}
         self._best: tuple[float, dict[str, Any] | None] = (math.inf, None)
+        self._newest: dict[int, tuple[float, dict[str, Any]]] = {}
+        """By trial, its newest value and its configuration."""
 
     def run(self, looks: list[float] | None = None) -> Result:
         """Race until the last of these moments; without any, over the result's whole budget."""
@@ -168,8 +174,14 @@ class Race:
             value, params = self._best
             self._result.regret.append(self._judge.of(params))
             self._result.seen.append(self._judge.regret(value))
+            self._result.latest.append(self._judge.of(self._best_newest()))
         self._result.trials = len(self._reached)
         return self._result
+
+    def _best_newest(self) -> dict[str, Any] | None:
+        """The configuration of the trial whose newest value is the best."""
+        _, params = min(self._newest.values(), key=lambda each: each[0], default=(math.inf, None))
+        return params
 
     def _fill(self) -> None:
         """Give jobs to free workers, as long as the contender has any."""
@@ -196,6 +208,7 @@ class Race:
         job = report.job
         value, diverged = self._judge.value(job.params, report.level)
         self._reached[job.trial] = report.level
+        self._newest[job.trial] = value, job.params
         if value < self._best[0]:
             self._best = (value, job.params)
         began = self._processor_s()

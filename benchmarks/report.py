@@ -14,6 +14,7 @@ from scores import (
     Difference,
     Field,
     best_peer,
+    by_latest,
     difference,
     fields,
     lost_tasks,
@@ -56,6 +57,10 @@ def _print_field(field: Field) -> None:
     show("Mean rank of the recommendation", rows, None)
     print()
     show("Regret of the best value seen", _seen(field), None)
+    latest = _latest(field)
+    if latest:
+        print()
+        show("Regret of peers that recommend the best newest value", latest, None)
 
 
 def _regrets(field: Field) -> list[dict[str, object]]:
@@ -90,6 +95,17 @@ def _seen(field: Field) -> list[dict[str, object]]:
         for percent in PERCENTS:
             row[f"{percent}%"] = _with_error([run.seen[place(percent)] for run in runs])
         rows.append(row)
+    return rows
+
+
+def _latest(field: Field) -> list[dict[str, object]]:
+    rows = []
+    for method, runs in field.runs.items():
+        if all(run.latest for run in runs):
+            row: dict[str, object] = {"method": method}
+            for percent in PERCENTS:
+                row[f"{percent}%"] = _with_error([run.latest[place(percent)] for run in runs])
+            rows.append(row)
     return rows
 
 
@@ -142,11 +158,16 @@ def _comparisons(found: Sequence[Field]) -> list[dict[str, object]]:
             for peer, name in YARDSTICKS.items():
                 if peer not in field.runs:
                     continue
-                row = {**_heading(field), "method": method, "against": name}
-                for percent in PERCENTS:
-                    pairs = difference(field.runs[method], field.runs[peer], percent)
-                    row[f"{percent}%"] = _judged(pairs)
-                rows.append(row)
+                theirs = field.runs[peer]
+                rules = {name: theirs}
+                if all(run.latest for run in theirs):
+                    rules[f"{name}, by newest values"] = by_latest(theirs)
+                for rule, runs in rules.items():
+                    row = {**_heading(field), "method": method, "against": rule}
+                    for percent in PERCENTS:
+                        pairs = difference(field.runs[method], runs, percent)
+                        row[f"{percent}%"] = _judged(pairs)
+                    rows.append(row)
     return rows
 
 

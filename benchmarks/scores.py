@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from race import MARKS, Result, Terms
 
@@ -95,11 +95,23 @@ def reached(curve: Sequence[float], target: float) -> float | None:
 
 
 def best_peer(runs: Mapping[str, Sequence[Result]]) -> tuple[str, float] | None:
-    """The peer with the lowest mean regret at the end, and that regret; None without peers."""
-    final = {
-        method: mean_curve(own)[-1] for method, own in runs.items() if not method.startswith(OURS)
-    }
+    """The peer with the lowest mean regret at the end, by either rule, and that regret.
+
+    None without peers.
+    """
+    final = {}
+    for method, own in runs.items():
+        if not method.startswith(OURS):
+            final[method] = min(mean_curve(rule)[-1] for rule in (own, by_latest(own)))
     return min(final.items(), key=lambda item: item[1], default=None)
+
+
+def by_latest(runs: Sequence[Result]) -> Sequence[Result]:
+    """The same races, judged by the configuration with the best newest value.
+
+    As they are where this is not known: for hpsearch, and in results written before it was.
+    """
+    return [replace(run, regret=run.latest or run.regret) for run in runs]
 
 
 def mean_ranks(results: Iterable[Result], methods: Sequence[str]) -> dict[str, dict[int, float]]:

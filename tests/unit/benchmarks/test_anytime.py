@@ -83,6 +83,17 @@ def test_a_run_that_diverges_ends_there(bench: Any, small: Any) -> None:
     assert contender.ended == {3: 3, 0: POINTS, 1: POINTS, 2: POINTS}
 
 
+def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(
+    bench: Any, small: Any
+) -> None:
+    judge = bench("race").Judge(small, small.curves())
+    known = [settings(small, number) for number in range(4)]
+    result = raced(bench, small, Scripted(bench, small, wide=4), 4, [float(POINTS)])
+    # The fourth one diverges on the way: its newest value is the worst there is.
+    ends = [judge.value(params, POINTS)[0] for params in known[:3]]
+    assert result.latest == [pytest.approx(judge.regret(min(ends)))]
+
+
 def test_nothing_reported_is_worth_as_much_as_the_median(bench: Any, small: Any) -> None:
     result = raced(bench, small, Scripted(bench, small, wide=1), 1, [0.5, 2.0])
     assert result.regret[0] == 1.0

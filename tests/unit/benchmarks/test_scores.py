@@ -181,6 +181,23 @@ def test_the_report_says_where_ours_is_behind(
     assert share[:4] == ["f", "40", "8", "hpsearch"]
 
 
+def test_a_peer_is_judged_by_either_rule(
+    bench: Any, scores: Any, made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its newest values the peer is better than by the best ones on the way, and than ours."""
+    ours, peer = made("hpsearch", {"t": [0.3, 0.3]}), made("random", {"t": [0.5, 0.5]})
+    for run in peer:
+        run.latest = [0.2] * 100
+    assert scores.best_peer({"hpsearch": ours, "random": peer}) == ("random", 0.2)
+    bench("report").report(ours + peer, ["hpsearch", "random"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    by_best, by_newest = [line for line in lines if line[4:7] == ["random", "in", "full"]] + [
+        line for line in lines if line[4:7] == ["random", "in", "full,"]
+    ]
+    assert by_best[-3:] == ["-0.200", "±", "0.000"]
+    assert by_newest[-4:] == ["+0.100", "±", "0.000", "BEHIND"]
+
+
 def test_the_report_counts_tasks_lost_to_random_search(
     bench: Any, made: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
