@@ -36,6 +36,11 @@ DOUBT = 0.1
 """The share of a numeric parameter's belief that is uniform."""
 WEIGHT = 10.0
 """The logarithm of the density is multiplied by this, and divided by the number of results."""
+FAVOURED = 2
+"""At least so many trials, or a quarter of all, stand for what is believed."""
+REFUTED = 0.75
+"""Nothing is believed any more where the mean place of these is this, from 0 for the best trial to 1
+for the worst: as it is where all are in the worse half."""
 
 
 class Belief:
@@ -92,9 +97,30 @@ class Belief:
             total += np.where(active[name], np.log(density), 0.0)
         return total
 
-    def weighed(self, points: Floats, results: int) -> Floats:
-        """(n,) What the belief adds to the log scores of points, once there are some results."""
-        return self.log_density(points) * (WEIGHT / max(1, results))
+    def weighed(self, points: Floats, shown: Floats) -> Floats:
+        """(n,) What the belief adds to the log scores of points.
+
+        Args:
+            points: (n, parameters)
+            shown: (m, parameters) Of trials that have shown a value, the best first.
+        """
+        weight = self.credibility(shown) * WEIGHT / max(1, len(shown))
+        return self.log_density(points) * weight
+
+    def credibility(self, shown: Floats) -> float:
+        """How far the results bear the belief out: 1 if those trials that it favours most have done
+        no worse than the others, and 0 if they are in the worse half of them.
+
+        Args:
+            shown: (m, parameters) Of trials that have shown a value, the best first.
+        """
+        count = len(shown)
+        if count < FAVOURED:
+            return 1.0
+        most = max(FAVOURED, count // 4)
+        favoured = np.argsort(-self.log_density(shown), kind="stable")[:most]
+        place = float(np.mean((favoured + 0.5) / count))
+        return min(1.0, max(0.0, (REFUTED - place) / (REFUTED - 0.5)))
 
 
 class _Marginal(Protocol):

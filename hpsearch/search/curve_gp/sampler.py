@@ -144,7 +144,8 @@ class CurveGPSampler(BaseSampler):
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
         if belief is not None:
-            score = score + belief.weighed(points, outlook.seen)
+            shown = np.array([curve.point for curve in outlook.curves])
+            score = score + belief.weighed(points, shown)
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points))
         failures = self._failures()
