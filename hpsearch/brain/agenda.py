@@ -2,11 +2,13 @@
 
 When too little of the budget is left to train a new configuration in full, paused trials that may
 still turn out the best go before new ones. When a new one would not even reach the highest rung, or
-when all have been tried, they are all that goes on, as long as they can be trained in full. After
-that, and on slots that have nothing else to do before, the leading configurations are confirmed on
-fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is left of a
-budget of time or money once they have their repeats goes to the search again, or else to further
-repeats.
+when all have been tried, they are all that goes on, as long as they can be trained in full. A
+budget in which nothing can be is spent on getting the most promising ones as far as it lasts.
+
+After that, and on slots that have nothing else to do before, the leading configurations are
+confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is
+left of a budget of time or money once they have their repeats goes to the search again, or else to
+further repeats.
 
 The agenda is given what is left of the budget, as `Headroom`. Work that does not fit into it stays
 where it is.
@@ -176,12 +178,34 @@ class Agenda:
             return False
         if last_call and not room.bears(self._searcher.first_stretch):
             return False
-        return room.reaches(self._searcher.last_rung)
+        if room.reaches(self._searcher.last_rung):
+            return True
+        return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
+
+    def _none_ends(self, room: Headroom) -> bool:
+        """Whether no trial has been trained in full, and none can be any more.
+
+        Then the study hands out what is expected of one that got as far as it could.
+        """
+        if room.reaches(self._total):
+            return False
+        trials = self._history.trials
+        if any(trial.state is State.COMPLETE for trial in trials):
+            return False
+        return not any(self._may_end(trial, room) for trial in trials)
+
+    def _may_end(self, trial: Trial, room: Headroom) -> bool:
+        """Whether a trial can still be trained in full; what runs has its share of the budget."""
+        if trial.state.terminal:
+            return False
+        distance = self._total - trial.resource
+        if trial.state is State.RUNNING:
+            return room.under_way().in_time(distance, trial)
+        return room.reaches(distance, trial)
 
     def _can_finish(self, trial: Trial, room: Headroom, last_call: bool) -> bool:
         room = self._confirmation.room_for(trial, room)
-        distance = self._total - trial.resource
-        if not room.reaches(distance, trial):
+        if not room.reaches(self._total - trial.resource, trial):
             return False
         return not last_call or self._can_go_on(trial, room)
 
@@ -206,7 +230,7 @@ class Agenda:
         return None
 
     def _promotion(self, room: Headroom, *, more: bool, last_call: bool) -> Work | None:
-        """A paused trial that should go on and can still be trained in full.
+        """A paused trial that should go on and can still be trained in full, if any can.
 
         Args:
             room: What is left of the budget.
@@ -214,9 +238,14 @@ class Agenda:
                 goes on, on as many slots as are free.
             last_call: As `next` has it.
         """
-        promotion = self._searcher.promotion(
-            lambda trial: self._can_finish(trial, room, last_call), more=more
-        )
+        none_ends = self._none_ends(room)
+
+        def is_able(trial: Trial) -> bool:
+            if none_ends:
+                return self._can_go_on(trial, room)
+            return self._can_finish(trial, room, last_call)
+
+        promotion = self._searcher.promotion(is_able, more=more)
         if promotion is None:
             return None
         trial, judgement = promotion

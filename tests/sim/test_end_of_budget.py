@@ -91,6 +91,17 @@ def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
     assert late > 0
 
 
+def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts() -> None:
+    spec = spec_with(budget={"wall_clock": "1m", **EPOCHS})  # a trial takes 90 s
+    done = Simulation(spec, workers=4, curves=Bowl()).run()
+    trials = done.history.trials
+    assert all(trial.state is not State.COMPLETE for trial in trials)
+    assert len(trials) > 4, "more are tried than there are workers"
+    best = min(trials, key=lambda trial: trial.value if trial.value is not None else 9.0)
+    assert best.resource > 3, "the most promising one has gone past the highest rung"
+    assert seconds(done.history) > 0.9 * 4 * 60, "no slot has waited"
+
+
 def test_at_the_end_the_best_paused_trials_are_trained_in_full() -> None:
     spec = spec_with(budget={"wall_clock": "10m", **EPOCHS})
     done = Simulation(spec, workers=2).run()

@@ -39,8 +39,8 @@ WEIGHT = 10.0
 FAVOURED = 2
 """At least so many trials, or a quarter of all, stand for what is believed."""
 REFUTED = 0.75
-"""Nothing is believed any more where the mean place of these is this, from 0 for the best trial to 1
-for the worst: as it is where all are in the worse half."""
+"""Nothing is believed any more where the mean place of these is this, from 0 for the best trial to
+1 for the worst: as it is where all are in the worse half."""
 
 
 class Belief:
