@@ -119,6 +119,9 @@ class FunctionTrial:
     Attributes:
         seed: The trial's own seed.
         budget: How far to train, in the study file's unit; an int where it is whole.
+        unit: What the budget counts, such as epochs.
+        report_at: The ascending levels at which the study wants a report; the last one is the
+            budget.
         device: A torch device name, such as cpu or cuda:0.
         folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
@@ -130,11 +133,18 @@ class FunctionTrial:
         total = setup.budget.total
         self.seed = setup.seed
         self.budget: int | float = int(total) if total == int(total) else total
+        self.unit = setup.budget.unit
+        self.report_at = setup.budget.report_at
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
         self._call = call
         self._hand_over = hand_over
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the trial is over: the next report or save raises `TrialStopped`."""
+        return self._call.stopping
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
