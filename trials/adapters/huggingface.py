@@ -22,6 +22,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import safe_open
+
 from trials.adapters.pace import Pace
 from trials.adapters.versions import TRANSFORMERS, require
 from trials.contract import TrialStopped, Unit
@@ -38,16 +41,19 @@ from transformers import (  # noqa: E402 - another version may fail in its own w
     set_seed,
 )
 from transformers.trainer_utils import SaveStrategy, has_length  # noqa: E402
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME  # noqa: E402
 
 _STATE = "trainer_state.json"
 """The file of a Trainer's checkpoint that says how far it was."""
+_OWN_NAMES = "weights_own_names.pt"
+"""The model's weights under its own names, where the Trainer's file has others."""
 
 
 class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
     """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
 
-    It decides when the Trainer evaluates and saves: at the levels at which the study wants a report,
-    and if the training ends early, at its end. It gives the Trainer the trial's seed.
+    It decides when the Trainer evaluates and saves: at the levels at which the study wants a
+    report, and if the training ends early, at its end. It gives the Trainer the trial's seed.
 
     A report has all numbers that `Trainer.evaluate` returns, under their names (`eval_loss`,
     `eval_accuracy`), and `train_loss`, the mean training loss since the report before.
@@ -100,6 +106,7 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
+        model: torch.nn.Module | None = None,
         train_dataloader: Any = None,
         **_: Any,
     ) -> None:
@@ -120,6 +127,8 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
         pace = Pace(self._trial, epoch_steps, batch * accumulated * args.world_size)
         pace.require(state.max_steps, advice=_advice(pace))
         self._require_continued(state)
+        if self._trial.checkpoint is not None and model is not None:
+            _load_own_names(model, self._trial.checkpoint)
         self._pace = pace
         self._levels = pace.levels()
         self._reported_step = state.global_step
@@ -140,7 +149,9 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
                 raise ValueError(f"{what}; do not call trial.save beside Reports")
             step = json.loads(file.read_text())["global_step"]
         if state.global_step != step:
-            what = f"the Trainer begins at step {state.global_step}, but the trial is at step {step}"
+            what = (
+                f"the Trainer begins at step {state.global_step}, but the trial is at step {step}"
+            )
             advice = "write trainer.train(resume_from_checkpoint=trial.checkpoint)"
             raise ValueError(f"{what}; {advice}")
 
@@ -208,14 +219,21 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
         self._output_dir, args.output_dir = args.output_dir, str(self._draft)
 
     def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: torch.nn.Module | None = None,
+        **_: Any,
     ) -> TrainerControl:
-        """Seal the checkpoint and report. A trial that is paused or stopped here ends its training."""
+        """Seal the checkpoint and report. A trial that is paused here ends its training."""
         if self._draft is None:
             return control
         draft, self._draft = self._draft, None
         args.output_dir = self._output_dir
         _move_up(draft / f"checkpoint-{state.global_step}")
+        if model is not None:
+            _save_own_names(model, draft)
         self._saving.close()
         metrics, self._metrics = self._metrics, {}
         losses, self._losses = self._losses, _MeanLoss(state.global_step)
@@ -280,6 +298,42 @@ def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
+def _save_own_names(model: torch.nn.Module, folder: Path) -> None:
+    """Save the weights under the model's own names, too, where a Trainer has used others.
+
+    Models whose code was rewritten are saved under the names that published weights have.
+    `from_pretrained` knows both, but a Trainer that continues does not: it would leave such weights
+    as they were initialised (Transformers' issue 48805).
+
+    Args:
+        model: What is trained.
+        folder: What the Trainer has saved.
+    """
+    weights = model.state_dict()
+    if not _names_in(folder) <= weights.keys():
+        torch.save(weights, folder / _OWN_NAMES)
+
+
+def _load_own_names(model: torch.nn.Module, folder: Path) -> None:
+    """Load what `_save_own_names` has saved, if anything."""
+    file = folder / _OWN_NAMES
+    if file.is_file():
+        weights = torch.load(file, map_location="cpu", weights_only=True)
+        model.load_state_dict(weights)
+
+
+def _names_in(folder: Path) -> set[str]:
+    """The names of a model's weights that a Trainer has saved; none where it saved adapters."""
+    index = folder / SAFE_WEIGHTS_INDEX_NAME
+    if index.is_file():
+        return set(json.loads(index.read_text())["weight_map"])
+    file = folder / SAFE_WEIGHTS_NAME
+    if not file.is_file():
+        return set()
+    with safe_open(file, "pt") as weights:
+        return set(weights.keys())
+
+
 def _move_up(folder: Path) -> None:
     """Move all that is in a folder to the folder that it is in."""
     for path in folder.iterdir():
@@ -295,4 +349,4 @@ def _advice(pace: Pace) -> str:
             return "write TrainingArguments(max_steps=trial.budget)"
         case _:
             steps = f"math.ceil(trial.budget / {pace.step_samples})"
-            return f"write TrainingArguments(max_steps={steps}), for {pace.step_samples} samples a step"
+            return f"a step has {pace.step_samples}, so write TrainingArguments(max_steps={steps})"

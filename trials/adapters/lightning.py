@@ -285,12 +285,10 @@ def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 def _generators() -> dict[str, Any]:
     """The state of the random generators, in types that `torch.load` reads without pickle."""
-    kind, keys, position, has_gauss, gauss = np.random.get_state()
-    state = {
-        "torch": torch.get_rng_state(),
-        "python": random.getstate(),
-        "numpy": (kind, keys.tolist(), position, has_gauss, gauss),
-    }
+    numpy = np.random.get_state(legacy=False)
+    assert isinstance(numpy, dict)
+    numpy["state"]["key"] = numpy["state"]["key"].tolist()
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "numpy": numpy}
     if torch.cuda.is_available():
         state["cuda"] = torch.cuda.get_rng_state_all()
     return state
@@ -301,6 +299,6 @@ def _set_generators(state: Mapping[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
-    np.random.set_state(tuple(state["numpy"]))
+    np.random.set_state(state["numpy"])
     if "cuda" in state and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(state["cuda"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import peft
 import pytest
 import torch
 import transformers
@@ -62,7 +63,34 @@ def tiny_model():
     return transformers.DistilBertForSequenceClassification(config)
 
 
-def training(tmp_path, losses, **arguments):
+def tiny_adapters():
+    lora = peft.LoraConfig(target_modules=["q_lin", "v_lin"], r=2, lora_dropout=0.1)
+    return peft.get_peft_model(tiny_model(), lora)
+
+
+def tiny_model_that_is_saved_under_other_names():
+    """Its code was rewritten, and its weights are saved as those on the hub are."""
+    config = transformers.ViTConfig(
+        image_size=4,
+        patch_size=2,
+        num_channels=1,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+    )
+    return transformers.ViTForImageClassification(config)
+
+
+class Pixels(Rows):
+    """The same as pictures."""
+
+    def __getitem__(self, row: int) -> dict[str, torch.Tensor]:
+        pixels = self.tokens[row].float().repeat(3)[:16] / 30
+        return {"pixel_values": pixels.view(1, 4, 4), "labels": self.labels[row]}
+
+
+def training(tmp_path, losses, model=tiny_model, rows=Rows, **arguments):
     """A training function whose Trainer has these arguments."""
 
     def train(params, trial):
@@ -78,10 +106,10 @@ def training(tmp_path, losses, **arguments):
             "num_train_epochs": trial.budget,
         }
         trainer = Trainer(
-            tiny_model(),
+            model(),
             TrainingArguments(**{**arguments_of_all, **arguments}),
-            train_dataset=Rows(ROWS, 1),
-            eval_dataset=Rows(9, 2),
+            train_dataset=rows(ROWS, 1),
+            eval_dataset=rows(9, 2),
             compute_metrics=accuracy,
             callbacks=[Losses(losses), Reports(trial)],
         )
@@ -102,6 +130,10 @@ def test_each_evaluation_is_reported_under_the_names_of_the_trainer(drive, tmp_p
     assert not list((tmp_path / "output").iterdir()), "checkpoints belong to the trial"
 
 
+OTHER_NAMES = {"model": tiny_model_that_is_saved_under_other_names, "rows": Pixels}
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize(
     ("per_trial", "arguments", "pauses"),
     [
@@ -109,6 +141,8 @@ def test_each_evaluation_is_reported_under_the_names_of_the_trainer(drive, tmp_p
         ({"steps": 14, "report_every": 4}, {"max_steps": 14}, [4, 12]),
         ({"epochs": 2, "report_every": 0.4}, {"gradient_accumulation_steps": 2}, [0.4, 1.6]),
         ({"epochs": 2}, PLATEAU, [1.0]),
+        ({"epochs": 2}, {"model": tiny_adapters}, [1.0]),
+        ({"epochs": 2}, OTHER_NAMES, [1.0]),
     ],
 )
 def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(

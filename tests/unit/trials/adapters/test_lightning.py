@@ -105,7 +105,7 @@ def test_each_validation_is_reported_under_the_names_of_the_module(drive):
     [
         ({"epochs": 3, "report_every": 0.5}, {}, [0.5, 1.0, 2.5]),
         ({"epochs": 3}, {"schedule": "plateau"}, [1.0, 2.0]),
-        ({"steps": 14, "report_every": 3}, {"max_steps": 14}, [3, 6, 9]),
+        ({"steps": 14, "report_every": 4}, {"max_steps": 14}, [4, 8, 12]),
         ({"epochs": 2, "report_every": 0.4}, {"accumulate_grad_batches": 2}, [0.4, 1.6]),
         ({"epochs": 2}, {"precision": "bf16-mixed"}, [1.0]),
     ],
