@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import lightning
 import pytest
@@ -11,6 +12,7 @@ from torch import nn
 
 from trials.adapters.lightning import Reports
 from trials.adapters.pace import BudgetError
+from trials.tasks.function.task import find
 
 ROWS, BATCH = 22, 4
 STEPS = 6
@@ -128,3 +130,13 @@ def test_a_trainer_that_is_set_to_another_length_is_told(drive):
     trial = drive(training([], max_epochs=5), {"epochs": 3})
     with pytest.raises(BudgetError, match=r"set to 30 steps.*3 epochs, which are 18 steps; write"):
         trial.attempt()
+
+
+def test_the_example_learns_and_continues(drive):
+    examples = Path(__file__).parents[4] / "examples"
+    train = find("modules:train", examples)
+    trial = drive(train, {"epochs": 4}, learning_rate=1e-2, width=64)
+    trial.attempt(until=2)
+    trial.attempt()
+    assert trial.levels == [1.0, 2.0, 3.0, 4.0]
+    assert trial.reports[-1].metrics["val_accuracy"] > 0.85
