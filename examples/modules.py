@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from trials.adapters.lightning import Reports
+from trials.adapters.lightning import LightningReports
 
 
 class Digits(lightning.LightningModule):
@@ -34,7 +34,7 @@ def train(params, trial):
     images = images.float() / 16
     data = DataLoader(TensorDataset(images[400:], labels[400:]), 32, shuffle=True)
     held_out = DataLoader(TensorDataset(images[:400], labels[:400]), 400)
-    reports = Reports(trial)
+    reports = LightningReports(trial)
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], **quiet)
     module = Digits(params["width"], params["learning_rate"])

@@ -4,7 +4,7 @@ import torch
 from sklearn.datasets import load_digits
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification, set_seed
 
-from trials.adapters.huggingface import Reports
+from trials.adapters.huggingface import TrainerReports
 
 SMALL = {"image_size": 8, "patch_size": 2, "num_channels": 1, "hidden_size": 48}
 LAYERS = {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
@@ -38,6 +38,6 @@ def train(params, trial):
         train_dataset=rows[400:],
         eval_dataset=rows[:400],
         compute_metrics=accuracy,
-        callbacks=[Reports(trial)],
+        callbacks=[TrainerReports(trial)],
     )
     trainer.train(resume_from_checkpoint=trial.checkpoint)

@@ -1,10 +1,10 @@
 """Reports a training by the `Trainer` of Transformers, and lets it be paused and continued.
 
-    from trials.adapters.huggingface import Reports
+    from trials.adapters.huggingface import TrainerReports
 
     def train(params, trial):
         arguments = TrainingArguments(num_train_epochs=trial.budget, ...)
-        trainer = Trainer(model, arguments, ..., callbacks=[Reports(trial)])
+        trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports(trial)])
         trainer.train(resume_from_checkpoint=trial.checkpoint)
 
 At each level at which the study wants a report, the Trainer evaluates and saves itself into a
@@ -49,7 +49,7 @@ _OWN_NAMES = "weights_own_names.pt"
 """The model's weights under its own names, where the Trainer's file has others."""
 
 
-class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
+class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
     """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
 
     It decides when the Trainer evaluates and saves: at the levels at which the study wants a
@@ -117,8 +117,8 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
             ValueError: It does not continue from the trial's checkpoint.
         """
         if not self._is_set_up:
-            what = "Reports was added to a Trainer that was already built"
-            raise ValueError(f"{what}; write Trainer(..., callbacks=[Reports(trial)])")
+            what = "TrainerReports was added to a Trainer that was already built"
+            raise ValueError(f"{what}; write Trainer(..., callbacks=[TrainerReports(trial)])")
         accumulated = args.gradient_accumulation_steps
         epoch_steps = None
         if has_length(train_dataloader):
@@ -146,7 +146,7 @@ class Reports(TrainerCallback):  # type: ignore[misc] # transformers is not foll
             file = checkpoint / _STATE
             if not file.is_file():
                 what = f"{checkpoint} is not a checkpoint of a Trainer"
-                raise ValueError(f"{what}; do not call trial.save beside Reports")
+                raise ValueError(f"{what}; do not call trial.save beside TrainerReports")
             step = json.loads(file.read_text())["global_step"]
         if state.global_step != step:
             what = (

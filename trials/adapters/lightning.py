@@ -1,9 +1,9 @@
 """Reports a training by the `Trainer` of Lightning, and lets it be paused and continued.
 
-    from trials.adapters.lightning import Reports
+    from trials.adapters.lightning import LightningReports
 
     def train(params, trial):
-        reports = Reports(trial)
+        reports = LightningReports(trial)
         trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], ...)
         trainer.fit(module, data, ckpt_path=reports.checkpoint)
 
@@ -53,7 +53,7 @@ _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch 
 """Begins the warning of Lightning about what is done here."""
 
 
-class Reports(Callback):  # type: ignore[misc] # lightning is not followed
+class LightningReports(Callback):  # type: ignore[misc] # lightning is not followed
     """Reports the validations of a `Trainer` to its trial, each with a checkpoint.
 
     It decides when the Trainer validates: at the levels at which the study wants a report. It seeds

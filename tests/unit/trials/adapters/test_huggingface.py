@@ -8,7 +8,7 @@ import torch
 import transformers
 from transformers import Trainer, TrainingArguments
 
-from trials.adapters.huggingface import Reports
+from trials.adapters.huggingface import TrainerReports
 
 ROWS, BATCH = 22, 4
 STEPS = 6
@@ -111,7 +111,7 @@ def training(tmp_path, losses, model=tiny_model, rows=Rows, **arguments):
             train_dataset=rows(ROWS, 1),
             eval_dataset=rows(9, 2),
             compute_metrics=accuracy,
-            callbacks=[Losses(losses), Reports(trial)],
+            callbacks=[Losses(losses), TrainerReports(trial)],
         )
         trainer.train(resume_from_checkpoint=trial.checkpoint)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from trials.adapters.lightning import Reports
+from trials.adapters.lightning import LightningReports
 from trials.adapters.pace import BudgetError
 from trials.tasks.function.task import find
 
@@ -86,7 +86,7 @@ def training(losses, schedule="cosine", **arguments):
         }
         if "max_steps" not in arguments:
             arguments_of_all["max_epochs"] = trial.budget
-        reports = Reports(trial)
+        reports = LightningReports(trial)
         trainer = lightning.Trainer(**{**arguments_of_all, **arguments}, callbacks=[reports])
         data = torch.utils.data.DataLoader(Rows(ROWS, 1), BATCH, shuffle=True)
         held_out = torch.utils.data.DataLoader(Rows(9, 2), BATCH)

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
 from trl import SFTConfig, SFTTrainer
 
-from trials.adapters.huggingface import Reports
+from trials.adapters.huggingface import TrainerReports
 
 WORDS = ["<pad>", "</s>", "the", "coffee", "cake", "was", "cold", "good", "never"]
 
@@ -53,7 +53,7 @@ def training(folder):
             train_dataset=texts(18),
             eval_dataset=texts(6),
             processing_class=tokenizer,
-            callbacks=[Reports(trial)],
+            callbacks=[TrainerReports(trial)],
         )
         trainer.train(resume_from_checkpoint=trial.checkpoint)
 
