@@ -113,8 +113,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         """Turn the levels of the trial into steps.
 
         Raises:
-            BudgetError: The Trainer does not train for the trial's full budget.
-            ValueError: It does not continue from the trial's checkpoint.
+            ValueError: The Trainer does not train for the trial's full budget, or does not continue
+                from its checkpoint.
         """
         if not self._is_set_up:
             what = "TrainerReports was added to a Trainer that was already built"

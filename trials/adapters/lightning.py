@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trials.adapters.pace import BudgetError, Pace
+from trials.adapters.pace import Pace
 from trials.adapters.versions import LIGHTNING, require
 from trials.contract import TrialStopped, Unit
 from trials.randomness import seed_everything
@@ -88,8 +88,8 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         """Turn the levels of the trial into steps, and put data and random generators in place.
 
         Raises:
-            BudgetError: The Trainer does not train for the trial's full budget.
-            ValueError: It does not continue from the trial's checkpoint, or validates by the clock.
+            ValueError: The Trainer does not train for the trial's full budget, does not continue
+                from its checkpoint, or validates by the clock.
         """
         if getattr(trainer, "_val_check_time_interval", None) is not None:
             what = "val_check_interval is a time, but trials are compared after equal training"
@@ -238,7 +238,7 @@ def _pace_of(trainer: Trainer, trial: FunctionTrial) -> Pace:
     """How a trial's budget relates to the steps of a Trainer.
 
     Raises:
-        BudgetError: The Trainer does not train for the trial's full budget.
+        ValueError: The Trainer does not train for the trial's full budget.
     """
     accumulated = trainer.accumulate_grad_batches
     batches = trainer.num_training_batches
@@ -248,7 +248,7 @@ def _pace_of(trainer: Trainer, trial: FunctionTrial) -> Pace:
     samples = getattr(trainer.train_dataloader, "batch_size", None)
     if samples is None and trial.unit is Unit.SAMPLES:
         what = "per_trial counts samples, but the batch size of the training data is not known"
-        raise BudgetError(f"{what}; state per_trial in steps or epochs")
+        raise ValueError(f"{what}; state per_trial in steps or epochs")
     pace = Pace(trial, epoch_steps, (samples or 1) * accumulated * trainer.world_size)
     advice = f"write Trainer(max_steps={pace.total_steps})"
     if trial.unit is Unit.EPOCHS and isinstance(trial.budget, int):

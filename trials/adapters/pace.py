@@ -12,10 +12,6 @@ SLACK = 1e-9
 """0.7 epochs of 10 steps are 7 steps, though the product may come out a little more."""
 
 
-class BudgetError(ValueError):
-    """A budget that a library's trainer is not set up for, or cannot be."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How a trial's budget relates to the optimizer steps of its training.
@@ -25,6 +21,9 @@ class Pace:
         epoch_steps: Optimizer steps in an epoch; None if nobody knows.
         step_samples: Samples in an optimizer step, as the batch size says. The last step of an
             epoch may have fewer, which is not counted.
+
+    Raises:
+        ValueError: The budget cannot be counted in steps.
     """
 
     trial: FunctionTrial
@@ -35,10 +34,10 @@ class Pace:
         unit = self.trial.unit
         if unit in (Unit.TOKENS, Unit.SECONDS):
             what = f"per_trial counts {unit.value}, but a schedule needs the number of steps"
-            raise BudgetError(f"{what}; state per_trial in steps, epochs or samples")
+            raise ValueError(f"{what}; state per_trial in steps, epochs or samples")
         if unit is Unit.EPOCHS and self.epoch_steps is None:
             what = "per_trial counts epochs, but the length of the training data is not known"
-            raise BudgetError(f"{what}; state per_trial in steps or samples")
+            raise ValueError(f"{what}; state per_trial in steps or samples")
 
     @property
     def total_steps(self) -> int:
@@ -68,7 +67,7 @@ class Pace:
             advice: How to set that.
 
         Raises:
-            BudgetError: The budget is another number of steps.
+            ValueError: The budget is another number of steps.
         """
         if steps == self.total_steps:
             return
@@ -76,7 +75,7 @@ class Pace:
         if self.trial.unit is not Unit.STEPS:
             budget += f", which are {self.total_steps} steps"
         what = f"the training is set to {steps} steps, but the trial's full budget is {budget}"
-        raise BudgetError(f"{what}; {advice}")
+        raise ValueError(f"{what}; {advice}")
 
     @property
     def _steps_a_unit(self) -> float:

@@ -59,6 +59,10 @@ class Driven:
             runner.close()
         return self.reports[-1]
 
+    def run(self) -> FunctionRun:
+        """A run of the function from the beginning."""
+        return FunctionRun(self._train, self._setup.params, self._setup)
+
     @property
     def levels(self) -> list[float]:
         """Where it reported."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import threading
+import time
+
 import peft
 import pytest
 import torch
@@ -90,7 +95,7 @@ class Pixels(Rows):
         return {"pixel_values": pixels.view(1, 4, 4), "labels": self.labels[row]}
 
 
-def training(tmp_path, losses, model=tiny_model, rows=Rows, **arguments):
+def training(tmp_path, losses, model=tiny_model, rows=Rows, callbacks=(), **arguments):
     """A training function whose Trainer has these arguments."""
 
     def train(params, trial):
@@ -111,7 +116,7 @@ def training(tmp_path, losses, model=tiny_model, rows=Rows, **arguments):
             train_dataset=rows(ROWS, 1),
             eval_dataset=rows(9, 2),
             compute_metrics=accuracy,
-            callbacks=[Losses(losses), TrainerReports(trial)],
+            callbacks=[Losses(losses), *copy.deepcopy(callbacks), TrainerReports(trial)],
         )
         trainer.train(resume_from_checkpoint=trial.checkpoint)
 
@@ -139,7 +144,7 @@ OTHER_NAMES = {"model": tiny_model_that_is_saved_under_other_names, "rows": Pixe
     [
         ({"epochs": 3, "report_every": 0.5}, {}, [0.5, 1.0, 2.5]),
         ({"steps": 14, "report_every": 4}, {"max_steps": 14}, [4, 12]),
-        ({"epochs": 2, "report_every": 0.4}, {"gradient_accumulation_steps": 2}, [0.4, 1.6]),
+        ({"epochs": 2, "report_every": 0.4}, {"gradient_accumulation_steps": 2}, [1.6]),
         ({"epochs": 2}, PLATEAU, [1.0]),
         ({"epochs": 2}, {"model": tiny_adapters}, [1.0]),
         ({"epochs": 2}, OTHER_NAMES, [1.0]),
@@ -158,3 +163,103 @@ def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(
     names = ("eval_loss", "eval_accuracy", "train_loss")
     assert paused.metrics(*names) == never.metrics(*names)
     assert paused.levels == never.levels
+
+
+# ------------------------------------------------------------------------- ending in other ways
+
+
+class Ends(transformers.TrainerCallback):
+    """Ends the training at a step."""
+
+    def on_step_end(self, args, state, control, **_):
+        control.should_training_stop = state.global_step == 8
+
+
+def test_a_training_that_ends_between_two_levels_is_reported_there(drive, tmp_path):
+    trial = drive(training(tmp_path, [], callbacks=[Ends()]), {"epochs": 3})
+    trial.attempt()
+    assert trial.levels == [1.0, pytest.approx(8 / STEPS)]
+    assert trial.reports[-1].checkpoint is not None
+
+
+@pytest.mark.parametrize("pauses", [[], [2.0]])
+def test_the_patience_of_early_stopping_survives_a_pause(drive, tmp_path, pauses):
+    stopping = {
+        "callbacks": [transformers.EarlyStoppingCallback(early_stopping_patience=2)],
+        "metric_for_best_model": "loss",
+        "greater_is_better": False,
+        "eval_strategy": "steps",
+        "learning_rate": 0.0,
+    }
+    trial = drive(training(tmp_path, [], **stopping), {"epochs": 9})
+    for level in [*pauses, None]:
+        trial.attempt(until=level)
+    assert trial.levels == [1.0, 2.0, 3.0]
+
+
+def test_a_trial_that_is_stopped_ends_after_its_step(drive, tmp_path):
+    stepping = threading.Event()
+    losses = []
+
+    def train(params, trial):
+        class Waits(transformers.TrainerCallback):
+            def on_step_end(self, args, state, control, **_):
+                if state.global_step == 3:
+                    stepping.set()
+                    while not trial.stopped:
+                        time.sleep(0.001)
+
+        training(tmp_path, losses, callbacks=[Waits()])(params, trial)
+
+    run = drive(train, {"epochs": 2}).run()
+    for _ in run:
+        if stepping.is_set():
+            break
+    assert run.close()
+    assert [step for step, _ in losses] == [1, 2, 3]
+
+
+def test_a_save_that_fails_leaves_nothing(drive, tmp_path, monkeypatch):
+    def fails(trainer, folder):
+        raise OSError("no optimizer today")
+
+    trial = drive(training(tmp_path, []), {"epochs": 2})
+    trial.attempt(until=1)
+    monkeypatch.setattr(Trainer, "_save_optimizer_and_scheduler", fails)
+    with pytest.raises(OSError, match="no optimizer today"):
+        trial.attempt()
+    gc.collect()
+    left = {path.name for path in (tmp_path / "trial-0").iterdir()}
+    assert left == {"last", trial.reports[0].checkpoint.name}
+
+
+# -------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"num_train_epochs": 2}, r"set to 12 steps.*3 epochs, which are 18 steps; write Training"),
+        ({"max_steps": 5}, r"set to 5 steps.*num_train_epochs=trial\.budget\) without max_steps"),
+        ({"save_only_model": True}, "what a paused trial continues from; remove it"),
+        (
+            {"load_best_model_at_end": True, "eval_strategy": "epoch", "save_strategy": "epoch"},
+            "load_best_model_at_end=True needs.*remove it: hpsearch keeps the trial's best",
+        ),
+    ],
+)
+def test_a_trainer_that_contradicts_the_trial_is_told(drive, tmp_path, arguments, said):
+    trial = drive(training(tmp_path, [], **arguments), {"epochs": 3})
+    with pytest.raises(ValueError, match=said):
+        trial.attempt()
+
+
+def test_a_trainer_that_does_not_continue_from_the_trials_checkpoint_is_told(
+    drive, tmp_path, monkeypatch
+):
+    trial = drive(training(tmp_path, []), {"epochs": 2})
+    trial.attempt(until=1)
+    afresh = Trainer.train
+    monkeypatch.setattr(Trainer, "train", lambda trainer, **_: afresh(trainer))
+    with pytest.raises(ValueError, match="begins at step 0, but the trial is at step 6; write tra"):
+        trial.attempt()

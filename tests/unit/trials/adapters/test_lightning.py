@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from trials.adapters.lightning import LightningReports
-from trials.adapters.pace import BudgetError
 from trials.tasks.function.task import find
 
 ROWS, BATCH = 22, 4
@@ -87,7 +86,9 @@ def training(losses, schedule="cosine", **arguments):
         if "max_steps" not in arguments:
             arguments_of_all["max_epochs"] = trial.budget
         reports = LightningReports(trial)
-        trainer = lightning.Trainer(**{**arguments_of_all, **arguments}, callbacks=[reports])
+        callbacks = [*arguments.get("callbacks", ()), reports]
+        all_of_them = {**arguments_of_all, **arguments, "callbacks": callbacks}
+        trainer = lightning.Trainer(**all_of_them)
         data = torch.utils.data.DataLoader(Rows(ROWS, 1), BATCH, shuffle=True)
         held_out = torch.utils.data.DataLoader(Rows(9, 2), BATCH)
         trainer.fit(module, data, held_out, ckpt_path=reports.checkpoint)
@@ -126,10 +127,53 @@ def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(
     assert paused.metrics("val_loss", "train_loss") == never.metrics("val_loss", "train_loss")
 
 
-def test_a_trainer_that_is_set_to_another_length_is_told(drive):
-    trial = drive(training([], max_epochs=5), {"epochs": 3})
-    with pytest.raises(BudgetError, match=r"set to 30 steps.*3 epochs, which are 18 steps; write"):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            {"max_epochs": 5},
+            r"set to 30 steps.*3 epochs, which are 18 steps; write Trainer\(max_ep",
+        ),
+        ({"max_steps": 5}, r"set to 5 steps.*3 epochs, which are 18 steps; write Trainer\(max_ep"),
+        ({"val_check_interval": "00:00:01:00"}, "val_check_interval is a time.*remove it"),
+    ],
+)
+def test_a_trainer_that_contradicts_the_trial_is_told(drive, arguments, said):
+    trial = drive(training([], **arguments), {"epochs": 3})
+    with pytest.raises(ValueError, match=said):
         trial.attempt()
+
+
+def test_a_trainer_that_does_not_continue_from_the_trials_checkpoint_is_told(drive, monkeypatch):
+    trial = drive(training([]), {"epochs": 2})
+    trial.attempt(until=1)
+    monkeypatch.setattr(LightningReports, "checkpoint", None)
+    with pytest.raises(ValueError, match="begins afresh, but the trial continues; write trainer"):
+        trial.attempt()
+
+
+def test_a_module_without_validation_is_reported_with_what_it_logs(drive):
+    train = training([], limit_val_batches=0, max_steps=5)
+    trial = drive(train, {"steps": 5, "report_every": 2})
+    trial.attempt(until=2)
+    trial.attempt()
+    assert trial.levels == [2.0, 4.0, 5.0]
+    assert trial.reports[-1].metrics.keys() == {"train_loss"}
+
+
+class Stops(lightning.Callback):
+    """Ends the training at a step."""
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if trainer.global_step == 7:
+            trainer.should_stop = True
+
+
+def test_a_training_that_ends_early_is_reported_there(drive):
+    trial = drive(training([], callbacks=[Stops()]), {"epochs": 3})
+    trial.attempt()
+    assert trial.levels == [1.0, pytest.approx(8 / STEPS)]
+    assert "val_loss" in trial.reports[-1].metrics
 
 
 def test_the_example_learns_and_continues(drive):

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from trials.adapters import versions
-from trials.adapters.pace import BudgetError, Pace
+from trials.adapters.pace import Pace
 from trials.report_grid import budget_from
 
 
@@ -52,7 +52,7 @@ def test_a_step_between_two_levels_has_a_resource_too():
     ],
 )
 def test_a_budget_that_is_no_number_of_steps_is_refused(per_trial, epoch_steps, said):
-    with pytest.raises(BudgetError, match=said):
+    with pytest.raises(ValueError, match=said):
         pace(per_trial, epoch_steps)
 
 
