@@ -97,7 +97,9 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
 def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     best = run_small(workplace, "vision.yaml")
     assert len(best) == 3
-    assert (Path(best[0]["checkpoint"]) / "trainer_state.json").is_file()
+    kept = {path.name for path in Path(best[0]["checkpoint"]).iterdir()}
+    assert {"model.safetensors", "config.json", "trainer_state.json"} <= kept
+    assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
 
 
 @pytest.mark.parametrize(

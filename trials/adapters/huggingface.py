@@ -47,6 +47,8 @@ _STATE = "trainer_state.json"
 """The file of a Trainer's checkpoint that says how far it was."""
 _OWN_NAMES = "weights_own_names.pt"
 """The model's weights under its own names, where the Trainer's file has others."""
+_STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)
+"""What only a training needs that continues; the rest is the model, and how it came about."""
 
 
 class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
@@ -212,7 +214,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         if self._draft is not None:
             return
         try:
-            self._draft = self._saving.enter_context(self._trial.save())
+            self._draft = self._saving.enter_context(self._trial.save(state=_STATE_FILES))
         except TrialStopped as stop:
             self._end(control, stop)
             return

@@ -11,7 +11,7 @@ from importlib import metadata
 from packaging.specifiers import SpecifierSet
 
 TRANSFORMERS = SpecifierSet(">=5.0,<6")
-LIGHTNING = SpecifierSet(">=2.5,<2.7")
+LIGHTNING = SpecifierSet(">=2.6,<2.7")
 
 
 def require(library: str, versions: SpecifierSet, install: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,11 @@ class FunctionCall:
         self._resumed = time.perf_counter()
 
     @contextmanager
-    def saving(self) -> Iterator[Path]:
+    def saving(self, state: Collection[str]) -> Iterator[Path]:
         """A checkpoint to write into, which belongs to the next report."""
         checkpoints = self.checkpoints
         number = checkpoints.next_number()
-        with checkpoints.writing(number) as folder:
+        with checkpoints.writing(number, state) as folder:
             yield folder
             elapsed = json.dumps(self._elapsed())
             (folder / _ELAPSED).write_text(elapsed)
@@ -165,14 +165,22 @@ class FunctionTrial:
         self._call.raise_if_stopping()
 
     @contextmanager
-    def save(self) -> Iterator[Path]:
+    def save(self, state: Collection[str] = ()) -> Iterator[Path]:
         """Save a checkpoint: ``with trial.save() as folder:`` gives a folder to write files into.
 
         It is there whole or not at all, and belongs to the report that follows. A trial that
         continues finds it as `checkpoint`.
+
+        Args:
+            state: Names of files in it that only a trial needs that continues, such as an
+                optimizer's. They are removed when it does not any more; files that were not written
+                may be named.
+
+        Raises:
+            TrialStopped: The trial is over.
         """
         self._call.raise_if_stopping()
-        with self._call.saving() as folder:
+        with self._call.saving(state) as folder:
             yield folder
 
 
