@@ -106,7 +106,10 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._place_data(trainer)
 
     def _place_data(self, trainer: Trainer) -> None:
-        """Begin the epoch's data, in the order that it had, where the training goes on."""
+        """Begin the epoch's data in the order that it had, after the batches that were trained.
+
+        Lightning has begun it already, with generators in any state.
+        """
         restored, self._restored = self._restored, None
         if restored is None:
             seed_everything(self._trial.seed)
@@ -164,7 +167,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         step = trainer.global_step
         if self._pace.epoch_steps is not None:
             step = trainer.current_epoch * self._pace.epoch_steps + -(-batches // accumulated)
-        if trainer.should_stop:
+        if trainer.should_stop and trainer.fit_loop._can_stop_early:
             return self._levels.get(step, self._pace.resource_after(step))
         return self._levels.get(step)
 
