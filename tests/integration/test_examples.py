@@ -94,7 +94,17 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
     assert (checkpoint / "adapter_model.safetensors").is_file(), sorted(checkpoint.iterdir())
 
 
-@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py"])
+def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
+    best = run_small(workplace, "vision.yaml")
+    assert len(best) == 3
+    kept = {path.name for path in Path(best[0]["checkpoint"]).iterdir()}
+    assert {"model.safetensors", "config.json", "trainer_state.json"} <= kept
+    assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
+
+
+@pytest.mark.parametrize(
+    "script", ["digits.py", "houses.py", "modules.py", "reviews.py", "vision.py"]
+)
 def test_the_code_of_an_example_is_short(script: str) -> None:
     lines = (EXAMPLES / script).read_text().splitlines()
     assert len([line for line in lines if line.strip()]) < MOST_LINES

@@ -19,7 +19,7 @@ reports come before it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,12 +95,17 @@ class Checkpoints:
         return self.commit(self.draft(fill), Label(number, best))
 
     @contextmanager
-    def writing(self, number: int) -> Iterator[Path]:
-        """Like `save`: yields the folder to write into. After an exception nothing has changed."""
+    def writing(self, number: int, state: Collection[str] = ()) -> Iterator[Path]:
+        """Like `save`: yields the folder to write into. After an exception nothing has changed.
+
+        Args:
+            number: The step that it belongs to.
+            state: The files that only a run needs, as `Label` says.
+        """
         draft = self._place.draft()
         with removed_on_error(draft):
             yield draft
-        self.commit(draft, Label(number))
+        self.commit(draft, Label(number, state=state))
 
     def draft(self, fill: Callable[[Path], None]) -> Path:
         """The first half of a save: the files, in a folder of this machine, not yet flushed."""

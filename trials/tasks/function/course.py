@@ -26,7 +26,7 @@ from trials.telemetry.findings import (
 )
 
 TRAIN_LOSS = "train_loss"
-VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss")
+VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of the loss on validation data; the first that is reported is taken."""
 
 

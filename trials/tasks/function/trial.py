@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,11 +83,11 @@ class FunctionCall:
         self._resumed = time.perf_counter()
 
     @contextmanager
-    def saving(self) -> Iterator[Path]:
+    def saving(self, state: Collection[str]) -> Iterator[Path]:
         """A checkpoint to write into, which belongs to the next report."""
         checkpoints = self.checkpoints
         number = checkpoints.next_number()
-        with checkpoints.writing(number) as folder:
+        with checkpoints.writing(number, state) as folder:
             yield folder
             elapsed = json.dumps(self._elapsed())
             (folder / _ELAPSED).write_text(elapsed)
@@ -119,6 +119,9 @@ class FunctionTrial:
     Attributes:
         seed: The trial's own seed.
         budget: How far to train, in the study file's unit; an int where it is whole.
+        unit: What the budget counts, such as epochs.
+        report_at: The ascending levels at which the study wants a report; the last one is the
+            budget.
         device: A torch device name, such as cpu or cuda:0.
         folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
@@ -130,11 +133,18 @@ class FunctionTrial:
         total = setup.budget.total
         self.seed = setup.seed
         self.budget: int | float = int(total) if total == int(total) else total
+        self.unit = setup.budget.unit
+        self.report_at = setup.budget.report_at
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
         self._call = call
         self._hand_over = hand_over
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the trial is over: the next report or save raises `TrialStopped`."""
+        return self._call.stopping
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
@@ -155,14 +165,22 @@ class FunctionTrial:
         self._call.raise_if_stopping()
 
     @contextmanager
-    def save(self) -> Iterator[Path]:
+    def save(self, state: Collection[str] = ()) -> Iterator[Path]:
         """Save a checkpoint: ``with trial.save() as folder:`` gives a folder to write files into.
 
         It is there whole or not at all, and belongs to the report that follows. A trial that
         continues finds it as `checkpoint`.
+
+        Args:
+            state: Names of files in it that only a trial needs that continues, such as an
+                optimizer's. They are removed when it does not any more; files that were not written
+                may be named.
+
+        Raises:
+            TrialStopped: The trial is over.
         """
         self._call.raise_if_stopping()
-        with self._call.saving() as folder:
+        with self._call.saving(state) as folder:
             yield folder
 
 

@@ -15,6 +15,7 @@ import torch
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import verify
+from trials.checkpoints.trimming import trim_ended
 from trials.contract import Budget, Diagnosed, Goal, Setup, TrialStopped, Unit
 from trials.runner import Runner
 from trials.tasks.function.course import Course
@@ -420,6 +421,23 @@ def test_the_best_checkpoint_by_the_objective_stays(tmp_path, maximize, best):
     assert sorted(path.name for path in (tmp_path / "trial").glob("step-*")) == [
         f"step-0000000{number}" for number in (best, 5, 6)
     ]
+
+
+def test_of_a_trial_that_has_ended_the_files_that_only_continue_it_are_removed(tmp_path):
+    def train(params, trial):
+        with trial.save(state=["optimizer", "not_written"]) as folder:
+            (folder / "optimizer").write_text("moments")
+            (folder / "model").write_text("weights")
+        trial.report(1, {"accuracy": 1.0})
+
+    run = run_of(train, tmp_path, goal=Goal("accuracy", maximize=True))
+    (report,) = reports_of(run)
+    run.close()
+    verify(report.checkpoint, whole=True)
+    trim_ended(report.checkpoint)
+    verify(report.checkpoint)
+    assert (report.checkpoint / "model").is_file()
+    assert not (report.checkpoint / "optimizer").exists()
 
 
 def test_a_best_that_is_surpassed_stays_until_the_better_one_is_on_record(tmp_path):

@@ -1,0 +1,85 @@
+"""Trials in the hands of a worker: driven to a level, paused, and continued by new objects."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from trials.contract import Report, Setup
+from trials.report_grid import budget_from
+from trials.runner import Runner
+from trials.tasks.function.run import FunctionRun
+
+Train = Callable[[Any, Any], None]
+
+
+class OfFunction:
+    """A task whose runs call a function of the test."""
+
+    def __init__(self, train: Train) -> None:
+        self._train = train
+
+    def start(self, setup: Setup, data: Any) -> FunctionRun:
+        return FunctionRun(self._train, setup.params, setup)
+
+
+class Driven:
+    """A trial of a training function.
+
+    Args:
+        train: The function.
+        folder: For its checkpoints.
+        per_trial: Its budget, as a study file says it.
+        params: Of the trial.
+    """
+
+    def __init__(self, train: Train, folder: Path, per_trial: dict[str, Any], **params: Any):
+        self._train = train
+        self._setup = Setup(params, 7, budget_from(per_trial), folder)
+        self.reports: list[Report] = []
+
+    def attempt(self, until: float | None = None) -> Report:
+        """Continue from the newest report's checkpoint, with random generators in another state."""
+        torch.manual_seed(random.randrange(2**31))
+        np.random.seed(random.randrange(2**31))
+        saved = self.reports[-1].checkpoint if self.reports else None
+        runner = Runner(OfFunction(self._train), None, replace(self._setup, resume_from=saved))
+        total = self._setup.budget.total
+        try:
+            for report in runner.advance(total if until is None else until):
+                self.reports.append(report)
+        finally:
+            runner.close()
+        return self.reports[-1]
+
+    def run(self) -> FunctionRun:
+        """A run of the function from the beginning."""
+        return FunctionRun(self._train, self._setup.params, self._setup)
+
+    @property
+    def levels(self) -> list[float]:
+        """Where it reported."""
+        return [report.resource for report in self.reports]
+
+    def metrics(self, *names: str) -> list[tuple[float, ...]]:
+        """Some metrics of all reports."""
+        return [tuple(report.metrics[name] for name in names) for report in self.reports]
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Callable[..., Driven]:
+    """Makes a trial of a function, in a folder of its own."""
+    made = []
+
+    def make(train: Train, per_trial: dict[str, Any], **params: Any) -> Driven:
+        made.append(Driven(train, tmp_path / f"trial-{len(made)}", per_trial, **params))
+        return made[-1]
+
+    return make

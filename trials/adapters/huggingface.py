@@ -1,0 +1,354 @@
+"""Reports a training by the `Trainer` of Transformers, and lets it be paused and continued.
+
+    from trials.adapters.huggingface import TrainerReports
+
+    def train(params, trial):
+        arguments = TrainingArguments(num_train_epochs=trial.budget, ...)
+        trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports(trial)])
+        trainer.train(resume_from_checkpoint=trial.checkpoint)
+
+At each level at which the study wants a report, the Trainer evaluates and saves itself into a
+checkpoint of the trial, and the callback reports. A trial that is paused there continues from that
+checkpoint, with the state of the optimizer, the schedule, the loss scaling, the random generators
+and the order of the data.
+"""
+
+from __future__ import annotations
+
+import json
+import numbers
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+
+from trials.adapters.pace import Pace
+from trials.adapters.versions import TRANSFORMERS, require
+from trials.contract import TrialStopped, Unit
+from trials.tasks.function.trial import FunctionTrial
+
+require("transformers", TRANSFORMERS, install="hpsearch")
+
+from transformers import (  # noqa: E402 - another version may fail in its own way
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+    enable_full_determinism,
+    set_seed,
+)
+from transformers.trainer_utils import SaveStrategy, has_length  # noqa: E402
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME  # noqa: E402
+
+_STATE = "trainer_state.json"
+"""The file of a Trainer's checkpoint that says how far it was."""
+_OWN_NAMES = "weights_own_names.pt"
+"""The model's weights under its own names, where the Trainer's file has others."""
+_STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)
+"""What only a training needs that continues; the rest is the model, and how it came about."""
+
+
+class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
+    """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
+
+    It decides when the Trainer evaluates and saves: at the levels at which the study wants a
+    report, and if the training ends early, at its end. It gives the Trainer the trial's seed.
+
+    A report has all numbers that `Trainer.evaluate` returns, under their names (`eval_loss`,
+    `eval_accuracy`), and `train_loss`, the mean training loss since the report before.
+
+    Args:
+        trial: The second argument of the training function.
+    """
+
+    def __init__(self, trial: FunctionTrial) -> None:
+        self._trial = trial
+        self._is_set_up = False
+        self._pace: Pace | None = None
+        self._levels: dict[int, float] = {}
+        self._reported_step = 0
+        self._losses = _MeanLoss()
+        self._metrics: dict[str, float] = {}
+        self._saving = ExitStack()
+        self._draft: Path | None = None
+        self._output_dir: str | None = None
+        self._stop: TrialStopped | None = None
+
+    # ------------------------------------------------------------------------------- beginning
+
+    def on_init_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Take over what the trial decides: when to save, and the seed.
+
+        Raises:
+            ValueError: A setting of the Trainer contradicts that.
+        """
+        if args.load_best_model_at_end:
+            what = "load_best_model_at_end=True needs checkpoints that the Trainer keeps itself"
+            advice = "remove it: hpsearch keeps the trial's best checkpoint, by the objective"
+            raise ValueError(f"{what}; {advice}")
+        if args.save_only_model:
+            what = "save_only_model=True leaves out what a paused trial continues from"
+            raise ValueError(f"{what}; remove it")
+        args.save_strategy = SaveStrategy.NO
+        args.restore_callback_states_from_checkpoint = True
+        args.seed = self._trial.seed
+        if args.full_determinism:
+            enable_full_determinism(args.seed)
+        else:
+            set_seed(args.seed)
+        self._is_set_up = True
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: torch.nn.Module | None = None,
+        train_dataloader: Any = None,
+        **_: Any,
+    ) -> None:
+        """Turn the levels of the trial into steps.
+
+        Raises:
+            ValueError: The Trainer does not train for the trial's full budget, or does not continue
+                from its checkpoint.
+        """
+        if not self._is_set_up:
+            what = "TrainerReports was added to a Trainer that was already built"
+            raise ValueError(f"{what}; write Trainer(..., callbacks=[TrainerReports(trial)])")
+        accumulated = args.gradient_accumulation_steps
+        epoch_steps = None
+        if has_length(train_dataloader):
+            epoch_steps = max(-(-len(train_dataloader) // accumulated), 1)
+        batch = state.train_batch_size or args.train_batch_size
+        pace = Pace(self._trial, epoch_steps, batch * accumulated * args.world_size)
+        pace.require(state.max_steps, advice=_advice(pace))
+        self._require_continued(state)
+        if self._trial.checkpoint is not None and model is not None:
+            _load_own_names(model, self._trial.checkpoint)
+        self._pace = pace
+        self._levels = pace.levels()
+        self._reported_step = state.global_step
+        self._losses = _MeanLoss(state.global_step)
+
+    def _require_continued(self, state: TrainerState) -> None:
+        """Make sure that the Trainer is where the trial's checkpoint is.
+
+        Raises:
+            ValueError: It is somewhere else.
+        """
+        checkpoint = self._trial.checkpoint
+        step = 0
+        if checkpoint is not None:
+            file = checkpoint / _STATE
+            if not file.is_file():
+                what = f"{checkpoint} is not a checkpoint of a Trainer"
+                raise ValueError(f"{what}; do not call trial.save beside TrainerReports")
+            step = json.loads(file.read_text())["global_step"]
+        if state.global_step != step:
+            what = (
+                f"the Trainer begins at step {state.global_step}, but the trial is at step {step}"
+            )
+            advice = "write trainer.train(resume_from_checkpoint=trial.checkpoint)"
+            raise ValueError(f"{what}; {advice}")
+
+    # ------------------------------------------------------------------------- when to evaluate
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Ask for an evaluation and a checkpoint where the trial reports, and only there."""
+        self._ask(control, state.global_step in self._levels)
+        if self._trial.stopped:
+            self._end(control, TrialStopped())
+        return control
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Report where the training ends between two levels."""
+        ends = control.should_training_stop and self._stop is None
+        self._ask(control, ends and state.global_step > self._reported_step)
+        return control
+
+    def _ask(self, control: TrainerControl, reports: bool) -> None:
+        control.should_evaluate = reports
+        control.should_save = reports
+        control.should_log = control.should_log or reports
+
+    # ---------------------------------------------------------------------------------- reports
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note the training loss: the mean since the log before."""
+        loss = (logs or {}).get("loss")
+        if isinstance(loss, numbers.Real):
+            self._losses.add(state.global_step, float(loss))
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Note the metrics, and let the Trainer save itself into a new checkpoint of the trial.
+
+        Called once for each evaluation data set.
+        """
+        if not control.should_save or state.global_step <= self._reported_step:
+            return
+        self._metrics |= _numbers_in(metrics or {})
+        if self._draft is not None:
+            return
+        try:
+            self._draft = self._saving.enter_context(self._trial.save(state=_STATE_FILES))
+        except TrialStopped as stop:
+            self._end(control, stop)
+            return
+        self._output_dir, args.output_dir = args.output_dir, str(self._draft)
+
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: torch.nn.Module | None = None,
+        **_: Any,
+    ) -> TrainerControl:
+        """Seal the checkpoint and report. A trial that is paused here ends its training."""
+        if self._draft is None:
+            return control
+        draft, self._draft = self._draft, None
+        args.output_dir = self._output_dir
+        _move_up(draft / f"checkpoint-{state.global_step}")
+        if model is not None:
+            _save_own_names(model, draft)
+        self._saving.close()
+        metrics, self._metrics = self._metrics, {}
+        losses, self._losses = self._losses, _MeanLoss(state.global_step)
+        self._reported_step = state.global_step
+        try:
+            self._trial.report(self._resource(state.global_step), metrics | losses.as_metrics())
+        except TrialStopped as stop:
+            self._end(control, stop)
+        return control
+
+    def _resource(self, step: int) -> float:
+        level = self._levels.get(step)
+        if level is not None:
+            return level
+        assert self._pace is not None
+        return self._pace.resource_after(step)
+
+    # --------------------------------------------------------------------------------- the end
+
+    def _end(self, control: TrainerControl, stop: TrialStopped) -> None:
+        """Let the Trainer end its training, and other callbacks with it."""
+        self._stop = stop
+        self._ask(control, False)
+        control.should_training_stop = True
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """End the training function of a trial that was paused or stopped.
+
+        Raises:
+            TrialStopped: It was.
+        """
+        if self._stop is not None:
+            raise self._stop
+
+
+class _MeanLoss:
+    """The mean training loss since a report, of logs that are means of some steps each."""
+
+    def __init__(self, step: int = 0) -> None:
+        self._began = self._logged = step
+        self._sum = 0.0
+
+    def add(self, step: int, mean: float) -> None:
+        """The mean loss of the steps after the log before, until `step`."""
+        self._sum += mean * (step - self._logged)
+        self._logged = step
+
+    def as_metrics(self) -> dict[str, float]:
+        """The mean of all, as a metric; nothing if there was no step."""
+        steps = self._logged - self._began
+        return {"train_loss": self._sum / steps} if steps else {}
+
+
+def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Those metrics that are numbers, without the epoch, which the report has by itself."""
+    found = {}
+    for name, value in metrics.items():
+        if isinstance(value, numbers.Real) and name != "epoch":
+            found[name] = float(value)
+    return found
+
+
+def _save_own_names(model: torch.nn.Module, folder: Path) -> None:
+    """Save the weights under the model's own names, too, where a Trainer has used others.
+
+    Models whose code was rewritten are saved under the names that published weights have.
+    `from_pretrained` knows both, but a Trainer that continues does not: it would leave such weights
+    as they were initialised (Transformers' issue 48805).
+
+    Args:
+        model: What is trained.
+        folder: What the Trainer has saved.
+    """
+    weights = model.state_dict()
+    if not _names_in(folder) <= weights.keys():
+        torch.save(weights, folder / _OWN_NAMES)
+
+
+def _load_own_names(model: torch.nn.Module, folder: Path) -> None:
+    """Load what `_save_own_names` has saved, if anything."""
+    file = folder / _OWN_NAMES
+    if file.is_file():
+        weights = torch.load(file, map_location="cpu", weights_only=True)
+        model.load_state_dict(weights)
+
+
+def _names_in(folder: Path) -> set[str]:
+    """The names of a model's weights that a Trainer has saved; none where it saved adapters."""
+    index = folder / SAFE_WEIGHTS_INDEX_NAME
+    if index.is_file():
+        return set(json.loads(index.read_text())["weight_map"])
+    file = folder / SAFE_WEIGHTS_NAME
+    if not file.is_file():
+        return set()
+    with safe_open(file, "pt") as weights:
+        return set(weights.keys())
+
+
+def _move_up(folder: Path) -> None:
+    """Move all that is in a folder to the folder that it is in."""
+    for path in folder.iterdir():
+        path.rename(folder.parent / path.name)
+    folder.rmdir()
+
+
+def _advice(pace: Pace) -> str:
+    match pace.trial.unit:
+        case Unit.EPOCHS:
+            return "write TrainingArguments(num_train_epochs=trial.budget) without max_steps"
+        case Unit.STEPS:
+            return "write TrainingArguments(max_steps=trial.budget)"
+        case _:
+            steps = f"math.ceil(trial.budget / {pace.step_samples})"
+            return f"a step has {pace.step_samples}, so write TrainingArguments(max_steps={steps})"

@@ -1,0 +1,307 @@
+"""Reports a training by the `Trainer` of Lightning, and lets it be paused and continued.
+
+    from trials.adapters.lightning import LightningReports
+
+    def train(params, trial):
+        reports = LightningReports(trial)
+        trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], ...)
+        trainer.fit(module, data, ckpt_path=reports.checkpoint)
+
+At each level at which the study wants a report, the Trainer validates, the callback saves a
+checkpoint of Lightning's into one of the trial, and reports. A trial that is paused there continues
+from that checkpoint.
+
+Lightning's checkpoint holds the weights, the optimizers, the schedules, the loss scaling and the
+callbacks, but neither the random generators nor the place in the data. Those are added here: the
+generators as they were at the beginning of the epoch give the order of its data, of which the
+batches that were trained are skipped; then the generators are set to where they were at the pause.
+
+The state is saved at the beginning of the batch or the epoch that follows a report, where
+everything that the report's validation leads to has happened, such as a lower learning rate.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trials.adapters.pace import Pace
+from trials.adapters.versions import LIGHTNING, require
+from trials.contract import TrialStopped, Unit
+from trials.randomness import seed_everything
+from trials.tasks.function.trial import FunctionTrial
+
+require("lightning", LIGHTNING, install="hpsearch[lightning]")
+
+from lightning.pytorch import (  # noqa: E402 - another version may fail in its own way
+    Callback,
+    LightningModule,
+    Trainer,
+)
+
+_FILE = "lightning.ckpt"
+_NEVER = sys.maxsize
+"""Validates after so many epochs."""
+_NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch ended"
+"""Begins the warning of Lightning about what is done here."""
+
+
+class LightningReports(Callback):  # type: ignore[misc] # lightning is not followed
+    """Reports the validations of a `Trainer` to its trial, each with a checkpoint.
+
+    It decides when the Trainer validates: at the levels at which the study wants a report. It seeds
+    the random generators with the trial's seed when a training begins.
+
+    A report has all that was logged with `self.log`, under its names.
+
+    Args:
+        trial: The second argument of the training function.
+    """
+
+    def __init__(self, trial: FunctionTrial) -> None:
+        self._trial = trial
+        self._pace: Pace | None = None
+        self._levels: dict[int, float] = {}
+        self._due: float | None = None
+        self._restored: dict[str, Any] | None = None
+        self._epoch_began: dict[str, Any] = {}
+        self._now: dict[str, Any] = {}
+        self._begins_epoch: bool | None = None
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """What the Trainer continues from: pass it as `ckpt_path`. None for a new trial."""
+        if self._trial.checkpoint is None:
+            return None
+        return self._trial.checkpoint / _FILE
+
+    # ------------------------------------------------------------------------------- beginning
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Turn the levels of the trial into steps, and put data and random generators in place.
+
+        Raises:
+            ValueError: The Trainer does not train for the trial's full budget, does not continue
+                from its checkpoint, or validates by the clock.
+        """
+        if getattr(trainer, "_val_check_time_interval", None) is not None:
+            what = "val_check_interval is a time, but trials are compared after equal training"
+            raise ValueError(f"{what}; remove it")
+        is_restored = self._restored is not None
+        if is_restored != (self._trial.checkpoint is not None):
+            what = "the Trainer begins afresh, but the trial continues"
+            if is_restored:
+                what = "the Trainer continues, but the trial begins afresh"
+            raise ValueError(f"{what}; write trainer.fit(..., ckpt_path=reports.checkpoint)")
+        self._pace = _pace_of(trainer, self._trial)
+        self._levels = self._pace.levels()
+        trainer.check_val_every_n_epoch = _NEVER
+        self._place_data(trainer)
+
+    def _place_data(self, trainer: Trainer) -> None:
+        """Begin the epoch's data in the order that it had, after the batches that were trained.
+
+        Lightning has begun it already, with generators in any state.
+        """
+        restored, self._restored = self._restored, None
+        if restored is None:
+            seed_everything(self._trial.seed)
+            now = _generators()
+            restored = {"epoch_began": now, "now": now}
+        loop = trainer.fit_loop
+        self._epoch_began = restored["epoch_began"]
+        _set_generators(self._epoch_began)
+        if _resumes_itself(trainer):
+            _set_generators(restored["now"])
+            return
+        fetcher = loop._data_fetcher
+        iter(fetcher)
+        done = loop.epoch_loop.batch_progress.current.completed
+        if done == 0:
+            return
+        for _ in range(done):
+            next(fetcher)
+        fetcher.fetched -= done  # Lightning adds them
+        _set_generators(restored["now"])
+        warnings.filterwarnings("ignore", message=_NOT_RESUMABLE)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Report what was due at the end of the epoch before."""
+        self._report(trainer, begins_epoch=True)
+        if _begins_data(trainer):
+            self._epoch_began = _generators()
+
+    # ------------------------------------------------------------------------ when to validate
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Ask for a validation where the trial reports, and only there.
+
+        Raises:
+            TrialStopped: The trial is over.
+        """
+        if self._trial.stopped:
+            raise TrialStopped
+        self._due = self._level_at(trainer, batch_idx)
+        if self._due is None:
+            trainer.check_val_every_n_epoch = _NEVER
+            return
+        trainer.check_val_every_n_epoch = 1
+        trainer.val_check_batch = 1
+        self._now = _generators()
+
+    def _level_at(self, trainer: Trainer, batch_idx: int) -> float | None:
+        """The level that a batch reaches, also where another callback ends the training there."""
+        assert self._pace is not None
+        batches, accumulated = batch_idx + 1, trainer.accumulate_grad_batches
+        if batches % accumulated and not trainer.is_last_batch:
+            return None
+        step = trainer.global_step
+        if self._pace.epoch_steps is not None:
+            step = trainer.current_epoch * self._pace.epoch_steps + -(-batches // accumulated)
+        if trainer.should_stop and trainer.fit_loop._can_stop_early:
+            return self._levels.get(step, self._pace.resource_after(step))
+        return self._levels.get(step)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Note the random generators as the next batch finds them."""
+        self._now = _generators()
+
+    # ---------------------------------------------------------------------------------- reports
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        """Report what was due after the batch before."""
+        self._report(trainer, begins_epoch=False)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Report what was due at the end."""
+        self._report(trainer, begins_epoch=None)
+
+    def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
+        """Save and report what is due.
+
+        Args:
+            trainer: Its checkpoint is saved.
+            begins_epoch: Whether an epoch begins, or a batch; None after the training.
+
+        Raises:
+            TrialStopped: The trial is paused or stopped.
+        """
+        due, self._due = self._due, None
+        if due is None:
+            return
+        if begins_epoch:
+            self._epoch_began = self._now = _generators()
+        with self._trial.save() as folder:
+            self._begins_epoch = begins_epoch
+            trainer.save_checkpoint(folder / _FILE)
+            self._begins_epoch = None
+        self._trial.report(due, _numbers_in(trainer.callback_metrics))
+
+    # ------------------------------------------------------------------------------ checkpoints
+
+    def state_dict(self) -> dict[str, Any]:
+        """The random generators, for Lightning's checkpoint."""
+        return {"epoch_began": self._epoch_began, "now": self._now}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """What `state_dict` returned."""
+        self._restored = state_dict
+
+    def on_save_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Take back what Lightning has counted of the batch or the epoch that begins.
+
+        It would otherwise find the epoch complete, and begin with the one after it.
+        """
+        if self._begins_epoch is None:
+            return
+        loop = checkpoint["loops"]["fit_loop"]
+        batches = loop["epoch_loop.batch_progress"]
+        begun = loop["epoch_progress"] if self._begins_epoch else batches
+        for counts in (begun["total"], begun["current"]):
+            counts["ready"] -= 1
+        if self._begins_epoch:
+            batches["current"] = dict.fromkeys(batches["current"], 0)
+            batches["is_last_batch"] = False
+
+
+def _pace_of(trainer: Trainer, trial: FunctionTrial) -> Pace:
+    """How a trial's budget relates to the steps of a Trainer.
+
+    Raises:
+        ValueError: The Trainer does not train for the trial's full budget.
+    """
+    accumulated = trainer.accumulate_grad_batches
+    batches = trainer.num_training_batches
+    epoch_steps = None
+    if batches != float("inf"):
+        epoch_steps = -(-int(batches) // accumulated)
+    samples = getattr(trainer.train_dataloader, "batch_size", None)
+    if samples is None and trial.unit is Unit.SAMPLES:
+        what = "per_trial counts samples, but the batch size of the training data is not known"
+        raise ValueError(f"{what}; state per_trial in steps or epochs")
+    pace = Pace(trial, epoch_steps, (samples or 1) * accumulated * trainer.world_size)
+    advice = f"write Trainer(max_steps={pace.total_steps})"
+    if trial.unit is Unit.EPOCHS and isinstance(trial.budget, int):
+        advice = "write Trainer(max_epochs=trial.budget) without max_steps"
+    if trial.unit is Unit.STEPS:
+        advice = "write Trainer(max_steps=trial.budget) without max_epochs"
+    pace.require(trainer.estimated_stepping_batches, advice=advice)
+    return pace
+
+
+def _resumes_itself(trainer: Trainer) -> bool:
+    """Whether the training data keep their own place, so that Lightning restores it."""
+    loaders = trainer.fit_loop._combined_loader.flattened
+    return all(hasattr(loader, "load_state_dict") for loader in loaders)
+
+
+def _begins_data(trainer: Trainer) -> bool:
+    """Whether Lightning is about to begin the data of an epoch: it does not where it was resumed,
+    nor in the first epoch."""
+    loop = trainer.fit_loop
+    is_resuming = loop.is_resuming or loop.epoch_loop.restarting
+    return trainer.current_epoch > 0 and not is_resuming
+
+
+def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Those metrics that are one number."""
+    found = {}
+    for name, value in metrics.items():
+        tensor = torch.as_tensor(value)
+        if tensor.numel() == 1:
+            found[name] = float(tensor.item())
+    return found
+
+
+def _generators() -> dict[str, Any]:
+    """The state of the random generators, in types that `torch.load` reads without pickle."""
+    numpy = np.random.get_state(legacy=False)
+    assert isinstance(numpy, dict)
+    numpy["state"]["key"] = numpy["state"]["key"].tolist()
+    state = {"torch": torch.get_rng_state(), "python": random.getstate(), "numpy": numpy}
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def _set_generators(state: Mapping[str, Any]) -> None:
+    """Set the random generators to what `_generators` returned."""
+    torch.set_rng_state(state["torch"])
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    np.random.set_state(state["numpy"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])
