@@ -116,10 +116,9 @@ def search(name: str, study: FineTune, budget_s: float) -> results.Run:
         for process in processes:
             _wait(process, last_moment)
     finally:
-        for process in processes:
-            _stop(process)
+        stopped = [_stop(process) for process in processes]
     for number, process in enumerate(processes):
-        has_failed = process.returncode > 0  # one that was stopped has a number below 0
+        has_failed = process.returncode != 0 and not stopped[number]
         if has_failed and not (name == OURS and results.has_ended(study.folder)):
             _fail(name, study.folder, number)
     shutil.rmtree(study.folder / CHECKPOINTS, ignore_errors=True)  # gigabytes, not needed any more
@@ -167,11 +166,13 @@ def _wait(process: subprocess.Popen[bytes], last_moment: float) -> None:
         process.wait(max(0.0, last_moment - time.time()))
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that still runs, with what it has started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _stop(process: subprocess.Popen[bytes]) -> bool:
+    """Kill a process that still runs, with what it has started; whether it still did."""
+    if process.poll() is not None:
+        return False
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return True
 
 
 def _fail(name: str, folder: Path, number: int) -> None:
