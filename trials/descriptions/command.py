@@ -20,6 +20,12 @@ MOST_GRACE_S = 20.0
 
 _FIELDS = (
     Field("run", (str,), "the command, with placeholders such as {learning_rate}", required=True),
+    Field(
+        "cwd",
+        (str,),
+        "the folder that the command runs in; the study file's if missing",
+        limits={"minLength": 1},
+    ),
     Field("shell", (bool,), "whether a shell runs the command; false if missing"),
     Field(
         "reports",
@@ -100,7 +106,7 @@ def _option_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
     if not (math.isfinite(grace) and 0 < grace <= MOST_GRACE_S):
         what = f"must be above 0 and at most {MOST_GRACE_S:g} seconds, not {grace!r}"
         yield Problem("task.grace", what)
-    for key in ("reports", "resource"):
+    for key in ("cwd", "reports", "resource"):
         if task.get(key) == "":
             yield Problem(f"task.{key}", "is empty; remove it, or name something")
     reports = PurePosixPath(task.get("reports") or "reports")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import string
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from trials.contract import Problem, TaskError
@@ -82,12 +82,12 @@ class CommandLine:
         quoted = {name: shlex.quote(text) for name, text in texts.items()}
         return ["/bin/sh", "-c", _joined(_parts_of(line), quoted)]
 
-    def _filled_words(self, missing: Collection[str], texts: Mapping[str, str]) -> list[str]:
+    def _filled_words(self, missing: Set[str], texts: Mapping[str, str]) -> list[str]:
         words: list[str] = []
         flag_may_go = False
         for word, parts in zip(self._words, self._parts, strict=True):
             names = _names_in(parts)
-            if not missing.isdisjoint(names):
+            if missing & set(names):
                 if flag_may_go and not word.startswith("-"):
                     words.pop()
                 flag_may_go = False
@@ -146,7 +146,7 @@ def _is_flag(word: str) -> bool:
     return re.fullmatch(r"--?[A-Za-z][^=]*", word) is not None
 
 
-def _without(line: str, missing: Collection[str]) -> str:
+def _without(line: str, missing: Set[str]) -> str:
     """A line for a shell without the words of some placeholders, and the flags before them."""
     for name in missing:
         placeholder = r"\S*" + re.escape(f"{{{name}}}") + r"\S*"

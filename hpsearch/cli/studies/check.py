@@ -33,6 +33,7 @@ from hpsearch.wiring.workers import goal_of
 from trials import tasks
 from trials.contract import Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.command import COMMAND
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts
@@ -68,7 +69,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     if address is not None:
         refuse_unreachable(address)
     device = _device(spec)
-    note(f"trying one training step and one evaluation step on {device} ...")
+    note(_what_is_tried(spec, device))
     rehearsal = _rehearse(spec, study.name, device)
     capacity = None if address is not None else _capacity()
     show(*plan.plan(spec, rehearsal, capacity, terminal_width()))
@@ -134,6 +135,12 @@ def _check_folder(folder: Path, database: str) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         message = f"{database}: the folder {folder} cannot be written to"
         raise StoreUnreachable(message, "check its permissions")
+
+
+def _what_is_tried(spec: StudySpec, device: str) -> str:
+    if spec.task["kind"] == COMMAND.kind:
+        return "trying the command, until its first report or for 20 seconds ..."
+    return f"trying one training step and one evaluation step on {device} ..."
 
 
 def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """The folder that a program writes into: one for each attempt, and what is sealed of it.
 
-It begins with what the last sealed checkpoint holds. A program of an earlier attempt that still runs
-somewhere has another folder, so what it writes spoils nothing. The program's files are in a folder
-of their own inside a checkpoint, beside what this program knows about the trial.
+It begins with what the last sealed checkpoint holds. A program of an earlier attempt that still
+runs somewhere has another folder, so what it writes spoils nothing. The program's files are in a
+folder of their own inside a checkpoint, beside what is known about the trial.
 """
 
 from __future__ import annotations

@@ -21,12 +21,14 @@ It is a program by itself, which imports nothing of this package: it must start 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
 import signal
 import sys
 import time
+from pathlib import Path
 
 SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
 """The letters."""
@@ -111,7 +113,7 @@ class Keeper:
                 signal.signal(number, signal.SIG_DFL)
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
-            os.execvp(words[0], words)
+            os.execvp(words[0], words)  # noqa: S606 - the command that the user states
         except OSError as error:
             self._tell(f"refused {error.errno} {error.strerror}")
         finally:
@@ -135,10 +137,8 @@ class Keeper:
     def _terminate(self) -> None:
         """Ask the program's process group to end."""
         self._terminating = True
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._program, signal.SIGTERM)
-        except (ProcessLookupError, PermissionError):
-            pass
         self._signal(signal.SIGCONT)
 
     def _kill_all(self) -> None:
@@ -170,15 +170,13 @@ class Keeper:
 
     def _alive(self) -> dict[int, str]:
         """The states of all descendants that have not ended, by the numbers of their processes."""
-        if not os.path.isdir("/proc/self"):
+        if not Path("/proc/self").exists():
             return {self._program: "S"} if self._code is None else {}
         return descendants(os.getpid())
 
     def _tell(self, line: str) -> None:
-        try:
+        with contextlib.suppress(BrokenPipeError):  # the worker is gone
             os.write(self._status, f"{line}\n".encode())
-        except BrokenPipeError:
-            pass  # the worker is gone
 
 
 def descendants(ancestor: int) -> dict[int, str]:
@@ -186,12 +184,11 @@ def descendants(ancestor: int) -> dict[int, str]:
     out."""
     children: dict[int, list[int]] = {}
     states: dict[int, str] = {}
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a thousand names, many times a second
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                text = file.read()
+            text = Path(f"/proc/{name}/stat").read_bytes()
         except OSError:
             continue
         state, parent = text.rpartition(b")")[2].split()[:2]
@@ -209,10 +206,8 @@ def descendants(ancestor: int) -> dict[int, str]:
 
 
 def _kill(process: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _prctl(option: int, value: int) -> None:

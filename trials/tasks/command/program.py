@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +46,7 @@ class Program:
         self.code: int | None = None
         self.clear = False
         self.left = 0
+        self._is_closed = False
         self._refusal: str | None = None
         self._process: int | None = None
         self._suspended: list[int] | None = None
@@ -106,8 +108,9 @@ class Program:
                 pieces.append((key.data, content))
         if self.clear and not pieces:
             self._close_outputs()
-        if self._refusal is not None:
-            raise ProgramFailed(f"the command cannot be started: {self._refusal}")
+        refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise ProgramFailed(f"the command cannot be started: {refusal}")
         return pieces
 
     def _content(self, handle: int) -> bytes | None:
@@ -157,10 +160,8 @@ class Program:
         if self.code is None:
             self.code = -signal.SIGKILL
         if self._process is not None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self._process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     # ------------------------------------------------------------------------------------ asking
 
@@ -190,10 +191,8 @@ class Program:
 
     def _ask(self, letter: bytes) -> None:
         assert self._keeper.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended
             os.write(self._keeper.stdin.fileno(), letter)
-        except BrokenPipeError:
-            pass  # it has ended
 
     def writes_in(self, folder: Path) -> list[Path]:
         """The files of a folder that the suspended processes have open to write anywhere in them.
@@ -209,13 +208,16 @@ class Program:
         return sorted(found)
 
     def close(self) -> bool:
-        """Kill what is left; False while something cannot be killed."""
+        """Kill what is left; False while something cannot be killed. Repeating it does nothing."""
+        if self._is_closed:
+            return True
         self.kill()
         give_up = time.monotonic() + ANSWER_S
         while not self.over and time.monotonic() < give_up:
             self.read(0.05)
         if not self.clear:
             return False
+        self._is_closed = True
         self._selector.close()
         os.close(self._status)
         for stream in (self._keeper.stdin, self._keeper.stdout, self._keeper.stderr):

@@ -1,13 +1,14 @@
 """A command as a task: ``kind: command``.
 
-    task:
-      kind: command
-      run: python train.py --lr {learning_rate} --epochs {budget} --out {folder}
+task:
+  kind: command
+  run: python train.py --lr {learning_rate} --epochs {budget} --out {folder}
 """
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
 from trials.tasks.command.run import Command, CommandRun
+
+REHEARSAL_S = 20.0
+"""How long a command is tried for before a study."""
 
 
 class CommandTask:
@@ -34,6 +38,9 @@ class CommandTask:
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base = dict(task), base
         line = line_of(task)
+        base = base / task.get("cwd", ".")
+        if not base.is_dir():
+            raise TaskError([Problem("task.cwd", f"there is no folder {base}")])
         _refuse_missing(line, base)
         self._command = Command(
             line=line,
@@ -60,7 +67,20 @@ class CommandTask:
         return CommandRun(self._command, setup)
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
-        """Nothing is known of a command before it runs."""
+        """Start the command, to see its first report or how it fails.
+
+        Raises:
+            ProgramFailed: It ends in another way than it should, or its first report is wrong.
+        """
+        run = self.start(setup, data)
+        began = time.monotonic()
+        try:
+            for report in run:
+                if report is not None or time.monotonic() - began > REHEARSAL_S:
+                    break
+        finally:
+            while not run.close():
+                pass
         return {}
 
 
