@@ -24,7 +24,7 @@ budget:
 
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
-  pruner: {kind: promotion, eta: 3$first}    # a third continues at each rung; none: all trials in full
+  pruner: {kind: promotion, eta: 3$first}    # a third continues at each rung; or none
   # spare: 0.05                        # trials that never pause, to measure what the rungs tell
 
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
@@ -179,7 +179,7 @@ objective: {metric: accuracy, direction: maximize}   # a name that the function 
 """
 
 COMMAND = """\
-# A program that knows nothing of hpsearch. After each part of its training it prints a line of JSON:
+# A program that knows nothing of hpsearch. After each part of its training it prints a line:
 #
 #     {"resource": 1, "accuracy": 0.8}     resource: how far it has trained, in the budget's unit
 #

@@ -100,7 +100,8 @@ def test_all_descendants_die_with_their_worker(python: Python, tmp_path: Path, v
 
 def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) -> None:
     slow = python(
-        "def end(*_):\n time.sleep(0.3)\n open(os.path.join(sys.argv[1], 'state'), 'w').write('x')\n"
+        "def end(*_):\n time.sleep(0.3)\n"
+        " open(os.path.join(sys.argv[1], 'state'), 'w').write('x')\n"
         " sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, end)\n"
         "print(json.dumps({'resource': 1, 'a': 1}))\ntime.sleep(60)\n"

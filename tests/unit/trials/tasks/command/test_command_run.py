@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import time
 from pathlib import Path
@@ -77,7 +76,8 @@ def test_what_goes_to_standard_error_is_log_and_breaks_no_report(
 def test_reports_may_be_in_a_file_under_another_key(start: Start) -> None:
     run = start(
         "for n in 1 2 3; do mkdir -p {folder}/logs;"
-        ' echo "{{\\"epoch\\": $n, \\"loss\\": $n}}" >> {folder}/logs/metrics.jsonl; sleep 0.1; done;'
+        ' echo "{{\\"epoch\\": $n, \\"loss\\": $n}}" >> {folder}/logs/metrics.jsonl;'
+        " sleep 0.1; done;"
         ' echo "{{\\"epoch\\": 9, \\"loss\\": 0}}"',
         shell=True,
         reports="logs/metrics.jsonl",
@@ -405,7 +405,7 @@ def test_odd_files_in_the_folder_are_left_out(start: Start) -> None:
     first_of(run)
     saved = Path(str(run.save())) / "folder"
     assert sorted(path.name for path in saved.iterdir()) == ["link", "state"]
-    assert os.readlink(saved / "link") == "state"
+    assert (saved / "link").readlink() == Path("state")
 
 
 def test_the_best_checkpoint_by_the_objective_is_named(start: Start, python: Python) -> None:
