@@ -117,9 +117,10 @@ def _option_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _unknown(line: CommandLine, known: list[str]) -> Iterator[Problem]:
     for name in sorted(line.names.difference(known, GIVEN)):
-        what = f"{{{name}}} is not a parameter, a setting or one of what every trial is given"
-        hint = nearest(name, [*known, *GIVEN])
-        yield Problem("task.run", f"{what}; {hint} Write {{{{ and }}}} for braces of its own")
+        what = f"nothing is named {name}, so {{{name}}} has no value"
+        hint = nearest(name, dict.fromkeys([*known, *GIVEN]))
+        braces = f"write {{{{{name}}}}} for braces of the command's own"
+        yield Problem("task.run", f"{what}; {braces}, or a name: {hint}")
 
 
 def _unused(line: CommandLine, section: str, names: Mapping[str, Any]) -> Iterator[Problem]:

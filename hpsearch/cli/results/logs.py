@@ -49,7 +49,7 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
         message = f"trial {number} of {study.name} has had {len(known)} attempts"
         raise UserError(message, "leave out --attempt to see the logs of all")
     shown = _Shown(folder, number, attempt)
-    any_shown = shown.print_new(known)
+    any_shown = shown.print_new(known, to_the_end=not follow)
     if follow:
         with suppress(KeyboardInterrupt):
             _follow(shown, study.name, number, storage)
@@ -85,8 +85,15 @@ class _Shown:
         self._read: dict[int, int] = {}
         """How much was printed of the log of each attempt, in characters."""
 
-    def print_new(self, known: list[int]) -> bool:
-        """Print what is new in the logs of these attempts; False if nothing is there."""
+    def print_new(self, known: list[int], *, to_the_end: bool) -> bool:
+        """Print what is new in the logs of these attempts.
+
+        Args:
+            known: The attempts.
+            to_the_end: Whether a last line without an end is printed, too.
+
+        Returns: False if there is no log.
+        """
         any_there = False
         for attempt in known:
             if self._attempt not in (None, attempt):
@@ -96,7 +103,7 @@ class _Shown:
                 continue
             any_there = True
             before = self._read.get(attempt, 0)
-            whole_lines = text[: text.rfind("\n") + 1]
+            whole_lines = text if to_the_end else text[: text.rfind("\n") + 1]
             # A log that was put aside begins anew.
             new = whole_lines[before if len(whole_lines) >= before else 0 :]
             self._read[attempt] = len(whole_lines)
@@ -118,8 +125,11 @@ class _Shown:
 
 def _lines(text: str) -> Iterator[str]:
     """Lines of a log: of a progress bar, what it showed last."""
-    for line in text.splitlines():
-        yield escaped(line) + "\n"
+    if not text:
+        return
+    for line in text.removesuffix("\n").split("\n"):
+        _, _, shown = line.rstrip("\r").rpartition("\r")
+        yield escaped(shown) + "\n"
 
 
 def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
@@ -131,9 +141,9 @@ def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
         known = [int(each["number"]) for each in detail.attempts]
         has_ended = detail.trial.state in (State.COMPLETE, State.PRUNED, State.FAILED)
         if has_ended or study.state is not StudyState.RUNNING:
-            shown.print_new(known)
+            shown.print_new(known, to_the_end=True)
             return
         ask_at = time.monotonic() + ASK_S
         while time.monotonic() < ask_at:
-            shown.print_new(known)
+            shown.print_new(known, to_the_end=False)
             time.sleep(LOOK_S)

@@ -31,7 +31,7 @@ from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of
 from trials import tasks
-from trials.contract import Setup, Task, TaskError
+from trials.contract import ProgramFailed, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
 from trials.descriptions.models import KEY
@@ -166,6 +166,8 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
             if failure.kind == "error" and not _runs_code_of_others(spec):
                 raise  # a bug of ours: it keeps its traceback
             message = f"the first step fails ({failure.kind}): {failure.text}"
+            if isinstance(error, ProgramFailed):
+                message = failure.text
             raise UserError(message, _HINTS.get(failure.kind)) from error
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, Setting, Setup, TaskError
+from trials.contract import Goal, Problem, ProgramFailed, Report, Setting, Setup, TaskError
 from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
 from trials.tasks.command.run import Command, CommandRun
@@ -70,18 +70,33 @@ class CommandTask:
         """Start the command, to see its first report or how it fails.
 
         Raises:
-            ProgramFailed: It ends in another way than it should, or its first report is wrong.
+            ProgramFailed: It ends in another way than it should, or its first report is wrong or
+                lacks what the study is for.
         """
         run = self.start(setup, data)
         began = time.monotonic()
         try:
             for report in run:
+                if report is not None:
+                    _refuse_lacking(report, setup.goal)
                 if report is not None or time.monotonic() - began > REHEARSAL_S:
                     break
         finally:
             while not run.close():
                 pass
         return {}
+
+
+def _refuse_lacking(report: Report, goal: Goal | None) -> None:
+    """Refuse a report without the metric that the study is for.
+
+    Raises:
+        ProgramFailed: It has none.
+    """
+    if goal is None or goal.metric in report.metrics:
+        return
+    named = ", ".join(sorted(report.metrics)) or "no metric at all"
+    raise ProgramFailed(f"the report at {report.resource:g} has no {goal.metric}; it has {named}")
 
 
 def _refuse_missing(line: CommandLine, base: Path) -> None:
