@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.results.show import name_and_number
@@ -113,14 +114,24 @@ class _Shown:
 
     def _text(self, attempt: int) -> str | None:
         """The log of an attempt; None if there is none."""
-        folder, name = places.split(places.log_of(self._folder, self._trial, attempt))
-        where = places.place(folder)
-        text = where.text(name)
+        log = str(places.log_of(self._folder, self._trial, attempt))
+        text = _content(log)
         if text is None or attempt in self._read:
             return text
-        earlier = where.text(f"{name}{EARLIER}") or ""
+        earlier = _content(f"{log}{EARLIER}") or ""
         sys.stdout.writelines(_lines(earlier))
         return text
+
+
+def _content(log: str) -> str | None:
+    """What a log holds, a path or a URL; None if there is none."""
+    if places.is_url(log):
+        folder, name = places.split(log)
+        return places.place(folder).text(name)
+    try:
+        return Path(log).read_bytes().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
 
 
 def _lines(text: str) -> Iterator[str]:

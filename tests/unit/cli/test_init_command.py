@@ -35,7 +35,7 @@ def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None
         ("t -x 3 --seed 7 --out runs/1", "t -x {x} --seed {seed} --out {folder}"),
         ("t opt.lr=0.1 name=a", "t opt.lr={opt_lr} name=a"),
         ("t --x 3 --resume last.pt", "t --x {x} --resume {resume}"),
-        ("t --x 3 --warmup-steps 10 --steps 99", "t --x {x} --warmup-steps {warmup_steps} --steps {budget}"),
+        ("t --warmup-steps 10 --steps 99", "t --warmup-steps {warmup_steps} --steps {budget}"),
         ("t --x 3 --num-workers 4 --log-every 10", "t --x {x} --num-workers 4 --log-every 10"),
         ("t --x 3 --x 4", "t --x {x} --x 4"),
         ("torchrun --nproc-per-node 2 t.py --x 3", "torchrun --nproc-per-node 2 t.py --x {x}"),

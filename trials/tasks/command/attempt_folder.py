@@ -62,6 +62,17 @@ class AttemptFolder:
         """Whether the program has written something since this was last copied, or filled."""
         return self._signature() != self._sealed
 
+    @property
+    def changed_at(self) -> float:
+        """When the program last wrote something, in seconds since the epoch; 0 if it has not."""
+        times = [changed_ns for _, _, changed_ns in self._signature()]
+        return max(times, default=0) / 1e9
+
+    def clear(self) -> None:
+        """Begin with nothing."""
+        shutil.rmtree(self.path)
+        self.path.mkdir()
+
     def write_params(self, params: Mapping[str, Any]) -> Path:
         """Write all parameters as JSON beside the program's files; the file is returned."""
         file = self._home / PARAMS

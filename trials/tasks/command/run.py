@@ -37,6 +37,9 @@ SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
 FIRST_COST_S = 0.05
 """What the first checkpoint is expected to take."""
+QUIET_S = 0.1
+"""What a program has written belongs to a report that it is about to print, if that comes within
+this time."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class CommandRun:
         """The resource of the last report of the trial."""
         self._printed = 0.0
         """The resource of the last report of this attempt's program."""
+        self._heard = 0.0
+        """When that was read, in seconds since the epoch."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
         self._output = Output(setup.log)
@@ -142,6 +147,9 @@ class CommandRun:
                 self._at_report = False
                 continue
             program = self._go_on()
+            if program.over and self._must_begin_afresh(program):
+                self._begin_afresh(program)
+                continue
             if program.over:
                 self._finish(program)
                 return
@@ -218,6 +226,7 @@ class CommandRun:
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
         is_first = self._printed == 0.0
         self._printed = resource
+        self._heard = time.time()
         if resource <= self._known:
             self._output.note(f"the report at {resource:g} is of a part that was reported before")
             if is_first and resource < self._known:
@@ -242,6 +251,25 @@ class CommandRun:
         if saved is not None:
             best = self.best
         return Report(resource, report.metrics, elapsed=elapsed, checkpoint=saved, best=best)
+
+    def _must_begin_afresh(self, program: Program) -> bool:
+        """Whether a program that was to continue had nothing left to train, though its trial has.
+
+        It was suspended after it had saved its last state, and before it printed the report.
+        """
+        ended_well = program.code == 0 and not program.left
+        return self._continued and ended_well and self._printed == 0.0 < self._total - self._reached
+
+    def _begin_afresh(self, program: Program) -> None:
+        """Train the trial from the beginning."""
+        self._output.note("it has nothing left to train, but not reported it: begun afresh")
+        while not program.close():
+            pass
+        self._program = None
+        self._continued = False
+        self._folder.clear()
+        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._file = self._report_file()
 
     # ------------------------------------------------------------------------------------- ending
 
@@ -366,16 +394,24 @@ class CommandRun:
         return self._seal()
 
     def _suspended(self, program: Program, wait_s: float) -> bool:
-        """Suspend the program at a moment at which the files in its folder are complete."""
-        give_up = time.monotonic() + wait_s
+        """Suspend the program at a moment at which the files in its folder are complete, and what
+        they hold was reported.
+
+        A program that writes its state after its report is not waited for long.
+        """
+        began = time.monotonic()
+        give_up = began + wait_s
         while not program.over:
             self._take_in(program.suspend())
             self._is_suspended = True
             self._watch.pause()
-            if not program.writes_in(self._folder.path):
+            now = time.monotonic()
+            is_writing = bool(program.writes_in(self._folder.path))
+            is_ahead = self._folder.changed_at > self._heard and now - began < QUIET_S
+            if not is_writing and not is_ahead:
                 break
-            if time.monotonic() >= give_up:
-                return self._says_complete(program)
+            if now >= give_up:
+                return not is_ahead and self._says_complete(program)
             self._go_on()
             self._listen(TURN_S / 5)
         return True

@@ -447,3 +447,33 @@ def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, Any], where:
     with pytest.raises(TaskError) as caught:
         tasks.load({"kind": "command", "run": "true", **options}, tmp_path)
     assert [problem.where for problem in caught.value.problems] == [where]
+
+
+def test_a_program_that_was_further_than_its_last_report_begins_afresh(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    """It may be suspended between saving its last state and reporting it."""
+    program = python(COUNTING) + " {folder} {budget}"
+    first = start(program, total=2.0)
+    items = iter(first)
+    next(item for item in items if item is not None)
+    (first._folder.path / "state").write_text("2")
+    first._reports.clear()
+    saved = first._seal()
+    first.close()
+    again = start(program, total=2.0, resume_from=saved, attempt=2)
+    assert [report.resource for report in reports_of(again)] == [2.0]
+    assert again.finished == "budget used"
+    assert "begun afresh" in log_of(tmp_path, 2)
+
+
+def test_what_a_fast_program_has_saved_at_a_rung_was_reported(start: Start, python: Python) -> None:
+    run = start(python(COUNTING) + " {folder} {budget}", total=40.0)
+    items = iter(run)
+    for _ in range(5):
+        next(item for item in items if item is not None)
+        time.sleep(0.03)  # it runs ahead
+        saved = Path(str(run.save()))
+        progress = json.loads((saved / "progress.json").read_text())
+        reported = [progress["reached"], *(resource for resource, _ in progress["pending"])]
+        assert int((saved / "folder" / "state").read_text()) == reported[-1]
