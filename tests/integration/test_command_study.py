@@ -18,6 +18,7 @@ print("begins after", done)
 if x > 0.8:
     raise SystemExit("x is too large")
 for epoch in range(done + 1, total + 1):
+    time.sleep(0.05)
     while epoch > 3 and os.path.exists("hold"):
         time.sleep(0.02)
     with open(state + ".new", "w") as file:

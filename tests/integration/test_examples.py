@@ -94,7 +94,7 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
     assert (checkpoint / "adapter_model.safetensors").is_file(), sorted(checkpoint.iterdir())
 
 
-@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py"])
+@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py", "spiral.py"])
 def test_the_code_of_an_example_is_short(script: str) -> None:
     lines = (EXAMPLES / script).read_text().splitlines()
     assert len([line for line in lines if line.strip()]) < MOST_LINES

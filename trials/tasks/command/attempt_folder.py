@@ -26,8 +26,9 @@ PROGRESS = "progress.json"
 PARAMS = "params.json"
 _PREFIX = "attempt-"
 
-Signature = tuple[tuple[str, int, int], ...]
-"""The name, the size and the time of the last change of each file."""
+Signature = tuple[tuple[str, int, int, int], ...]
+"""The name of each file, its number in the file system, its size and the time of its last
+change."""
 
 
 class AttemptFolder:
@@ -50,7 +51,7 @@ class AttemptFolder:
             return
         _copy(checkpoint / FILES, self.path)
         self.progress = json.loads((checkpoint / PROGRESS).read_text())
-        self._sealed = self._signature()
+        self._sealed = self.signature()
 
     @property
     def is_empty(self) -> bool:
@@ -60,13 +61,7 @@ class AttemptFolder:
     @property
     def has_changed(self) -> bool:
         """Whether the program has written something since this was last copied, or filled."""
-        return self._signature() != self._sealed
-
-    @property
-    def changed_at(self) -> float:
-        """When the program last wrote something, in seconds since the epoch; 0 if it has not."""
-        times = [changed_ns for _, _, changed_ns in self._signature()]
-        return max(times, default=0) / 1e9
+        return self.signature() != self._sealed
 
     def clear(self) -> None:
         """Begin with nothing."""
@@ -83,7 +78,7 @@ class AttemptFolder:
         """Fill a checkpoint."""
         _copy(self.path, draft / FILES)
         (draft / PROGRESS).write_text(json.dumps(progress))
-        self._sealed = self._signature()
+        self._sealed = self.signature()
 
     def move_into(self, draft: Path, progress: Mapping[str, Any]) -> None:
         """Fill a checkpoint with files that nobody needs here any more."""
@@ -98,14 +93,15 @@ class AttemptFolder:
         if not places.is_url(self._trial):
             _remove_if_empty(Path(self._trial))
 
-    def _signature(self) -> Signature:
+    def signature(self) -> Signature:
+        """What shows whether the program has written something since."""
         found = []
         for path in sorted(self.path.rglob("*")):
             try:
                 facts = path.lstat()
             except FileNotFoundError:
                 continue  # the program has removed it meanwhile
-            found.append((str(path), facts.st_size, facts.st_mtime_ns))
+            found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
         return tuple(found)
 
 

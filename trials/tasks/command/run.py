@@ -31,15 +31,20 @@ from trials.tasks.function.course import Course, better
 TURN_S = 0.1
 """How long the run waits for news before it hands control back, so that a worker can look
 around."""
+CLUSTERS = "RAY_"
+"""Begins the names of variables with which a program would take itself for a part of the
+cluster."""
+BREAKPOINT = "PYTHONBREAKPOINT"
 FINISH_S = 300.0
 """How long a program may take to end after its last report."""
 SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
 FIRST_COST_S = 0.05
 """What the first checkpoint is expected to take."""
-QUIET_S = 0.1
-"""What a program has written belongs to a report that it is about to print, if that comes within
-this time."""
+LOOK_S = 0.01
+"""How long a program goes on between two looks at what it has written and reported."""
+SETTLE_S = 0.3
+"""How long looks are taken until two of them show the same."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,6 @@ class CommandRun:
         """The resource of the last report of the trial."""
         self._printed = 0.0
         """The resource of the last report of this attempt's program."""
-        self._heard = 0.0
-        """When that was read, in seconds since the epoch."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
         self._output = Output(setup.log)
@@ -184,9 +187,7 @@ class CommandRun:
             values[PARAMS] = folder.write_params(setup.params)
         words = self._command.line.filled(values)
         self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
-        # What Python prints to a pipe would otherwise come in large pieces.
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        return Program(words, self._command.base, environment)
+        return Program(words, self._command.base, _environment())
 
     def _listen(self, timeout_s: float) -> None:
         """Take in what the program prints, or writes into its report file."""
@@ -226,7 +227,6 @@ class CommandRun:
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
         is_first = self._printed == 0.0
         self._printed = resource
-        self._heard = time.time()
         if resource <= self._known:
             self._output.note(f"the report at {resource:g} is of a part that was reported before")
             if is_first and resource < self._known:
@@ -394,27 +394,37 @@ class CommandRun:
         return self._seal()
 
     def _suspended(self, program: Program, wait_s: float) -> bool:
-        """Suspend the program at a moment at which the files in its folder are complete, and what
-        they hold was reported.
+        """Suspend the program at a moment at which its files are complete, and what they hold was
+        reported.
 
-        A program that writes its state after its report is not waited for long.
+        Just before, it may have written a state that it has not reported yet. So it goes on for a
+        moment, until nothing changes in one.
+
+        Returns: Whether its files are complete.
         """
         began = time.monotonic()
-        give_up = began + wait_s
+        before: object = None
         while not program.over:
             self._take_in(program.suspend())
             self._is_suspended = True
             self._watch.pause()
-            now = time.monotonic()
+            now = self._folder.signature(), self._printed
+            passed_s = time.monotonic() - began
             is_writing = bool(program.writes_in(self._folder.path))
-            is_ahead = self._folder.changed_at > self._heard and now - began < QUIET_S
-            if not is_writing and not is_ahead:
+            if is_writing and passed_s >= wait_s:
+                return self._says_complete(program)
+            if not is_writing and (now == before or passed_s >= SETTLE_S):
                 break
-            if now >= give_up:
-                return not is_ahead and self._says_complete(program)
-            self._go_on()
-            self._listen(TURN_S / 5)
+            before = now
+            self._let_run(LOOK_S)
         return True
+
+    def _let_run(self, seconds: float) -> None:
+        """Let the suspended program go on for so long."""
+        program = self._go_on()
+        until = time.monotonic() + seconds
+        while not program.over and (left_s := until - time.monotonic()) > 0:
+            self._listen(left_s)
 
     def _says_complete(self, program: Program) -> bool:
         """Whether no file is just being written; notes those that are."""
@@ -506,6 +516,15 @@ class CommandRun:
             self._end_program("its attempt has ended")
         except ProgramFailed as failure:
             self._output.note(str(failure))
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment variables, without those that a cluster gives to its workers."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
+    if own.get(BREAKPOINT, "").startswith("ray."):
+        del own[BREAKPOINT]
+    # What Python prints to a pipe would otherwise come in large pieces.
+    return {**own, "PYTHONUNBUFFERED": "1"}
 
 
 class Stopwatch:

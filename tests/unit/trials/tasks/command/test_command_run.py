@@ -370,7 +370,7 @@ def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
 
 
 def test_a_stale_program_spoils_nothing(start: Start, python: Python, tmp_path: Path) -> None:
-    program = python(COUNTING) + " {folder} {budget}"
+    program = python(COUNTING.replace("0.02", "0.2")) + " {folder} {budget}"
     stale = start(program, total=50.0)
     items = iter(stale)
     next(item for item in items if item is not None)
@@ -468,11 +468,12 @@ def test_a_program_that_was_further_than_its_last_report_begins_afresh(
 
 
 def test_what_a_fast_program_has_saved_at_a_rung_was_reported(start: Start, python: Python) -> None:
-    run = start(python(COUNTING) + " {folder} {budget}", total=40.0)
+    program = python(COUNTING.replace("0.02", "0.05")) + " {folder} {budget}"
+    run = start(program, total=40.0)
     items = iter(run)
     for _ in range(5):
         next(item for item in items if item is not None)
-        time.sleep(0.03)  # it runs ahead
+        time.sleep(0.06)  # it runs ahead
         saved = Path(str(run.save()))
         progress = json.loads((saved / "progress.json").read_text())
         reported = [progress["reached"], *(resource for resource, _ in progress["pending"])]
