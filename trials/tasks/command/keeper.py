@@ -16,6 +16,10 @@ STATUS, a line each:
 On Linux it adopts processes that lose their parents, so that it finds those that have left the
 session of the program too. Elsewhere it only knows the program's process group.
 
+The keeper is the child of a process that waits for its end, and then kills what is left. Ray kills
+the children of a worker that it ends, but not their children. So whatever is killed of the worker
+and these two, one of them stays to clear up.
+
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
 
@@ -215,8 +219,33 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def _outlive(keeper: int, status: int) -> None:
+    """Wait for the end of the keeper, and kill what it has left behind."""
+    os.closerange(0, 3)  # its pipes must have no other ends than its own
+    os.close(status)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.waitpid(keeper, 0)
+    pause_s = AGAIN_S
+    while left := _alive_below(os.getpid()):
+        for process in left:
+            _kill(process, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _alive_below(ancestor: int) -> dict[int, str]:
+    """As `descendants`; none where that cannot be seen."""
+    return descendants(ancestor) if Path("/proc/self").exists() else {}
+
+
 def main() -> None:
     """Keep the program that the arguments name."""
+    _prctl(_CHILD_SUBREAPER, 1)
+    status = int(sys.argv[1])
+    child = os.fork()
+    if child:
+        _outlive(child, status)
+        return
     _prctl(_CHILD_SUBREAPER, 1)
     wake, waking = os.pipe()
     for end in (wake, waking):
@@ -224,7 +253,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    keeper = Keeper(int(sys.argv[1]), sys.argv[2:])
+    keeper = Keeper(status, sys.argv[2:])
     nothing = os.open(os.devnull, os.O_RDWR)
     for output in (1, 2):
         os.dup2(nothing, output)  # only the program holds its pipes open

@@ -310,8 +310,8 @@ class CommandRun:
         elif code == 0:
             what += " and without a report"
         if program.left:
-            what += f"; {program.left} processes that it left behind were killed: it must not end"
-            what += " before them"
+            count = "a process" if program.left == 1 else f"{program.left} processes"
+            what += f"; it left {count} behind, now killed: a command must stay in the foreground"
         details = self._output.last_lines
         if code == 0:
             return ProgramFailed(f"{what}; {self._advice()}", details)

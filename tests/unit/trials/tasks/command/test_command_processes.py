@@ -55,9 +55,7 @@ def test_a_program_that_becomes_a_daemon_leaves_nothing_and_is_told(
     run = start(python(FAMILY))
     with pytest.raises(ProgramFailed) as caught:
         reports_of(run)
-    assert "3 processes that it left behind were killed: it must not end before them" in str(
-        caught.value
-    )
+    assert "it left 3 processes behind, now killed" in str(caught.value)
     assert all(map(is_gone, processes_in(tmp_path)))
 
 
@@ -75,27 +73,35 @@ for item in task.start(setup, None):
 """
 
 
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 @LINUX
-@pytest.mark.parametrize("victim", ["worker", "keeper"])
-def test_all_descendants_die_with_their_worker(python: Python, tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize("victims", ["worker", "worker's child", "keeper", "keeper and worker"])
+def test_all_descendants_die_with_their_worker(
+    python: Python, tmp_path: Path, victims: str
+) -> None:
+    """Ray kills the children of a worker that it ends."""
     program = python(FAMILY + "time.sleep(60)\n")
     command = [sys.executable, "-c", WORKER, str(tmp_path), program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
         assert worker.stdout is not None
         assert worker.stdout.readline() == b"reported\n"
         processes = processes_in(tmp_path)
-        if victim == "worker":
-            os.kill(worker.pid, signal.SIGKILL)
-        else:
-            main = Path(f"/proc/{processes[0]}/stat").read_text()
-            keeper = int(main.rpartition(")")[2].split()[1])
-            os.kill(keeper, signal.SIGKILL)
-            processes = processes[:1]  # its own session, and what it is told to end with
-        wait_until(lambda: all(map(is_gone, processes)))
-        worker.kill()
-    for process in processes_in(tmp_path):
-        if not is_gone(process):
+        keeper = parent_of(processes[0])
+        child = parent_of(keeper)
+        assert parent_of(child) == worker.pid
+        killed = {
+            "worker": [worker.pid],
+            "worker's child": [child, worker.pid],
+            "keeper": [keeper],
+            "keeper and worker": [keeper, worker.pid],
+        }
+        for process in killed[victims]:
             os.kill(process, signal.SIGKILL)
+        wait_until(lambda: all(map(is_gone, [*processes, keeper, child])))
+        worker.kill()
 
 
 def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) -> None:
