@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,7 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int
         try:
             with Interruption() as interruption:
                 group.listen(lambda: interruption.asked)
-                return _follow(runner, setup.budget.total, group)
+                return _follow(runner, group)
         finally:
             runner.close()
     except TaskError as mistake:
@@ -102,10 +103,10 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int
         return 1
 
 
-def _follow(runner: Runner, total: float, group: Group) -> int:
+def _follow(runner: Runner, group: Group) -> int:
     """Print the reports of a run until its end, or until it is interrupted on any rank; the exit
     code."""
-    for report in runner.advance(total, lambda: group.stopping):
+    for report in runner.advance(math.inf, lambda: group.stopping):
         if group.first:
             print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
         runner.recorded(report.resource)

@@ -78,6 +78,9 @@ class Setup:
         goal: Which report's checkpoint is the best; None if nobody says. Built-in tasks may
             follow another metric, by the setting `monitor`, and have its direction from here where
             it is this one.
+        attempt: Which attempt of its trial it is, from 1.
+        log: The file for what the run's own programs print, a path or a URL; None for standard
+            error.
     """
 
     params: Mapping[str, Any]
@@ -87,6 +90,8 @@ class Setup:
     resume_from: Path | str | None = None
     device: str = "cpu"
     goal: Goal | None = None
+    attempt: int = 1
+    log: Path | str | None = None
 
 
 @dataclass(frozen=True)
@@ -323,6 +328,22 @@ class TaskError(Exception):
 
 class Diverged(Exception):
     """The loss or a gradient is not finite."""
+
+
+class ProgramFailed(Exception):
+    """A program that a run has started did not do what it should.
+
+    Args:
+        what: What went wrong, in a sentence.
+        details: The last lines that the program printed.
+    """
+
+    def __init__(self, what: str, details: str = "") -> None:
+        super().__init__(what)
+        self.details = details
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProgramFailed, (str(self), self.details)
 
 
 class TrialStopped(BaseException):

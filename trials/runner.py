@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Diagnosed, Diverged, Failure, Finding, Report, Setup, Task, TaskError
+from trials.contract import (
+    Diagnosed,
+    Diverged,
+    Failure,
+    Finding,
+    ProgramFailed,
+    Report,
+    Setup,
+    Task,
+    TaskError,
+)
 from trials.devices.memory import is_out_of_memory
 from trials.disk.whole_folders import is_disk_full
 
@@ -80,9 +90,22 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, TaskError):
         # A mistake in the study file or the data: the message says what is wrong.
         return Failure("error", str(error), details)
+    if isinstance(error, ProgramFailed):
+        return _of_program(error)
     first_line = text.splitlines()[0]
     if is_out_of_memory(error):
         return Failure("out_of_memory", first_line, details)
     if is_disk_full(error):
         return Failure("disk_full", first_line, details)
     return Failure("error", text, details)
+
+
+def _of_program(error: ProgramFailed) -> Failure:
+    """How another program failed, judged by its last lines."""
+    text = str(error)
+    last_words = RuntimeError(f"{text}\n{error.details}")
+    if is_out_of_memory(last_words):
+        return Failure("out_of_memory", text, error.details)
+    if is_disk_full(last_words):
+        return Failure("disk_full", text, error.details)
+    return Failure("error", text, error.details)

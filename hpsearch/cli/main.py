@@ -93,8 +93,19 @@ def init(
         Path, typer.Argument(metavar="PATH", help="The file to write, or its folder.")
     ] = Path("study.yaml"),
     kind: Annotated[
-        str, typer.Option("--kind", help="The kind of the task, or function.")
-    ] = "text_classification",
+        str | None,
+        typer.Option(
+            "--kind",
+            help="The kind of the task, command or function. Default: text_classification.",
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            help='A command line whose numbers are searched, such as: "python train.py --lr 0.1".',
+        ),
+    ] = None,
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
     text: Annotated[
         str | None,
@@ -109,9 +120,15 @@ def init(
     force: Force = False,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.studies.init import DataOptions, write_starter
+    from hpsearch.cli.studies.init import TEXT, DataOptions, write_from_command, write_starter
 
-    write_starter(path, kind, DataOptions(train, text, label), force=force)
+    data = DataOptions(train, text, label)
+    if command is None:
+        write_starter(path, kind or TEXT, data, force=force)
+        return
+    if data.given or kind not in (None, "command"):
+        raise UserError("--command needs no other option than --force", "remove the others")
+    write_from_command(path, command, force=force)
 
 
 @app.command(rich_help_panel=_SEARCH)
@@ -338,6 +355,29 @@ def show(
     from hpsearch.cli.results.show import print_trial
 
     print_trial(trial, format, storage)
+
+
+@app.command(rich_help_panel=_RESULTS)
+def logs(
+    trial: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+    ],
+    attempt: Annotated[
+        int | None,
+        typer.Option(
+            "--attempt", min=1, max=LARGEST_COUNT, help="One of its attempts. Default: all."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until the trial has ended.")
+    ] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Show what the command of a trial has printed besides its reports."""
+    from hpsearch.cli.results.logs import print_logs
+
+    print_logs(trial, attempt, storage, follow=follow)
 
 
 @app.command(rich_help_panel=_RESULTS)

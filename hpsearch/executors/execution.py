@@ -241,6 +241,8 @@ class Execution:
             resume_from=order.resume_from or None,
             device=self._workshop.device,
             goal=self._config.goal,
+            attempt=order.attempt,
+            log=self._config.log(order.trial, order.attempt),
         )
         task = self._workshop.task
         data = self._workshop.data_for(order, given)

@@ -61,3 +61,7 @@ class WorkerConfig:
     def folder(self, trial: int) -> Path | str:
         """Where a trial's checkpoints are kept: a path, or a URL."""
         return places.inside(self.checkpoints, places.trial_folder(trial))
+
+    def log(self, trial: int, attempt: int) -> Path | str:
+        """The file for what the programs of an attempt print: a path, or a URL."""
+        return places.log_of(self.checkpoints, trial, attempt)

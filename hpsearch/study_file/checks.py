@@ -44,6 +44,7 @@ MOST_VALUES = 10_000
 class Draft:
     """The parts of a study file that are right by themselves; None for missing and wrong ones."""
 
+    task: dict[str, Any] | None = None
     settings: dict[str, Any] | None = None
     space: dict[str, Parameter] = field(default_factory=dict)
     """The parameters that are right by themselves."""
@@ -72,6 +73,7 @@ def problems(draft: Draft) -> list[Problem]:
     conditions = list(_condition_problems(draft))
     found = [
         *_name_problems(draft),
+        *_placeholder_problems(draft),
         *_setting_problems(draft),
         *_space_problems(draft),
         *conditions,
@@ -101,6 +103,23 @@ def _name_problems(draft: Draft) -> Iterator[Problem]:
     known = draft.description.settings
     yield from _unknown_names("settings", settings.keys(), known)
     yield from _unknown_names("space", draft.names, known)
+
+
+def _placeholder_problems(draft: Draft) -> list[Problem]:
+    """Names that the task's own part must use or give, as in a command line."""
+    if draft.task is None or draft.description is None or draft.settings is None:
+        return []
+    has_values = {name: _always_has_a_value(draft, name) for name in sorted(draft.names)}
+    return draft.description.problems_with_names(draft.task, draft.settings, has_values)
+
+
+def _always_has_a_value(draft: Draft, name: str) -> bool:
+    """Whether every trial has a value for a parameter; a wrong parameter counts as such."""
+    parameter = draft.space.get(name)
+    if parameter is None:
+        return True
+    is_nullable = isinstance(parameter, CategoricalParameter) and None in parameter.choices
+    return not parameter.when and not is_nullable
 
 
 def _can_be_a_name(name: str) -> bool:

@@ -186,6 +186,7 @@ def _draft(
     """The parts to check against each other, each one read alone from its section."""
     space = written.get("space")
     return Draft(
+        task=sections.get("task"),
         settings=sections.get("settings"),
         space=sections["space"],
         names=frozenset(space) if isinstance(space, dict) else frozenset(),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
+from trials.descriptions.command import COMMAND, line_of
 
 RECORDED_PACKAGES = (
     "hpsearch",
@@ -70,7 +71,12 @@ def _fingerprint(spec: StudySpec) -> str | None:
 
 
 def _files(spec: StudySpec) -> list[Path]:
-    """The files that the task names, in the order of the names of their settings."""
+    """The files that the task names, in the order of the names of their settings, or of the words
+    of its command."""
+    if spec.task["kind"] == COMMAND.kind:
+        folder = spec.base / spec.task.get("cwd", ".")
+        words = line_of(spec.task).plain_words
+        return [folder / word for word in words if _is_file(folder / word)]
     files = []
     for setting, value in sorted(spec.task.items()):
         if not isinstance(value, str) or setting == "kind":
@@ -79,3 +85,11 @@ def _files(spec: StudySpec) -> list[Path]:
         if path.is_file():
             files.append(path)
     return files
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file of this name; a word may be too long for one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -103,7 +103,7 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["digits.py", "houses.py", "modules.py", "reviews.py", "vision.py"]
+    "script", ["digits.py", "houses.py", "modules.py", "reviews.py", "spiral.py", "vision.py"]
 )
 def test_the_code_of_an_example_is_short(script: str) -> None:
     lines = (EXAMPLES / script).read_text().splitlines()

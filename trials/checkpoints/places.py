@@ -9,6 +9,9 @@ from trials.checkpoints.folder_place import FolderPlace
 from trials.checkpoints.protocol import Place
 from trials.checkpoints.url_place import UrlPlace
 
+LOGS = "logs"
+"""The folder in a study's for what programs print."""
+
 _TRIAL = re.compile(r"trial-([0-9]{5,})")
 
 
@@ -59,6 +62,19 @@ def trial_of(name: str) -> int | None:
         return None
     number = int(match[1])
     return number if trial_folder(number) == name else None
+
+
+def log_of(study: Path | str, trial: int, attempt: int) -> Path | str:
+    """The file for what the programs of an attempt print.
+
+    It is not in the trial's own folder, which is removed where nothing of the trial is kept.
+
+    Args:
+        study: The study's folder.
+        trial: The number of the trial.
+        attempt: The number of its attempt.
+    """
+    return inside(inside(study, LOGS), f"{trial_folder(trial)}-attempt-{attempt}.log")
 
 
 def used_bytes(folder: Path | str) -> int:

@@ -1,11 +1,12 @@
-"""The built-in kinds of task by name, and the description of any kind, training functions
-included."""
+"""The built-in kinds of task by name, and the description of any kind, commands and training
+functions included."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from trials.contract import Problem, TaskError
+from trials.descriptions.command import COMMAND
 from trials.descriptions.description import Field, TaskDescription
 from trials.descriptions.images import IMAGE_CLASSIFICATION
 from trials.descriptions.tabular import TABULAR
@@ -28,14 +29,14 @@ _DESCRIPTIONS = (
 BUILT_IN: dict[str, TaskDescription] = {
     description.kind: description for description in _DESCRIPTIONS
 }
-"""The built-in kinds by name."""
+"""The built-in kinds by name: those that the training loop trains."""
 
 
 def describe(kind: Any) -> TaskDescription:
     """The fields, settings and metrics of a kind of task.
 
     Args:
-        kind: The name of a built-in kind, or ``package.module:function``.
+        kind: The name of a built-in kind, ``command``, or ``package.module:function``.
 
     Raises:
         TaskError: There is no such kind.
@@ -43,14 +44,17 @@ def describe(kind: Any) -> TaskDescription:
     if isinstance(kind, str):
         if kind in BUILT_IN:
             return BUILT_IN[kind]
+        if kind == COMMAND.kind:
+            return COMMAND
         if ":" in kind:
             return of_function(kind)
+    known = [*BUILT_IN, COMMAND.kind]
     if kind is None:
         what = "is missing"
-        hint = f"known are {', '.join(BUILT_IN)}"
+        hint = f"known are {', '.join(known)}"
     else:
         what = f"{kind!r} is not a kind of task"
-        hint = nearest(kind, BUILT_IN)
+        hint = nearest(kind, known)
     function = "or name your own function as package.module:function"
     raise TaskError([Problem("task.kind", f"{what}; {hint}, {function}")])
 

@@ -122,6 +122,18 @@ class TaskDescription:
         what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"
         return [Problem("budget.per_trial.tokens", what)]
 
+    def problems_with_names(
+        self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]
+    ) -> list[Problem]:
+        """The mistakes in the names of settings and parameters that only the task part shows.
+
+        Args:
+            task: The task part.
+            settings: The fixed settings.
+            space: For each parameter, whether every trial has a value for it.
+        """
+        return []
+
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
         """Every unknown, missing or unfit key of a `task` part."""
         problems = []

@@ -1,13 +1,13 @@
 """The tasks by kind: build one, and look at its data before anything is trained.
 
-A kind is either the name of a built-in task (`descriptions.builtin.BUILT_IN`) or
-``package.module:function``, the user's own training function. Nothing heavy is imported before a
-task is built.
+A kind is the name of a built-in task (`descriptions.builtin.BUILT_IN`), ``command`` for a program
+of the user's own, or ``package.module:function`` for the user's own training function. Nothing
+heavy is imported before a task is built.
 
 - `trained`: what the built-in tasks share
 - `prepared`: prepared data, kept on the disk
 - `finishing`: what the final training of a built-in task takes
-- `function`, `images`, `tabular`, `text`, `tokens`, `language`, `pairs`: the tasks
+- `command`, `function`, `images`, `tabular`, `text`, `tokens`, `language`, `pairs`: the tasks
 - `huggingface`: what the tasks on texts share
 """
 
@@ -28,8 +28,9 @@ _CLASSES = {
     "sequence_to_sequence": "trials.tasks.pairs.task:SequenceToSequence",
     "image_classification": "trials.tasks.images.task:ImageClassification",
     "tabular": "trials.tasks.tabular.task:Tabular",
+    "command": "trials.tasks.command.task:CommandTask",
 }
-"""The class of each built-in kind, imported when a task of its kind is built."""
+"""The class of each kind that has a name, imported when a task of its kind is built."""
 
 
 def load(task: Mapping[str, Any], base: Path | None = None) -> Task:

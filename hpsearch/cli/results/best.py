@@ -27,6 +27,7 @@ from hpsearch.views import tables, trust
 from hpsearch.views.gain import gain
 from trials.arithmetic import Arithmetic
 from trials.descriptions.builtin import BUILT_IN
+from trials.descriptions.command import COMMAND
 
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
@@ -161,7 +162,7 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     known = BUILT_IN.get(spec["task"]["kind"])
     table = None if known is None else known.settings
     shared = spaces.largest(space, fixed, table)
-    task = {key: _absolute(value, study.base) for key, value in spec["task"].items()}
+    task = _from_any_folder(spec["task"], study.base)
     written = {
         "task": task,
         "settings": {**shared, **fixed, **trial.params},
@@ -172,6 +173,13 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written
+
+
+def _from_any_folder(task: dict[str, Any], base: str | None) -> dict[str, Any]:
+    """A task whose relative paths are found from any folder."""
+    if base is not None and task["kind"] == COMMAND.kind:
+        return {**task, "cwd": str(Path(base) / task.get("cwd", "."))}
+    return {key: _absolute(value, base) for key, value in task.items()}
 
 
 def _absolute(value: Any, base: str | None) -> Any:

@@ -28,14 +28,10 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     Raises:
         UserError: `words` are not that, or there is no such trial.
     """
-    *before, number = words
-    if len(before) > 1 or not _NUMBER.fullmatch(number):
-        message = f"'{' '.join(words)}' is not a study and the number of a trial"
-        raise UserError(message, "for example: hpsearch show NAME 7")
-    name = before[0] if before else None
+    name, number = name_and_number(words, "show")
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        detail = trial_detail(connection, study, int(number))
+        detail = trial_detail(connection, study, number)
         rungs = study_trust(connection, study)
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
@@ -44,6 +40,23 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         emit_yaml(_as_plain(study.name, detail, rungs))
     else:
         emit_json(_as_plain(study.name, detail, rungs))
+
+
+def name_and_number(words: list[str], command: str) -> tuple[str | None, int]:
+    """The study's name, None if it is not given, and the trial's number.
+
+    Args:
+        words: As they were typed.
+        command: The command that they were typed for.
+
+    Raises:
+        UserError: They are not that.
+    """
+    *before, number = words
+    if len(before) > 1 or not _NUMBER.fullmatch(number):
+        message = f"'{' '.join(words)}' is not a study and the number of a trial"
+        raise UserError(message, f"for example: hpsearch {command} NAME 7")
+    return (before[0] if before else None), int(number)
 
 
 def _folder_bytes(checkpoint: str | None) -> int | None:

@@ -31,8 +31,9 @@ from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of
 from trials import tasks
-from trials.contract import Setup, Task, TaskError
+from trials.contract import ProgramFailed, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.command import COMMAND
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts
@@ -68,7 +69,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     if address is not None:
         refuse_unreachable(address)
     device = _device(spec)
-    note(f"trying one training step and one evaluation step on {device} ...")
+    note(_what_is_tried(spec, device))
     rehearsal = _rehearse(spec, study.name, device)
     capacity = None if address is not None else _capacity()
     show(*plan.plan(spec, rehearsal, capacity, terminal_width()))
@@ -136,6 +137,12 @@ def _check_folder(folder: Path, database: str) -> None:
         raise StoreUnreachable(message, "check its permissions")
 
 
+def _what_is_tried(spec: StudySpec, device: str) -> str:
+    if spec.task["kind"] == COMMAND.kind:
+        return "trying the command, until its first report or for 20 seconds ..."
+    return f"trying one training step and one evaluation step on {device} ..."
+
+
 def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
     """Build the task and run one training step and one evaluation step; return what was measured.
 
@@ -159,6 +166,8 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
             if failure.kind == "error" and not _runs_code_of_others(spec):
                 raise  # a bug of ours: it keeps its traceback
             message = f"the first step fails ({failure.kind}): {failure.text}"
+            if isinstance(error, ProgramFailed):
+                message = failure.text
             raise UserError(message, _HINTS.get(failure.kind)) from error
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from hpsearch.cli.output import note
-from hpsearch.cli.studies import schema
+from hpsearch.cli.studies import command_starter, schema
 from hpsearch.cli.studies.starters import STARTERS, starter
 from hpsearch.errors import UserError
 from trials.data import files
@@ -79,29 +79,54 @@ def write_starter(path: Path, kind: str, data: DataOptions, *, force: bool) -> N
         UserError: The file exists or cannot be written, its columns cannot be guessed, or another
             program's file has the name of the schema.
     """
+    path = _file_at(path)
+    _refuse_options(path, kind, data)
+    names = _names(path, kind, data)
+    _write_both(path, starter(kind, **names), force=force)
+
+
+def _file_at(path: Path) -> Path:
     try:
-        path = path / "study.yaml" if path.is_dir() else path
+        return path / "study.yaml" if path.is_dir() else path
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
         raise UserError(message, "choose another name") from None
-    _refuse_options(path, kind, data)
-    names = _names(path, kind, data)
+
+
+def _write_both(path: Path, content: str, *, force: bool) -> None:
+    """Write a study file and the schema beside it, and say what comes next."""
     schema_path = path.parent / schema.NAME
     schema.refuse_others(schema_path)
-    content = starter(kind, **names)
     _write(path, f"{schema.first_line(schema.NAME)}\n{content}", force=force)
     schema.write(schema_path)
     note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
 
 
+def write_from_command(path: Path, line: str, *, force: bool) -> None:
+    """Write a study file that searches the numbers of a command line.
+
+    Args:
+        path: The file; a folder gets a study.yaml.
+        line: The command line.
+        force: Whether to replace a file that exists.
+
+    Raises:
+        UserError: The command has nothing to search, or as `write_starter` says.
+    """
+    found = command_starter.found_in(line)
+    _write_both(_file_at(path), starter("command", **found.as_names()), force=force)
+    for text in command_starter.lines(found):
+        note(text)
+
+
 def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
     if kind not in STARTERS:
         message = f"there is no starter for tasks of the kind {kind!r}"
         raise UserError(message, f"use one of {', '.join(STARTERS)}")
-    if kind == "function" and data.given:
+    if kind in ("function", "command") and data.given:
         message = "--train, --text and --label are for built-in tasks"
-        raise UserError(message, "your own function reads its data")
+        raise UserError(message, "your own code reads its data")
     if kind != TEXT and data.names_columns:
         message = f"--text and --label are for {TEXT}"
         raise UserError(message, f"edit the columns in {path} once it is written")

@@ -20,11 +20,11 @@ budget:
   trials: 20
   # gpu_hours: 1.5                     # the first limit that is reached ends the study
   # wall_clock: 2h
-  per_trial: {epochs: $epochs}               # or steps, samples, seconds$unit
+  per_trial: {$counted: $total}               # or steps, samples, seconds$unit
 
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
-  pruner: {kind: promotion, eta: 3}    # a third continues at each rung; none: all trials in full
+  pruner: {kind: promotion, eta: 3$first}    # a third continues at each rung; or none
   # spare: 0.05                        # trials that never pause, to measure what the rungs tell
 
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
@@ -178,6 +178,22 @@ space:                                 # passed in `params` (YAML needs the poin
 objective: {metric: accuracy, direction: maximize}   # a name that the function reports
 """
 
+COMMAND = """\
+# A program that knows nothing of hpsearch. After each part of its training it prints a line:
+#
+#     {"resource": 1, "accuracy": 0.8}     resource: how far it has trained, in the budget's unit
+#
+# It finds what it has written into {folder} again when its trial goes on.
+task:
+  kind: command
+  run: $run
+
+space:                                 # its placeholders (YAML needs the point in 1.0e-5)
+$space
+
+objective: {metric: accuracy, direction: maximize}   # a name that the program reports
+$enqueue"""
+
 STARTERS = {
     "text_classification": TEXT_CLASSIFICATION,
     "token_classification": TOKEN_CLASSIFICATION,
@@ -186,8 +202,18 @@ STARTERS = {
     "image_classification": IMAGE_CLASSIFICATION,
     "tabular": TABULAR,
     "function": FUNCTION,
+    "command": COMMAND,
 }
 """The part of each kind: task, settings, space and objective."""
+
+PLAIN_COMMAND = {
+    "run": "python train.py --lr {learning_rate} --epochs {budget} --out {folder}",
+    "space": "  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}",
+    "enqueue": "",
+    "counted": "epochs",
+    "total": "9",
+}
+"""What the starter of a command names where no command line is given."""
 
 TRAIN = {
     "token_classification": "train.conll",
@@ -202,11 +228,17 @@ def starter(kind: str, **names: str) -> str:
 
     Args:
         kind: One of `STARTERS`.
-        names: The training data (`train`) and the columns, as YAML.
+        names: The training data (`train`) and the columns, or what a command line has
+            (`PLAIN_COMMAND`), as YAML.
     """
     filled = {"train": TRAIN.get(kind, "train.csv"), **names}
-    budget = {"epochs": "3", "unit": ""}
+    budget = {"counted": "epochs", "total": "3", "unit": "", "first": ""}
     if kind == "function":
-        budget = {"epochs": "9", "unit": ": the unit that the function reports in"}
+        budget |= {"total": "9", "unit": ": the unit that the function reports in"}
+    if kind == "command":
+        filled = {**PLAIN_COMMAND, **names}
+        by_epochs = filled["counted"] == "epochs"
+        first = ", first_rung: 1" if by_epochs else ""
+        budget = {"unit": ": the unit that the program reports in", "first": first, **filled}
     own_part = Template(STARTERS[kind]).substitute(filled)
     return OPENING + own_part + Template(CLOSE).substitute(budget)

@@ -60,7 +60,7 @@ def train_model(
         note(line)
     if spec.task["kind"] not in BUILT_IN:
         raise UserError(
-            f"study {study.name} searches your own function, which this command cannot train",
+            f"study {study.name} searches your own code, which this command cannot train",
             f"train it with: hpsearch best {study.name} --format yaml > winner.yaml - and then: "
             "python -m trials winner.yaml --out DIR",
         )

@@ -23,6 +23,7 @@ from hpsearch.study_file.schema.tasks import OWN_CODE
 from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, or_empty, ref
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
+from trials.descriptions.command import COMMAND
 from trials.descriptions.description import TaskDescription
 from trials.settings import TABLE
 
@@ -38,12 +39,17 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
 """Defaults that a study file writes in another way than the models keep them."""
 
 
-def study_file_schema(built_in: Mapping[str, TaskDescription], own_code: TaskDescription) -> Schema:
+def study_file_schema(
+    built_in: Mapping[str, TaskDescription],
+    own_code: TaskDescription,
+    command: TaskDescription = COMMAND,
+) -> Schema:
     """The schema. It imports Optuna, for the arguments of its classes.
 
     Args:
         built_in: The built-in tasks, by kind.
         own_code: A task of the user's own code.
+        command: A task that is a command.
     """
     whole = StudySpec.model_json_schema(schema_generator=_WithoutTitles)
     definitions = whole["$defs"]
@@ -63,10 +69,10 @@ def study_file_schema(built_in: Mapping[str, TaskDescription], own_code: TaskDes
         "$schema": DIALECT,
         "title": TITLE,
         "type": "object",
-        "properties": _sections(whole["properties"], list(built_in)),
+        "properties": _sections(whole["properties"], [*built_in, command.kind]),
         "required": list(_REQUIRED),
         "additionalProperties": False,
-        "allOf": [*kinds, tasks.own_code(own_code)],
+        "allOf": [*kinds, tasks.own_code(own_code), tasks.of_command(command)],
         "$defs": dict(sorted(definitions.items())),
     }
 
@@ -118,7 +124,7 @@ def _order(key: str) -> int:
 def _kind(built_in: list[str]) -> Schema:
     own = {"type": "string", "pattern": OWN_CODE, "examples": ["my_training:train"]}
     return {
-        "description": "A built-in kind of task, or package.module:function for your own code.",
+        "description": "A kind of task, or package.module:function for your own training code.",
         "anyOf": [{"enum": built_in}, own],
     }
 

@@ -36,8 +36,18 @@ _TYPES: Mapping[type, str] = {
 
 def own_code(task: TaskDescription) -> Schema:
     """What follows if the task is a function in the user's own code."""
+    return _of_others(_of_kind({"pattern": OWN_CODE}), task)
+
+
+def of_command(task: TaskDescription) -> Schema:
+    """What follows if the task is a command."""
+    return _of_others(_of_kind({"const": task.kind}), task)
+
+
+def _of_others(condition: Schema, task: TaskDescription) -> Schema:
+    """What follows for a task that takes any parameter."""
     return {
-        "if": _of_kind({"pattern": OWN_CODE}),
+        "if": condition,
         "then": {
             "properties": {
                 "task": _task_part(task),

@@ -33,7 +33,7 @@ def test_the_starter_passes_the_parser(tmp_path: Path, kind: str) -> None:
 
 
 def test_every_kind_of_task_has_a_starter() -> None:
-    assert set(STARTERS) == {*BUILT_IN, "function"}
+    assert set(STARTERS) == {*BUILT_IN, "function", "command"}
 
 
 def data_of(kind: str, folder: Path) -> Path:

@@ -82,7 +82,7 @@ class Course:
         if goal is None or saved is None:
             return
         value = metrics.get(goal.metric)
-        if value is not None and _better(goal, value, self._best):
+        if value is not None and better(goal, value, self._best):
             self._best = value
             self._checkpoints.mark_best(saved, value)
 
@@ -119,7 +119,8 @@ class Course:
         }
 
 
-def _better(goal: Goal, value: float, best: float | None) -> bool:
+def better(goal: Goal, value: float, best: float | None) -> bool:
+    """Whether a value is finite, and better than the best so far."""
     if not math.isfinite(value):
         return False
     if best is None:

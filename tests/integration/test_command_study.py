@@ -1,0 +1,64 @@
+"""A study of a program that knows nothing of hpsearch, from the command line, on a real Ray."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from integration.test_run_and_resume import Workplace
+
+PROGRAM = """
+import json, os, sys, time
+x, total, folder = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+state = os.path.join(folder, "state")
+done = int(open(state).read()) if os.path.exists(state) else 0
+print("begins after", done)
+if x > 0.8:
+    raise SystemExit("x is too large")
+for epoch in range(done + 1, total + 1):
+    time.sleep(0.05)
+    while epoch > 3 and os.path.exists("hold"):
+        time.sleep(0.02)
+    with open(state + ".new", "w") as file:
+        file.write(str(epoch))
+    os.replace(state + ".new", state)
+    print(json.dumps({"resource": epoch, "loss": (x - 0.3) ** 2 + 1 / epoch}), flush=True)
+"""
+
+
+def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
+    tmp_path: Path, shared_ray: Mapping[str, str]
+) -> None:
+    workplace = Workplace(tmp_path / "work", shared_ray)
+    (workplace.folder / "train.py").write_text(PROGRAM)
+    run = f"{sys.executable} train.py {{x}} {{budget}} {{folder}}"
+    workplace.write(
+        study="program",
+        task={"kind": "command", "run": run},
+        settings={},
+        enqueue=[{"x": 0.9}, {"x": 0.3}],
+        budget={"trials": 6, "per_trial": {"epochs": 9}},
+    )
+    (workplace.folder / "hold").touch()
+    process = workplace.start("run", "study.yaml")
+    workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
+    workplace.ask("stop", "program")
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    (workplace.folder / "hold").unlink()
+    workplace.call("resume", "program")
+
+    states = dict(workplace.rows("SELECT state, count(*) FROM trials GROUP BY state"))
+    assert states["failed"] >= 1
+    assert states["complete"] >= 1
+    (error,) = workplace.rows("SELECT error_text FROM trials WHERE number = 0")
+    assert error == ("the command ended with exit code 1: x is too large",)
+    (best,) = json.loads(workplace.ask("best", "program", "--format", "json"))
+    assert Path(best["checkpoint"], "folder", "state").read_text() == "9"
+    assert "begins after 3" in workplace.ask("logs", "program", str(best["number"]))
+    assert not list(workplace.folder.rglob("attempt-*/folder"))
+
+    workplace.ask("rm", "program", "--yes")
+    assert not list((workplace.folder / "hpsearch-studies").iterdir())

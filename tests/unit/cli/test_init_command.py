@@ -1,0 +1,80 @@
+"""`hpsearch init --command`: a study file from a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpsearch.cli.studies.init import write_from_command
+from hpsearch.errors import UserError
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import load
+
+
+def written(folder: Path, line: str) -> StudySpec:
+    path = folder / "study.yaml"
+    write_from_command(path, line, force=True)
+    return load(path)
+
+
+def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None:
+    spec = written(tmp_path, "python train.py --lr 0.1 --epochs 3")
+    assert spec.task["run"] == "python train.py --lr {lr} --epochs {budget}"
+    lr = spec.space["lr"].model_dump()
+    assert (lr["low"], lr["high"], lr["log"]) == (0.01, 1.0, True)
+    assert (spec.budget.per_trial.unit, spec.budget.per_trial.total) == ("epochs", 3.0)
+    assert spec.enqueue == [{"lr": 0.1}]
+
+
+@pytest.mark.parametrize(
+    ("line", "run"),
+    [
+        ("t --x 1e-4 --max-steps 500", "t --x {x} --max-steps {budget}"),
+        ("t --x=3 --num_train_epochs=2", "t --x={x} --num_train_epochs={budget}"),
+        ("t -x 3 --seed 7 --out runs/1", "t -x {x} --seed {seed} --out {folder}"),
+        ("t opt.lr=0.1 name=a", "t opt.lr={opt_lr} name=a"),
+        ("t --x 3 --resume last.pt", "t --x {x} --resume {resume}"),
+        ("t --warmup-steps 10 --steps 99", "t --warmup-steps {warmup_steps} --steps {budget}"),
+        ("t --x 3 --num-workers 4 --log-every 10", "t --x {x} --num-workers 4 --log-every 10"),
+        ("t --x 3 --x 4", "t --x {x} --x 4"),
+        ("torchrun --nproc-per-node 2 t.py --x 3", "torchrun --nproc-per-node 2 t.py --x {x}"),
+        ("t --x 3 'a b' \"{}\" '$Y'", "t --x {x} 'a b' {{}} '$Y'"),
+        ("t 3 4 --x 0.5 5", "t 3 4 --x {x} 5"),
+        ("t --x -3 --y 0.5", "t --x -3 --y {y}"),
+    ],
+)  # fmt: skip
+def test_what_a_command_line_says(tmp_path: Path, line: str, run: str) -> None:
+    assert written(tmp_path, line).task["run"] == run
+
+
+def test_ranges_suit_what_their_names_say(tmp_path: Path) -> None:
+    line = "t --batch-size 32 --dropout 0.1 --momentum 0.9 --layers 2 --width 256 --decay 0.0"
+    space = written(tmp_path, line).space
+    assert space["batch_size"].model_dump()["choices"] == (16, 32, 64, 128)
+    ranges = {}
+    for name, parameter in space.items():
+        if name != "batch_size":
+            values = parameter.model_dump()
+            ranges[name] = (values["type"], values["low"], values["high"], values["log"])
+    assert ranges == {
+        "dropout": ("float", 0.0, 0.5, False),
+        "momentum": ("float", 0.5, 0.999, False),
+        "layers": ("int", 1, 4, False),
+        "width": ("int", 64, 1024, True),
+        "decay": ("float", 0.0, 0.1, False),
+    }
+
+
+@pytest.mark.parametrize("line", ["python train.py", "t --a 'b", "t --epochs 3", "", "t --nan nan"])
+def test_a_line_with_nothing_to_search_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(UserError, match="--command"):
+        write_from_command(tmp_path / "study.yaml", line, force=False)
+    assert not (tmp_path / "study.yaml").exists()
+
+
+def test_it_says_what_is_still_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path, "t --x 3 --gpus 2")
+    said = capsys.readouterr().err
+    assert "write {budget} where the command is told how long to train" in said
+    assert "left as they are: gpus" in said

@@ -1,0 +1,88 @@
+"""Commands in study files: placeholders and parameters that do not match are mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from hpsearch.errors import SpecError
+from hpsearch.study_file.reading import parse
+from hpsearch.study_file.schema.document import study_file_schema
+from trials.descriptions.builtin import BUILT_IN, describe
+
+STUDY: dict[str, Any] = {
+    "study": "commands",
+    "task": {"kind": "command", "run": "train --lr {lr} --m {m} --epochs {budget} {folder}"},
+    "space": {
+        "lr": {"type": "float", "low": 0.1, "high": 1},
+        "m": {"type": "float", "low": 0, "high": 1, "when": {"lr": 1}},
+    },
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "budget": {"trials": 3, "per_trial": {"epochs": 9}},
+}
+SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
+
+
+def changed(run: str | None = None, **sections: Any) -> str:
+    """The study with another command line, and other sections."""
+    task = STUDY["task"] if run is None else {**STUDY["task"], "run": run}
+    study = {**STUDY, "task": task, **sections}
+    study["space"]["m"].pop("when", None)
+    return yaml.safe_dump(study, sort_keys=False)
+
+
+def problems_of(text: str) -> str:
+    with pytest.raises(SpecError) as caught:
+        parse(text, base=Path("/nowhere"))
+    return "\n".join(caught.value.problems)
+
+
+def test_a_command_is_read_without_being_started() -> None:
+    spec = parse(changed(), base=Path("/nowhere"))
+    assert spec.task["kind"] == "command"
+    assert not list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(yaml.safe_load(spec.text)))
+
+
+@pytest.mark.parametrize(
+    ("run", "sections", "said"),
+    [
+        ("t {lr} {m} {mm}", {}, "task.run: nothing is named mm, so {mm} has no value"),
+        ("t {lr} {m} {mm}", {}, "did you mean m?"),
+        ("t {lr}", {}, "space.m: the command does not use it; write {m} where its value goes"),
+        ("t {lr} {m}", {"settings": {"n": 1}}, "settings.n: the command does not use it"),
+        ("t {lr} {m} {seed}", {"settings": {"seed": 1}}, "settings.seed: {seed} is what every"),
+        ("t {lr} {m} {budget}-{resume}", {}, "{resume} has no value in some trials"),
+        ("t '{lr} {m}", {}, "task.run: cannot be split into words: no closing quotation"),
+    ],
+)
+def test_a_mistake_has_its_line(run: str, sections: dict[str, Any], said: str) -> None:
+    assert said in problems_of(changed(run, **sections))
+
+
+def test_what_is_sometimes_left_out_has_a_word_to_itself() -> None:
+    space = {
+        "on": {"type": "categorical", "choices": [True, False]},
+        "lr": {"type": "float", "low": 0.1, "high": 1},
+        "m": {"type": "float", "low": 0, "high": 1, "when": {"on": True}},
+    }
+    study = {**STUDY, "space": space}
+    for run, shell in (("t {on} --opt {lr},{m}", False), ("t {on} '--opt' {lr},{m}", True)):
+        study["task"] = {"kind": "command", "run": run, "shell": shell}
+        assert "{m} has no value in some trials" in problems_of(yaml.safe_dump(study))
+    space["m"] = {"type": "categorical", "choices": [None, 0.5]}
+    assert "{m} has no value in some trials" in problems_of(yaml.safe_dump(study))
+
+
+def test_a_file_with_all_parameters_uses_them_all() -> None:
+    assert parse(changed("t {params}", settings={"n": 1}), base=Path("/nowhere"))
+
+
+def test_the_schema_knows_the_keys_of_a_command() -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for task in ({"run": 3}, {"run": "t", "shel": True}, {"run": "t", "grace": 0}, {}):
+        wrong = {**STUDY, "task": {"kind": "command", **task}}
+        assert not validator.is_valid(wrong), task

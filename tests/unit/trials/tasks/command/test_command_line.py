@@ -1,0 +1,86 @@
+"""A command line: split as a shell would, then filled; what has no value is left out."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from trials.contract import TaskError
+from trials.descriptions.command_line import CommandLine
+
+VALUES = {"lr": 0.5, "name": "a 'b' $HOME; rm -rf *", "on": True, "none": None, "n": 3}
+
+
+def filled(text: str) -> list[str]:
+    return CommandLine(text, shell=False).filled(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("train --lr {lr}", ["train", "--lr", "0.5"]),
+        ("train '--lr={lr}' \"a b\"", ["train", "--lr=0.5", "a b"]),
+        ("train {name}", ["train", VALUES["name"]]),
+        ("train --on {on}", ["train", "--on", "true"]),
+        ("train {n}-{lr}", ["train", "3-0.5"]),
+        ("train {{n}} '{{\"a\": {n}}}'", ["train", "{n}", '{"a": 3}']),
+        ("train \\\n  --lr {lr}", ["train", "--lr", "0.5"]),
+        # What has no value goes, with the flag before it.
+        ("train --none {none} x", ["train", "x"]),
+        ("train -m {none} x", ["train", "x"]),
+        ("train --none={none} x", ["train", "x"]),
+        ("train --fast --none={none} x", ["train", "--fast", "x"]),
+        ("train --resume {none}/state.pt", ["train"]),
+        ("train x {none}", ["train", "x"]),
+        ("train --lr={lr} {none}", ["train", "--lr=0.5"]),
+        ("train --lr {lr} {none}", ["train", "--lr", "0.5"]),
+        ("train -- {none}", ["train", "--"]),
+        ("train --two {none} {none}", ["train"]),
+    ],
+)
+def test_values_are_put_in_after_the_split(text: str, words: list[str]) -> None:
+    assert filled(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("printf '%s,' --lr {lr} {name}", f"--lr,0.5,{VALUES['name']},"),
+        ("printf '%s,' a --none {none} b", "a,b,"),
+        ("printf '%s,' a --fast --none={none} b", "a,--fast,b,"),
+        ("x={n}; printf '%s,' $x | cat", "3,"),
+        ("printf '%s,' ${{HOME:+there}}", "there,"),
+    ],
+)
+def test_in_a_line_for_a_shell_values_are_quoted(text: str, printed: str) -> None:
+    words = CommandLine(text, shell=True).filled(VALUES)
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("train 'a", "cannot be split into words: no closing quotation"),
+        ("train {lr", "expected '}' before end of string; write {{ and }}"),
+        ("train }", "write {{ and }} for braces of the command's own"),
+        ("train {}", "has a placeholder that is not the name of a parameter"),
+        ("train {lr:.2f}", "has a placeholder that is not the name of a parameter"),
+        ("train '{\"a\": 1}'", "has a placeholder that is not the name of a parameter"),
+    ],
+)
+def test_a_line_that_cannot_be_read_says_why(text: str, said: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        CommandLine(text, shell=False)
+    assert said in str(caught.value)
+
+
+def test_it_knows_its_program_and_the_words_that_may_be_files() -> None:
+    line = CommandLine("python train.py --lr {lr} '{{x}}'", shell=False)
+    assert line.program == "python"
+    assert line.plain_words == ["python", "train.py", "--lr", "{x}"]
+    assert line.names == {"lr"}
+    assert CommandLine("{lr} x", shell=False).program is None
+    assert CommandLine("python x", shell=True).program is None

@@ -1,0 +1,148 @@
+"""No process of a command outlives its attempt, or its worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_runs import Python, Start, first_of, is_gone, log_of, reports_of, wait_until
+from trials.contract import ProgramFailed
+from trials.tasks.command.output import EARLIER, MOST_BYTES, Output
+
+FAMILY = """
+def note(): open("processes", "a").write(str(os.getpid()) + "\\n")
+def sleeping():
+    note(); time.sleep(60); os._exit(0)
+note()
+if os.fork() == 0: sleeping()                       # a child
+if os.fork() == 0:                                  # one in a session of its own, as of torchrun
+    os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); sleeping()
+if os.fork() == 0:                                  # a daemon: forked twice
+    os.setsid()
+    if os.fork() == 0: sleeping()
+    os._exit(0)
+while len(open("processes").read().split()) < 4: time.sleep(0.01)
+print(json.dumps({"resource": 1, "a": 1}))
+"""
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+
+def processes_in(folder: Path) -> list[int]:
+    found = [int(line) for line in (folder / "processes").read_text().split()]
+    assert len(found) == 4
+    return found
+
+
+@LINUX
+def test_all_descendants_end_with_the_attempt(start: Start, python: Python, tmp_path: Path) -> None:
+    run = start(python(FAMILY + "time.sleep(60)\n"), grace=0.3)
+    first_of(run)
+    processes = processes_in(tmp_path)
+    assert not any(map(is_gone, processes))
+    assert run.close()
+    assert all(map(is_gone, processes))
+
+
+@LINUX
+def test_a_program_that_becomes_a_daemon_leaves_nothing_and_is_told(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    run = start(python(FAMILY))
+    with pytest.raises(ProgramFailed) as caught:
+        reports_of(run)
+    assert "it left 3 processes behind, now killed" in str(caught.value)
+    assert all(map(is_gone, processes_in(tmp_path)))
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from trials import tasks
+from trials.contract import Budget, Setup, Unit
+base = Path(sys.argv[1])
+setup = Setup({}, 1, Budget(Unit.EPOCHS, 3.0, (3.0,)), base / "trial")
+task = tasks.load({"kind": "command", "run": sys.argv[2]}, base)
+for item in task.start(setup, None):
+    if item is not None:
+        print("reported", flush=True)
+"""
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@LINUX
+@pytest.mark.parametrize("victims", ["worker", "worker's child", "keeper", "keeper and worker"])
+def test_all_descendants_die_with_their_worker(
+    python: Python, tmp_path: Path, victims: str
+) -> None:
+    """Ray kills the children of a worker that it ends."""
+    program = python(FAMILY + "time.sleep(60)\n")
+    command = [sys.executable, "-c", WORKER, str(tmp_path), program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"reported\n"
+        processes = processes_in(tmp_path)
+        keeper = parent_of(processes[0])
+        child = parent_of(keeper)
+        assert parent_of(child) == worker.pid
+        killed = {
+            "worker": [worker.pid],
+            "worker's child": [child, worker.pid],
+            "keeper": [keeper],
+            "keeper and worker": [keeper, worker.pid],
+        }
+        for process in killed[victims]:
+            os.kill(process, signal.SIGKILL)
+        wait_until(lambda: all(map(is_gone, [*processes, keeper, child])))
+        worker.kill()
+
+
+def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) -> None:
+    slow = python(
+        "def end(*_):\n time.sleep(0.3)\n"
+        " open(os.path.join(sys.argv[1], 'state'), 'w').write('x')\n"
+        " sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\ntime.sleep(60)\n"
+    )
+    run = start(f"{slow} {{folder}} | cat", shell=True)
+    items = iter(run)
+    next(item for item in items if item is not None)
+    next(items)
+    assert (Path(str(run.save())) / "folder" / "state").read_text() == "x"
+
+
+def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
+    output = Output(tmp_path / "logs" / "log")
+    line = b"x" * 999 + b"\n"
+    for number in range(3 * MOST_BYTES // 1000):
+        output.write(str(number).encode() + line)
+    output.close()
+    files = {path.name: path.stat().st_size for path in (tmp_path / "logs").iterdir()}
+    assert files.keys() == {"log", f"log{EARLIER}"}
+    assert MOST_BYTES < sum(files.values()) < 2.1 * MOST_BYTES
+
+
+def test_a_log_behind_a_url_is_written_when_it_is_closed(tmp_path: Path) -> None:
+    from trials.checkpoints import places
+
+    folder = f"memory://{tmp_path.name}/logs"
+    output = Output(f"{folder}/log")
+    output.write(b"one\n")
+    output.close()
+    output.close()
+    assert places.place(folder).text("log") == "one\n"
+
+
+def test_a_progress_bar_is_told_by_what_it_showed_last(start: Start, tmp_path: Path) -> None:
+    run = start("printf 'a\\rb\\rthe end\\n'; exit 3", shell=True)
+    with pytest.raises(ProgramFailed, match="exit code 3: the end"):
+        reports_of(run)
+    assert "the end" in log_of(tmp_path)

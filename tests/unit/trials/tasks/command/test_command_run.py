@@ -1,0 +1,480 @@
+"""Attempts of real programs: reports, ends, checkpoints, and what they are told."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_runs import Python, Start, first_of, log_of, reports_of, wait_until
+from trials import tasks
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.manifests import verify
+from trials.contract import Diagnosed, Goal, ProgramFailed, TaskError
+from trials.runner import failure_of
+
+COUNTING = """
+folder, total = sys.argv[1], int(sys.argv[2])
+state = os.path.join(folder, "state")
+done = int(open(state).read()) if os.path.exists(state) else 0
+print("begins after", done)
+for epoch in range(done + 1, total + 1):
+    with open(state + ".new", "w") as file:
+        file.write(str(epoch))
+    os.replace(state + ".new", state)
+    print(json.dumps({"resource": epoch, "accuracy": epoch / 10, "phase": "validation"}))
+    time.sleep(0.02)
+"""
+"""Continues from its folder."""
+
+
+def echoing(*lines: str) -> str:
+    """A command that prints these lines."""
+    return "printf '%s\\n' " + " ".join(
+        f"'{line.replace('{', '{{').replace('}', '}}')}'" for line in lines
+    )
+
+
+def failure(run: Any) -> str:
+    with pytest.raises(ProgramFailed) as caught:
+        reports_of(run)
+    return str(caught.value)
+
+
+# --------------------------------------------------------------------------------------------------
+# reports
+
+
+def test_reports_are_lines_of_json_and_the_rest_is_the_log(start: Start, tmp_path: Path) -> None:
+    lines = ["begins", '{"resource": 1, "a": 0.5}', '{"no": 1}', "[1]", '{"resource": 3, "a": 1}']
+    run = start(echoing(*lines))
+    reports = reports_of(run)
+    assert [(r.resource, dict(r.metrics)) for r in reports] == [
+        (1.0, {"a": 0.5}),
+        (3.0, {"a": 1.0}),
+    ]
+    assert run.finished == "budget used"
+    assert log_of(tmp_path).splitlines()[1:] == ["begins", '{"no": 1}', "[1]"]
+
+
+def test_what_goes_to_standard_error_is_log_and_breaks_no_report(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(
+        "sys.stderr.write('\\r 50%'); sys.stderr.flush()\n"
+        "print(json.dumps({'resource': 3, 'a': 1}))\n"
+        "sys.stderr.write('\\r100%\\n' + json.dumps({'resource': 4}) + '\\n')\n"
+    )
+    assert len(reports_of(start(program))) == 1
+    assert '100%\n{"resource": 4}\n' in log_of(tmp_path)
+
+
+def test_reports_may_be_in_a_file_under_another_key(start: Start) -> None:
+    run = start(
+        "for n in 1 2 3; do mkdir -p {folder}/logs;"
+        ' echo "{{\\"epoch\\": $n, \\"loss\\": $n}}" >> {folder}/logs/metrics.jsonl;'
+        " sleep 0.1; done;"
+        ' echo "{{\\"epoch\\": 9, \\"loss\\": 0}}"',
+        shell=True,
+        reports="logs/metrics.jsonl",
+        resource="epoch",
+    )
+    assert [r.metrics["loss"] for r in reports_of(run)] == [1.0, 2.0, 3.0]
+
+
+def test_a_last_line_without_an_end_counts(start: Start) -> None:
+    run = start('printf \'{{"resource": 3, "a": 1}}\'')
+    assert len(reports_of(run)) == 1
+
+
+def test_the_command_is_given_what_it_asks_for(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(
+        "print(json.dumps(sys.argv[1:]))\nprint(json.load(open(sys.argv[5])))\n"
+        "print(json.dumps({'resource': 3, 'a': 1}))\n"
+    )
+    run = start(
+        f"{program} {{x}} {{budget}} {{seed}} {{folder}} {{params}} --resume {{resume}}",
+        params={"x": 0.25, "hidden": "b"},
+    )
+    reports_of(run)
+    words, params = log_of(tmp_path).splitlines()[1:]
+    x, budget, seed, folder, _ = json.loads(words)
+    assert (x, budget, seed) == ("0.25", "3", "5")
+    assert folder.startswith(str(tmp_path / "trial" / "attempt-1-"))
+    assert params == "{'x': 0.25, 'hidden': 'b'}"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"resource": "one", "a": 1}', "has a resource that is not a number"),
+        ('{"resource": true, "a": 1}', "has a resource that is not a number"),
+        ('{"resource": null, "a": 1}', "has a resource that is not a number"),
+        ('{"resource": NaN, "a": 1}', "has a resource of nan"),
+        ('{"resource": 0, "a": 1}', "has a resource of 0"),
+        ('{"resource": 1e308, "a": 1}', "has a resource of 1e+308"),
+        ('{"resource": 1, "$a": 1}', "cannot be named '$a'"),
+        ('{"resource": 1, "a": 1' + "0" * 400 + "}", "has a a too large for a float"),
+        ('{"resource": 2, "a": 1}\n{"resource": 2}', "reported 2 after 2: the resource must rise"),
+        ('{"resource": 2, "a": 1}\n{"resource": 1}', "reported 1 after 2: the resource must rise"),
+    ],
+)
+def test_a_wrong_report_says_what_is_wrong(start: Start, line: str, said: str) -> None:
+    assert said in failure(start(echoing(*line.split("\n"))))
+
+
+@pytest.mark.parametrize("line", ['{"resource": 1, ', '{"resource": 1} tail', "resource: 1"])
+def test_a_line_that_is_no_json_is_log(start: Start, line: str) -> None:
+    assert "without a report" in failure(start(echoing(line)))
+
+
+def test_a_very_long_line_is_log(start: Start, python: Python) -> None:
+    program = python("print('x' * 3_000_000)\nprint(json.dumps({'resource': 3, 'a': 1}))\n")
+    assert len(reports_of(start(program))) == 1
+
+
+# --------------------------------------------------------------------------------------------------
+# ends
+
+
+def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("echo")
+    for run, said in (
+        ("no-such-program x", "there is no program 'no-such-program' on the PATH"),
+        ("./none.sh", f"there is no program './none.sh' in {tmp_path}"),
+        ("./train.sh", "./train.sh is not executable"),
+    ):
+        (problem,) = tasks.inspect({"kind": "command", "run": run}, tmp_path)
+        assert (problem.where, said in problem.what) == ("task.run", True), problem.what
+
+
+def test_a_program_that_vanishes_says_so(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("#!/nowhere/sh\n")
+    (tmp_path / "train.sh").chmod(0o755)
+    assert "cannot be started: No such file or directory" in failure(start("./train.sh"))
+
+
+def test_an_error_has_the_exit_code_and_the_last_line_and_details(
+    start: Start, python: Python
+) -> None:
+    run = start(python("print(json.dumps({'resource': 1, 'a': 1}))\nraise KeyError('theirs')\n"))
+    with pytest.raises(ProgramFailed) as caught:
+        reports_of(run)
+    told = failure_of(caught.value)
+    assert told.kind == "error"
+    assert told.text == (
+        "the command ended with exit code 1 after its report at 1, before its budget of 3 epochs: "
+        "KeyError: 'theirs'"
+    )
+    assert "Traceback" in told.details
+
+
+def test_an_error_tells_whether_memory_or_disk_ran_out(start: Start) -> None:
+    for last, kind in (
+        ("torch.OutOfMemoryError: CUDA out of memory.", "out_of_memory"),
+        ("OSError: [Errno 28] No space left on device", "disk_full"),
+    ):
+        run = start(f"echo '{last}' >&2; exit 1", shell=True)
+        with pytest.raises(ProgramFailed) as caught:
+            reports_of(run)
+        assert failure_of(caught.value).kind == kind
+
+
+def test_a_program_that_is_killed_says_by_what(start: Start) -> None:
+    said = failure(start("echo working; kill -9 $$", shell=True))
+    assert said == "the command ended with SIGKILL, as where memory runs out: working"
+
+
+def test_an_early_end_is_an_error_unless_the_task_allows_it(start: Start) -> None:
+    early = echoing('{"resource": 1, "a": 1}')
+    said = failure(start(early))
+    assert said == (
+        "the command ended with exit code 0 after its report at 1, before its budget of 3 epochs; "
+        "if it may stop early, add ends_early: true to the task"
+    )
+    run = start(early, ends_early=True)
+    assert len(reports_of(run)) == 1
+    assert run.finished == "the command ended"
+    assert "without a report" in failure(start("true", ends_early=True))
+
+
+def test_an_error_after_the_last_report_costs_nothing(start: Start) -> None:
+    run = start('echo \'{{"resource": 3, "a": 1}}\'; exit 7', shell=True)
+    assert len(reports_of(run)) == 1
+    assert run.finished == "budget used, and then the command ended with exit code 7"
+
+
+def test_what_is_written_after_the_last_report_is_kept(start: Start, python: Python) -> None:
+    program = python(
+        "print(json.dumps({'resource': 3, 'a': 1}))\ntime.sleep(0.3)\n"
+        "open(os.path.join(sys.argv[1], 'model'), 'w').write('final')\n"
+    )
+    run = start(f"{program} {{folder}}", goal=Goal("a", maximize=True))
+    reports_of(run)
+    assert (Path(str(run.best)) / "folder" / "model").read_text() == "final"
+    verify(Path(str(run.best)))
+
+
+def test_a_program_that_trains_past_its_budget_is_ended(start: Start, python: Python) -> None:
+    run = start(
+        python(
+            "for n in range(1, 999):\n print(json.dumps({'resource': n, 'a': n}))\n"
+            " time.sleep(0.05)\n"
+        )
+    )
+    assert [r.resource for r in reports_of(run)] == [1.0, 2.0, 3.0]
+    assert run.finished == "budget used"
+
+
+# --------------------------------------------------------------------------------------------------
+# pausing and continuing
+
+
+def test_a_paused_trial_finds_its_folder_again(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(COUNTING) + " {folder} {budget} --resume {resume}"
+    first = start(program, total=6.0)
+    items = iter(first)
+    report = next(item for item in items if item is not None)
+    saved = first.save()
+    assert report.resource == 1.0
+    assert saved is not None
+    first.close()
+    second = start(program, total=6.0, resume_from=saved, attempt=2)
+    reports = [r.resource for r in reports_of(second)]
+    assert reports == [2.0, 3.0, 4.0, 5.0, 6.0], "also those that it had run ahead to"
+    log = log_of(tmp_path, 2)
+    assert "--resume" in log
+    assert "begins after 0" not in log
+    second.close()
+    assert not list((tmp_path / "trial").glob("attempt-*")), "nothing of the attempts is left"
+
+
+def test_at_a_rung_the_program_is_suspended_and_goes_on(start: Start, python: Python) -> None:
+    run = start(python(COUNTING) + " {folder} {budget}", total=6.0)
+    items = iter(run)
+    next(item for item in items if item is not None)
+    saved = run.save()
+    assert run.save() == saved
+    state = next(Path(str(saved)).parent.glob("attempt-*")) / "folder" / "state"
+    before = state.read_text()
+    time.sleep(0.2)
+    assert state.read_text() == before
+    assert [item.resource for item in items if item is not None] == [2.0, 3.0, 4.0, 5.0, 6.0]
+    assert run.finished == "budget used"
+
+
+def test_a_stopped_program_may_save_before_it_ends(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(
+        "def end(*_):\n open(os.path.join(sys.argv[1], 'state'), 'w').write('saved at the end')\n"
+        " sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\ntime.sleep(60)\n"
+    )
+    run = start(program + " {folder}")
+    items = iter(run)
+    next(item for item in items if item is not None)
+    assert next(items) is None
+    saved = run.save()
+    assert (Path(str(saved)) / "folder" / "state").read_text() == "saved at the end"
+    assert list(items) == []
+    assert "told to end (SIGTERM): its trial is stopped" in log_of(tmp_path)
+
+
+def test_a_program_that_ignores_the_signal_is_killed_and_its_complete_files_are_kept(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "open(os.path.join(sys.argv[1], 'state'), 'w').write('whole')\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\n"
+        "if len(sys.argv) > 2: file = open(os.path.join(sys.argv[1], 'half'), 'w')\n"
+        "time.sleep(60)\n"
+    )
+    for options, is_kept in (("", True), (" half", False)):
+        run = start(program + " {folder}" + options, grace=0.3)
+        items = iter(run)
+        next(item for item in items if item is not None)
+        for _ in range(5):
+            assert next(items) is None
+        began = time.monotonic()
+        assert (run.save() is not None) == is_kept
+        assert time.monotonic() - began < 5
+        assert "killed: it did not end within 0.3 s" in log_of(tmp_path)
+    assert "half is open for writing" in log_of(tmp_path)
+
+
+def test_a_file_that_is_being_written_at_a_rung_is_waited_for(start: Start, python: Python) -> None:
+    program = python(
+        "print(json.dumps({'resource': 1, 'a': 1}))\n"
+        "log = open(os.path.join(sys.argv[1], 'log'), 'a')\n"
+        "with open(os.path.join(sys.argv[1], 'state'), 'w') as file:\n"
+        " for n in range(30): file.write('x' * 100_000); time.sleep(0.02)\n"
+        "print(json.dumps({'resource': 3, 'a': 1}))\n"
+    )
+    run = start(program + " {folder}")
+    items = iter(run)
+    next(item for item in items if item is not None)
+    wait_until(lambda: any((run._folder.path).glob("state")))
+    saved = Path(str(run.save())) / "folder"
+    assert (saved / "state").stat().st_size == 3_000_000
+    assert [item.resource for item in items if item is not None] == [3.0]
+
+
+def test_a_program_that_writes_nothing_starts_afresh(start: Start, python: Python) -> None:
+    run = start(echoing(*(f'{{"resource": {n}, "a": 1}}' for n in (1, 2, 3))))
+    first_of(run)
+    assert run.save() is None, "so the trial has no checkpoint, and is charged again"
+
+
+def test_a_program_that_is_said_not_to_continue_has_no_checkpoint_until_its_end(
+    start: Start, python: Python
+) -> None:
+    run = start(python(COUNTING) + " {folder} {budget}", resumes=False)
+    items = iter(run)
+    next(item for item in items if item is not None)
+    assert run.save() is None
+    list(items)
+    assert Checkpoints(Path(str(run._folder._trial))).last is not None
+
+
+def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    forgetful = python(
+        "for n in range(1, 6):\n"
+        " open(os.path.join(sys.argv[1], 'state'), 'w').write(str(n))\n"
+        " print(json.dumps({'resource': n, 'a': n})); time.sleep(0.05)\n"
+    )
+    first = start(forgetful + " {folder}", total=5.0)
+    items = iter(first)
+    for _ in range(2):
+        next(item for item in items if item is not None)
+    saved = first.save()
+    first.close()
+    again = start(forgetful + " {folder}", total=5.0, resume_from=saved, attempt=2)
+    assert [r.resource for r in reports_of(again)] == [3.0, 4.0, 5.0]
+    assert isinstance(again, Diagnosed)
+    (finding,) = [each for each in again.findings() if each.name == "began_again"]
+    assert "reported 1 first" in finding.evidence
+    assert "the report at 1 is of a part that was reported before" in log_of(tmp_path, 2)
+
+
+def test_a_stale_program_spoils_nothing(start: Start, python: Python, tmp_path: Path) -> None:
+    program = python(COUNTING.replace("0.02", "0.2")) + " {folder} {budget}"
+    stale = start(program, total=50.0)
+    items = iter(stale)
+    next(item for item in items if item is not None)
+    saved = stale.save()
+    next(items)
+    second = start(program, total=3.0, resume_from=saved, attempt=2)
+    reports_of(second)
+    assert (Path(str(second._newest)) / "folder" / "state").read_text() == "3"
+
+
+@pytest.mark.parametrize("kind", ["path", "url"])
+def test_a_folder_may_go_to_a_store(
+    start: Start, python: Python, tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "trial" if kind == "path" else f"memory://{tmp_path.name}/trial"
+    program = python(COUNTING) + " {folder} {budget}"
+    first = start(program, total=4.0, folder=folder)
+    items = iter(first)
+    next(item for item in items if item is not None)
+    saved = first.save()
+    first.close()
+    second = start(program, total=4.0, folder=folder, resume_from=saved, attempt=2)
+    assert reports_of(second)[-1].resource == 4.0
+
+
+def test_odd_files_in_the_folder_are_left_out(start: Start) -> None:
+    run = start(
+        "mkfifo {folder}/pipe; ln -s state {folder}/link; echo 1 > {folder}/state;"
+        ' echo \'{{"resource": 3, "a": 1}}\'; sleep 0.2',
+        shell=True,
+    )
+    first_of(run)
+    saved = Path(str(run.save())) / "folder"
+    assert sorted(path.name for path in saved.iterdir()) == ["link", "state"]
+    assert (saved / "link").readlink() == Path("state")
+
+
+def test_the_best_checkpoint_by_the_objective_is_named(start: Start, python: Python) -> None:
+    program = python(
+        "for n, a in enumerate((0.1, 0.9, 0.3), 1):\n"
+        " open(os.path.join(sys.argv[1], 'state'), 'w').write(str(n))\n"
+        " print(json.dumps({'resource': n, 'a': a})); time.sleep(0.2)\n"
+    )
+    run = start(program + " {folder}", goal=Goal("a", maximize=True))
+    saved = []
+    for item in run:
+        if item is not None:
+            saved.append(run.save())
+    assert run.best == saved[1]
+    assert (Path(str(run.best)) / "folder" / "state").read_text() == "2"
+
+
+def test_the_task_is_sent_to_workers_as_its_part_of_the_study_file(tmp_path: Path) -> None:
+    task = tasks.load({"kind": "command", "run": "true"}, tmp_path)
+    again = pickle.loads(pickle.dumps(task))
+    assert again._command.base == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"grace": 0}, "task.grace"),
+        ({"grace": 60}, "task.grace"),
+        ({"reports": "../x"}, "task.reports"),
+        ({"reports": "/x"}, "task.reports"),
+        ({"resource": ""}, "task.resource"),
+        ({"shell": "yes"}, "task.shell"),
+        ({"cwd": "no-such-folder"}, "task.cwd"),
+        ({"runs": 1}, "task.runs"),
+        ({"run": "train {"}, "task.run"),
+    ],
+)
+def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, Any], where: str) -> None:
+    with pytest.raises(TaskError) as caught:
+        tasks.load({"kind": "command", "run": "true", **options}, tmp_path)
+    assert [problem.where for problem in caught.value.problems] == [where]
+
+
+def test_a_program_that_was_further_than_its_last_report_begins_afresh(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    """It may be suspended between saving its last state and reporting it."""
+    program = python(COUNTING) + " {folder} {budget}"
+    first = start(program, total=2.0)
+    items = iter(first)
+    next(item for item in items if item is not None)
+    (first._folder.path / "state").write_text("2")
+    first._reports.clear()
+    saved = first._seal()
+    first.close()
+    again = start(program, total=2.0, resume_from=saved, attempt=2)
+    assert [report.resource for report in reports_of(again)] == [2.0]
+    assert again.finished == "budget used"
+    assert "begun afresh" in log_of(tmp_path, 2)
+
+
+def test_what_a_fast_program_has_saved_at_a_rung_was_reported(start: Start, python: Python) -> None:
+    program = python(COUNTING.replace("0.02", "0.05")) + " {folder} {budget}"
+    run = start(program, total=40.0)
+    items = iter(run)
+    for _ in range(5):
+        next(item for item in items if item is not None)
+        time.sleep(0.06)  # it runs ahead
+        saved = Path(str(run.save()))
+        progress = json.loads((saved / "progress.json").read_text())
+        reported = [progress["reached"], *(resource for resource, _ in progress["pending"])]
+        assert int((saved / "folder" / "state").read_text()) == reported[-1]

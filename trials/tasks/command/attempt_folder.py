@@ -1,0 +1,137 @@
+"""The folder that a program writes into: one for each attempt, and what is sealed of it.
+
+It begins with what the last sealed checkpoint holds. A program of an earlier attempt that still
+runs somewhere has another folder, so what it writes spoils nothing. The program's files are in a
+folder of their own inside a checkpoint, beside what is known about the trial.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trials.checkpoints import places
+from trials.disk import drafts
+from trials.disk.whole_folders import make_folder
+
+FILES = "folder"
+"""The program's own files, in a checkpoint and in the attempt's folder."""
+PROGRESS = "progress.json"
+"""What is known of the trial, in a checkpoint."""
+PARAMS = "params.json"
+_PREFIX = "attempt-"
+
+Signature = tuple[tuple[str, int, int, int], ...]
+"""The name of each file, its number in the file system, its size and the time of its last
+change."""
+
+
+class AttemptFolder:
+    """The folder of one attempt.
+
+    Args:
+        trial: The trial's own folder, a path or a URL.
+        attempt: The number of the attempt.
+        checkpoint: The files of the checkpoint that is continued from; None to begin with nothing.
+    """
+
+    def __init__(self, trial: Path | str, attempt: int, checkpoint: Path | None) -> None:
+        self._trial = trial
+        self._home = _new_home(trial, attempt)
+        self.path = self._home / FILES
+        self.progress: dict[str, Any] = {}
+        self._sealed: Signature = ()
+        if checkpoint is None:
+            self.path.mkdir()
+            return
+        _copy(checkpoint / FILES, self.path)
+        self.progress = json.loads((checkpoint / PROGRESS).read_text())
+        self._sealed = self.signature()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the program has written nothing."""
+        return next(self.path.iterdir(), None) is None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the program has written something since this was last copied, or filled."""
+        return self.signature() != self._sealed
+
+    def clear(self) -> None:
+        """Begin with nothing."""
+        shutil.rmtree(self.path)
+        self.path.mkdir()
+
+    def write_params(self, params: Mapping[str, Any]) -> Path:
+        """Write all parameters as JSON beside the program's files; the file is returned."""
+        file = self._home / PARAMS
+        file.write_text(json.dumps(dict(params), indent=1))
+        return file
+
+    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> None:
+        """Fill a checkpoint."""
+        _copy(self.path, draft / FILES)
+        (draft / PROGRESS).write_text(json.dumps(progress))
+        self._sealed = self.signature()
+
+    def move_into(self, draft: Path, progress: Mapping[str, Any]) -> None:
+        """Fill a checkpoint with files that nobody needs here any more."""
+        shutil.move(self.path, draft / FILES)
+        self.path.mkdir()
+        (draft / PROGRESS).write_text(json.dumps(progress))
+        self._sealed = ()
+
+    def remove(self) -> None:
+        """Remove everything."""
+        drafts.discard(self._home)
+        if not places.is_url(self._trial):
+            _remove_if_empty(Path(self._trial))
+
+    def signature(self) -> Signature:
+        """What shows whether the program has written something since."""
+        found = []
+        for path in sorted(self.path.rglob("*")):
+            try:
+                facts = path.lstat()
+            except FileNotFoundError:
+                continue  # the program has removed it meanwhile
+            found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
+        return tuple(found)
+
+
+def _new_home(trial: Path | str, attempt: int) -> Path:
+    """A new folder, which is removed by the next attempt if this process is killed."""
+    prefix = f"{_PREFIX}{attempt}-"
+    if places.is_url(trial):
+        temporary = Path(tempfile.gettempdir())
+        drafts.remove_abandoned(temporary, f"hpsearch-{_PREFIX}")
+        return drafts.private(f"hpsearch-{prefix}").resolve()
+    folder = Path(trial)
+    make_folder(folder)
+    drafts.remove_abandoned(folder, _PREFIX)
+    return drafts.new(folder, prefix).resolve()
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if folder.is_dir() and next(folder.iterdir(), None) is None:
+        folder.rmdir()
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, symlinks=True, ignore=_not_files)
+
+
+def _not_files(folder: str, names: list[str]) -> list[str]:
+    """What cannot be copied: pipes, sockets and devices."""
+    odd = []
+    for name in names:
+        mode = (Path(folder) / name).lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            odd.append(name)
+    return odd

@@ -1,0 +1,256 @@
+"""The processes of one program, as the run that started it sees them."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from trials.contract import ProgramFailed
+from trials.tasks.command import keeper
+
+KEEPER = Path(keeper.__file__)
+CHUNK_BYTES = 1 << 16
+ANSWER_S = 5.0
+"""How long the keeper may take to suspend the program's processes, or to kill them."""
+
+Source = Literal["stdout", "stderr"]
+
+
+class Program:
+    """A program and all of its descendants.
+
+    Args:
+        words: The program and its arguments.
+        folder: Where it runs.
+        environment: Its environment variables.
+
+    Attributes:
+        code: Its exit code, or minus the number of the signal that ended it; None until it has
+            ended.
+        clear: Whether nothing is left of it.
+        left: How many other processes it left behind when it ended by itself.
+
+    Raises:
+        ProgramFailed: It cannot be started.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.code: int | None = None
+        self.clear = False
+        self.left = 0
+        self._is_closed = False
+        self._refusal: str | None = None
+        self._process: int | None = None
+        self._suspended: list[int] | None = None
+        self._status_text = b""
+        status, telling = os.pipe()
+        command = [sys.executable, "-I", "-S", str(KEEPER), str(telling), *words]
+        try:
+            self._keeper = subprocess.Popen(  # noqa: S603 - the command that the user states
+                command,
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(telling,),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            os.close(status)
+            raise ProgramFailed(f"the command cannot be started: {error}") from error
+        finally:
+            os.close(telling)
+        self._status = status
+        self._selector = selectors.DefaultSelector()
+        self._open: set[int] = set()
+        self._listen(status, None)
+        assert self._keeper.stdout is not None
+        assert self._keeper.stderr is not None
+        self._listen(self._keeper.stdout.fileno(), "stdout")
+        self._listen(self._keeper.stderr.fileno(), "stderr")
+
+    def _listen(self, handle: int, source: Source | None) -> None:
+        os.set_blocking(handle, False)
+        self._selector.register(handle, selectors.EVENT_READ, source)
+        self._open.add(handle)
+
+    # --------------------------------------------------------------------------------- listening
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left of the program, and all that it has printed was read."""
+        return self.clear and not self._open
+
+    def read(self, timeout_s: float) -> list[tuple[Source, bytes]]:
+        """What the program has printed since the last call; waits for the first of it, or for its
+        end.
+
+        Raises:
+            ProgramFailed: It could not be started.
+        """
+        pieces: list[tuple[Source, bytes]] = []
+        for key, _ in self._selector.select(timeout_s):
+            content = self._content(key.fd)
+            if content is None:
+                continue
+            if key.data is None:
+                self._take_in(content)
+            elif content:
+                pieces.append((key.data, content))
+        if self.clear and not pieces:
+            self._close_outputs()
+        refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise ProgramFailed(f"the command cannot be started: {refusal}")
+        return pieces
+
+    def _content(self, handle: int) -> bytes | None:
+        """What can be read at once; None where there is nothing, or nothing any more."""
+        try:
+            content = os.read(handle, CHUNK_BYTES)
+        except BlockingIOError:
+            return None
+        if content:
+            return content
+        self._selector.unregister(handle)
+        self._open.discard(handle)
+        if handle == self._status:
+            self._lost_keeper()
+        return None
+
+    def _close_outputs(self) -> None:
+        """Nothing is left of the program: what still holds its output open is not of it."""
+        for handle in list(self._open):
+            self._selector.unregister(handle)
+        self._open.clear()
+
+    def _take_in(self, content: bytes) -> None:
+        """What the keeper says."""
+        *lines, self._status_text = (self._status_text + content).split(b"\n")
+        for line in lines:
+            word, _, rest = line.decode(errors="replace").partition(" ")
+            match word:
+                case "started":
+                    self._process = int(rest)
+                case "refused":
+                    _, _, self._refusal = rest.partition(" ")
+                case "suspended":
+                    self._suspended = [int(number) for number in rest.split()]
+                case "ended":
+                    self.code = int(rest)
+                case "left":
+                    self.left = int(rest)
+                case "clear":
+                    self.clear = True
+
+    def _lost_keeper(self) -> None:
+        """The keeper has ended. If somebody killed it, the program's group is killed here."""
+        if self.clear:
+            return
+        self.clear = True
+        if self.code is None:
+            self.code = -signal.SIGKILL
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process, signal.SIGKILL)
+
+    # ------------------------------------------------------------------------------------ asking
+
+    def suspend(self) -> list[tuple[Source, bytes]]:
+        """Suspend all of its processes, and return what it has printed by then."""
+        self._suspended = None
+        self._ask(keeper.SUSPEND)
+        pieces = []
+        give_up = time.monotonic() + ANSWER_S
+        while self._suspended is None and not self.over and time.monotonic() < give_up:
+            pieces += self.read(0.05)
+        while more := self.read(0.0):
+            pieces += more
+        return pieces
+
+    def resume(self) -> None:
+        """Let suspended processes continue."""
+        self._ask(keeper.RESUME)
+
+    def terminate(self) -> None:
+        """Ask the program to end, with SIGTERM to its process group."""
+        self._ask(keeper.TERMINATE)
+
+    def kill(self) -> None:
+        """Kill all of its processes."""
+        self._ask(keeper.KILL)
+
+    def _ask(self, letter: bytes) -> None:
+        assert self._keeper.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended
+            os.write(self._keeper.stdin.fileno(), letter)
+
+    def writes_in(self, folder: Path) -> list[Path]:
+        """The files of a folder that the suspended processes have open to write anywhere in them.
+
+        Files that are only added to are left out: they are logs.
+        """
+        found: set[Path] = set()
+        inside = f"{folder}{os.sep}"
+        for process in self._suspended or ():
+            for name in _open_files_of(process):
+                if name.startswith(inside):
+                    found.add(Path(name))
+        return sorted(found)
+
+    def close(self) -> bool:
+        """Kill what is left; False while something cannot be killed. Repeating it does nothing."""
+        if self._is_closed:
+            return True
+        self.kill()
+        give_up = time.monotonic() + ANSWER_S
+        while not self.over and time.monotonic() < give_up:
+            self.read(0.05)
+        if not self.clear:
+            return False
+        self._is_closed = True
+        self._selector.close()
+        os.close(self._status)
+        for stream in (self._keeper.stdin, self._keeper.stdout, self._keeper.stderr):
+            assert stream is not None
+            stream.close()
+        self._keeper.wait()
+        return True
+
+
+def _open_files_of(process: int) -> list[str]:
+    """The files that a process has open to write anywhere in them; none where that cannot be
+    seen."""
+    names = []
+    try:
+        handles = os.listdir(f"/proc/{process}/fd")  # noqa: PTH208 - not a folder of files
+    except OSError:
+        return []
+    for handle in handles:
+        try:
+            name = os.readlink(f"/proc/{process}/fd/{handle}")  # noqa: PTH115 - may be no path
+            facts = Path(f"/proc/{process}/fdinfo/{handle}").read_text()
+        except OSError:
+            continue
+        if _may_be_rewritten(facts):
+            names.append(name)
+    return names
+
+
+def _may_be_rewritten(facts: str) -> bool:
+    """Whether an open file can be written, and not only added to, by what Linux says of it."""
+    for line in facts.splitlines():
+        if line.startswith("flags:"):
+            flags = int(line.split()[1], 8)
+            is_written = flags & os.O_ACCMODE != os.O_RDONLY
+            return is_written and not flags & os.O_APPEND
+    return False

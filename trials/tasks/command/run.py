@@ -1,0 +1,562 @@
+"""One attempt of a command: its reports, its checkpoints, and how it ends.
+
+The program trains on while its reports are read. Where a checkpoint of a moment is wanted, all of
+its processes are suspended and its folder is copied. A file that is open for writing then is not
+complete: the program may first go on for a while. A trial that waits at a rung waits suspended.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.continuing import opened
+from trials.checkpoints.manifests import Label
+from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
+from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
+from trials.tasks.command.attempt_folder import AttemptFolder
+from trials.tasks.command.output import Output
+from trials.tasks.command.program import Program, Source
+from trials.tasks.command.report_lines import Lines, ReportFile, ReportLine, report_in
+from trials.tasks.function.course import Course, better
+
+TURN_S = 0.1
+"""How long the run waits for news before it hands control back, so that a worker can look
+around."""
+CLUSTERS = "RAY_"
+"""Begins the names of variables with which a program would take itself for a part of the
+cluster."""
+BREAKPOINT = "PYTHONBREAKPOINT"
+FINISH_S = 300.0
+"""How long a program may take to end after its last report."""
+SHARE = 0.01
+"""The share of the time that a program may be suspended for checkpoints that nobody waits for."""
+FIRST_COST_S = 0.05
+"""What the first checkpoint is expected to take."""
+LOOK_S = 0.01
+"""How long a program goes on between two looks at what it has written and reported."""
+SETTLE_S = 0.3
+"""How long looks are taken until two of them show the same."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as a study file states it.
+
+    Args:
+        line: With its placeholders.
+        base: The folder that it runs in.
+        reports: The file of the attempt's folder with the reports; None for standard output.
+        resource: The key of a report that says how far the trial has trained.
+        grace_s: Seconds that the program may take to end once it is told to.
+        ends_early: Whether it may end before its budget.
+        resumes: Whether it continues from what it has written into its folder.
+    """
+
+    line: CommandLine
+    base: Path
+    reports: str | None
+    resource: str
+    grace_s: float
+    ends_early: bool
+    resumes: bool
+
+
+class CommandRun:
+    """One attempt of a command (a `contract.Run`).
+
+    Args:
+        command: What the study file says.
+        setup: What the run is given.
+
+    Raises:
+        CheckpointError: What is continued from is damaged.
+    """
+
+    def __init__(self, command: Command, setup: Setup) -> None:
+        self.finished: str | None = None
+        self._command = command
+        self._setup = setup
+        self._total = setup.budget.total
+        self._checkpoints = Checkpoints(setup.folder)
+        self._folder = self._filled_folder()
+        progress = self._folder.progress
+        self._continued = bool(progress)
+        self._course = Course(setup, self._checkpoints, progress.get("course"))
+        self._best = self._checkpoints.best_value() if self._continued else None
+        self._reached: float = progress.get("reached", 0.0)
+        """The resource of the last report that was handed over."""
+        pending = [ReportLine(*each) for each in progress.get("pending", [])]
+        self._reports = collections.deque(pending)
+        """Reports that were not handed over yet."""
+        self._known = pending[-1].resource if pending else self._reached
+        """The resource of the last report of the trial."""
+        self._printed = 0.0
+        """The resource of the last report of this attempt's program."""
+        self._metrics: Mapping[str, float] = {}
+        self._watch = Stopwatch(progress.get("elapsed", 0.0))
+        self._output = Output(setup.log)
+        self._lines: dict[Source, Lines] = {"stdout": Lines(), "stderr": Lines()}
+        self._file = self._report_file()
+        self._program: Program | None = None
+        self._is_suspended = self._is_over = False
+        self._at_report = False
+        """Whether the run was not iterated since its last report."""
+        self._newest: Path | str | None = None
+        self._sealed_at: float | None = None
+        self._sealed_time = time.monotonic()
+        self._cost_s = FIRST_COST_S
+        self._end_by: float | None = None
+        self._began_again_at: float | None = None
+
+    def _filled_folder(self) -> AttemptFolder:
+        setup = self._setup
+        source = setup.resume_from if self._command.resumes else None
+        with ExitStack() as stack:
+            files: Path | None = None
+            if source is not None:
+                checkpoint = stack.enter_context(opened(source))
+                files = checkpoint.files
+                self._checkpoints.continue_from(source, checkpoint.path)
+            return AttemptFolder(setup.folder, setup.attempt, files)
+
+    def _report_file(self) -> ReportFile | None:
+        if self._command.reports is None:
+            return None
+        return ReportFile(self._folder.path / self._command.reports)
+
+    # ---------------------------------------------------------------------------------- training
+
+    def __iter__(self) -> Iterator[Report | None]:
+        """The program's reports; None while it takes its time between two of them.
+
+        Raises:
+            ProgramFailed: It cannot be started, prints a report that cannot be right, or ends in
+                another way than it should.
+        """
+        while self.finished is None and not self._is_over:
+            if self._reports:
+                report = self._hand_over(self._reports.popleft())
+                self._at_report = True
+                yield report
+                self._at_report = False
+                continue
+            program = self._go_on()
+            if program.over and self._must_begin_afresh(program):
+                self._begin_afresh(program)
+                continue
+            if program.over:
+                self._finish(program)
+                return
+            self._listen(TURN_S)
+            self._end_in_time(program)
+            if not self._reports:
+                yield None
+
+    def _go_on(self) -> Program:
+        """The program: started, or no longer suspended."""
+        program = self._program
+        if program is None:
+            program = self._program = self._started()
+        elif self._is_suspended:
+            program.resume()
+        self._is_suspended = False
+        self._watch.go_on()
+        return program
+
+    def _started(self) -> Program:
+        setup = self._setup
+        folder = self._folder
+        total = setup.budget.total
+        values: dict[str, Any] = {
+            **setup.params,
+            BUDGET: int(total) if total == int(total) else total,
+            FOLDER: folder.path,
+            RESUME: folder.path if self._continued else None,
+            SEED: setup.seed,
+        }
+        if PARAMS in self._command.line.names:
+            values[PARAMS] = folder.write_params(setup.params)
+        words = self._command.line.filled(values)
+        self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
+        return Program(words, self._command.base, _environment())
+
+    def _listen(self, timeout_s: float) -> None:
+        """Take in what the program prints, or writes into its report file."""
+        program = self._program
+        assert program is not None
+        self._take_in(program.read(timeout_s))
+        if self._file is not None:
+            self._take_lines(self._file.new_lines(), "file")
+        if program.over:
+            for source, lines in self._lines.items():
+                self._take_lines(lines.rest(), source)
+            if self._file is not None:
+                self._take_lines(self._file.rest(), "file")
+
+    def _take_in(self, pieces: list[tuple[Source, bytes]]) -> None:
+        for source, piece in pieces:
+            self._take_lines(self._lines[source].taken(piece), source)
+
+    def _take_lines(self, lines: list[bytes], source: str) -> None:
+        reports_in = "stdout" if self._file is None else "file"
+        for line in lines:
+            report = report_in(line, self._command.resource) if source == reports_in else None
+            if report is not None:
+                self._take_report(report)
+            elif source != "file":
+                self._output.write(line)
+
+    def _take_report(self, report: ReportLine) -> None:
+        """Note a report of the program, unless an attempt before has reported it.
+
+        Raises:
+            ProgramFailed: It is not above the one before.
+        """
+        resource = report.resource
+        if resource <= self._printed:
+            what = f"the command reported {resource:g} after {self._printed:g}"
+            raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
+        is_first = self._printed == 0.0
+        self._printed = resource
+        if resource <= self._known:
+            self._output.note(f"the report at {resource:g} is of a part that was reported before")
+            if is_first and resource < self._known:
+                self._began_again_at = resource
+            return
+        if self._known < self._total:
+            self._known = resource
+            self._reports.append(report)
+        else:
+            self._end_by = time.monotonic()
+
+    def _hand_over(self, report: ReportLine) -> Report:
+        resource = report.resource
+        elapsed = self._watch.seconds
+        self._course.note(resource, report.metrics, elapsed, None)
+        self._reached = resource
+        self._metrics = report.metrics
+        if resource >= self._total:
+            self._end_by = time.monotonic() + FINISH_S
+        best = None
+        saved = self._save_if_cheap()
+        if saved is not None:
+            best = self.best
+        return Report(resource, report.metrics, elapsed=elapsed, checkpoint=saved, best=best)
+
+    def _must_begin_afresh(self, program: Program) -> bool:
+        """Whether a program that was to continue had nothing left to train, though its trial has.
+
+        It was suspended after it had saved its last state, and before it printed the report.
+        """
+        ended_well = program.code == 0 and not program.left
+        return self._continued and ended_well and self._printed == 0.0 < self._total - self._reached
+
+    def _begin_afresh(self, program: Program) -> None:
+        """Train the trial from the beginning."""
+        self._output.note("it has nothing left to train, but not reported it: begun afresh")
+        while not program.close():
+            pass
+        self._program = None
+        self._continued = False
+        self._folder.clear()
+        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._file = self._report_file()
+
+    # ------------------------------------------------------------------------------------- ending
+
+    def _end_in_time(self, program: Program) -> None:
+        """Tell a program to end that has used its budget."""
+        if self._end_by is None or time.monotonic() < self._end_by or program.code is not None:
+            return
+        self._end_program("its budget is used")
+
+    def _finish(self, program: Program) -> None:
+        """The program has ended.
+
+        Raises:
+            ProgramFailed: It should not have, or not in this way.
+        """
+        code = program.code
+        assert code is not None
+        self._watch.pause()
+        self._is_over = True
+        may_end = self._command.ends_early and code == 0
+        if self._reached >= self._total:
+            why = "budget used"
+            if code != 0 and self._end_by is not None and time.monotonic() < self._end_by:
+                why += f", and then the command ended with {_how(code)}"
+        elif may_end and self._reached > 0:
+            why = "the command ended"
+        else:
+            raise self._failure(program, code)
+        self._seal_for_good()
+        self.finished = why
+
+    def _failure(self, program: Program, code: int) -> ProgramFailed:
+        what = f"the command ended with {_how(code)}"
+        unit = self._setup.budget.unit.value
+        if self._reached > 0:
+            before = f"before its budget of {self._total:g} {unit}"
+            what += f" after its report at {self._reached:g}, {before}"
+        elif code == 0:
+            what += " and without a report"
+        if program.left:
+            count = "a process" if program.left == 1 else f"{program.left} processes"
+            what += f"; it left {count} behind, now killed: a command must stay in the foreground"
+        details = self._output.last_lines
+        if code == 0:
+            return ProgramFailed(f"{what}; {self._advice()}", details)
+        last = details.rpartition("\n")[2].strip()
+        return ProgramFailed(f"{what}: {last}" if last else what, details)
+
+    def _advice(self) -> str:
+        if self._reached > 0:
+            return "if it may stop early, add ends_early: true to the task"
+        example = f'{{"{self._command.resource}": 1, "accuracy": 0.8}}'
+        where = self._command.reports or "its standard output"
+        return f"a report is a line such as {example} in {where}"
+
+    def _end_program(self, why: str) -> bool:
+        """Tell the program to end, and kill it if it does not.
+
+        Returns: Whether its folder is complete.
+        """
+        program = self._program
+        assert program is not None
+        is_complete = True
+        if not program.over:
+            self._output.note(f"told to end (SIGTERM): {why}")
+            program.terminate()
+            self._is_suspended = False
+            give_up = time.monotonic() + self._command.grace_s
+            while not program.over and time.monotonic() < give_up:
+                self._listen(TURN_S)
+        if not program.over:
+            self._take_in(program.suspend())
+            is_complete = self._says_complete(program)
+            self._output.note(f"killed: it did not end within {self._command.grace_s:g} s")
+            program.kill()
+            while not program.close():
+                self._output.note("a process of it cannot be killed")
+        self._watch.pause()
+        return is_complete
+
+    # ------------------------------------------------------------------------------- checkpoints
+
+    def save(self) -> Path | str | None:
+        """Seal what the program has written.
+
+        At a report, the program is suspended, and continues when the run is iterated. Between
+        reports, the program is told to end first, so that it can save what it has.
+
+        Returns: None if it has written nothing, does not continue, or is just writing.
+        """
+        if not self._command.resumes:
+            return None
+        if self._at_report:
+            return self._sealed(wait_s=self._command.grace_s)
+        if self._program is None or self._is_over:
+            return None
+        self._is_over = True
+        is_complete = self._end_program("its trial is stopped")
+        return self._seal() if is_complete else None
+
+    def _save_if_cheap(self) -> Path | str | None:
+        """Seal what the program has written, if that takes a small share of the time."""
+        program = self._program
+        if program is None or program.over or not self._command.resumes:
+            return None
+        now = time.monotonic()
+        allowed_s = SHARE * (now - self._sealed_time)
+        if self._cost_s > allowed_s or not self._folder.has_changed:
+            return None
+        return self._sealed(wait_s=0.0)
+
+    def _sealed(self, wait_s: float) -> Path | str | None:
+        """Suspend the program, and seal what it has written.
+
+        Args:
+            wait_s: How long it may go on until the files that it writes are complete.
+        """
+        if self._sealed_at == self._reached:
+            return self._newest
+        if self._program is not None and not self._suspended(self._program, wait_s):
+            return None
+        return self._seal()
+
+    def _suspended(self, program: Program, wait_s: float) -> bool:
+        """Suspend the program at a moment at which its files are complete, and what they hold was
+        reported.
+
+        Just before, it may have written a state that it has not reported yet. So it goes on for a
+        moment, until nothing changes in one.
+
+        Returns: Whether its files are complete.
+        """
+        began = time.monotonic()
+        before: object = None
+        while not program.over:
+            self._take_in(program.suspend())
+            self._is_suspended = True
+            self._watch.pause()
+            now = self._folder.signature(), self._printed
+            passed_s = time.monotonic() - began
+            is_writing = bool(program.writes_in(self._folder.path))
+            if is_writing and passed_s >= wait_s:
+                return self._says_complete(program)
+            if not is_writing and (now == before or passed_s >= SETTLE_S):
+                break
+            before = now
+            self._let_run(LOOK_S)
+        return True
+
+    def _let_run(self, seconds: float) -> None:
+        """Let the suspended program go on for so long."""
+        program = self._go_on()
+        until = time.monotonic() + seconds
+        while not program.over and (left_s := until - time.monotonic()) > 0:
+            self._listen(left_s)
+
+    def _says_complete(self, program: Program) -> bool:
+        """Whether no file is just being written; notes those that are."""
+        writes = program.writes_in(self._folder.path)
+        if not writes:
+            return True
+        names = ", ".join(path.name for path in writes)
+        self._output.note(f"no checkpoint at {self._reached:g}: {names} is open for writing")
+        return False
+
+    def _seal(self) -> Path | str | None:
+        if self._folder.is_empty:
+            return None
+        began = time.monotonic()
+        path = self._commit(moved=False)
+        self._sealed_time = time.monotonic()
+        self._cost_s = self._sealed_time - began
+        return path
+
+    def _seal_for_good(self) -> None:
+        """Seal what a program that has ended leaves."""
+        if not self._folder.is_empty:
+            self._commit(moved=True)
+
+    def _commit(self, *, moved: bool) -> Path | str:
+        progress = self._progress()
+        fill = self._folder.move_into if moved else self._folder.copy_into
+        checkpoints = self._checkpoints
+        number = checkpoints.next_number()
+        draft = checkpoints.draft(lambda folder: fill(folder, progress))
+        path = checkpoints.commit(draft, Label(number))
+        goal = self._setup.goal
+        value = None if goal is None else self._metrics.get(goal.metric)
+        if goal is not None and value is not None and better(goal, value, self._best):
+            self._best = value
+            checkpoints.mark_best(path, value)
+        checkpoints.reported(self._reached, path)
+        self._newest, self._sealed_at = path, self._reached
+        return path
+
+    def _progress(self) -> dict[str, Any]:
+        """What a checkpoint says besides the program's files."""
+        return {
+            "reached": self._reached,
+            "elapsed": self._watch.seconds,
+            "course": self._course.state_dict(),
+            "pending": [[each.resource, each.metrics] for each in self._reports],
+        }
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report; None if this attempt has sealed nothing."""
+        if self._newest is None:
+            return None
+        return self._checkpoints.best_until(self._newest)
+
+    def recorded(self, resource: float) -> None:
+        """The reports up to `resource` are on record: checkpoints from before may go."""
+        self._checkpoints.recorded(resource)
+
+    # ------------------------------------------------------------------------------ health, end
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What its reports so far show of its health."""
+        found = self._course.findings()
+        if self._began_again_at is None:
+            return found
+        what = f"reported {self._began_again_at:g} first, though its trial was further"
+        hint = "it does not continue from its folder: see resumes in docs/command.md"
+        return (Finding("began_again", f"{what}: {hint}", Severity.WARNING), *found)
+
+    def close(self) -> bool:
+        """End the program and all of its processes, and remove the attempt's folder. False while a
+        process cannot be killed."""
+        program = self._program
+        if program is not None:
+            if not program.over:
+                self._end_quietly()
+            if not program.close():
+                return False
+        self._is_over = True
+        self._output.close()
+        self._folder.remove()
+        return True
+
+    def _end_quietly(self) -> None:
+        """End the program; what it still reports does not count."""
+        try:
+            self._end_program("its attempt has ended")
+        except ProgramFailed as failure:
+            self._output.note(str(failure))
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment variables, without those that a cluster gives to its workers."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
+    if own.get(BREAKPOINT, "").startswith("ray."):
+        del own[BREAKPOINT]
+    # What Python prints to a pipe would otherwise come in large pieces.
+    return {**own, "PYTHONUNBUFFERED": "1"}
+
+
+class Stopwatch:
+    """Seconds trained, over all attempts of a trial, without those in which it is suspended."""
+
+    def __init__(self, before_s: float) -> None:
+        self._before_s = before_s
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        if self._since is None:
+            return self._before_s
+        return self._before_s + time.perf_counter() - self._since
+
+    def go_on(self) -> None:
+        """Count from now on."""
+        if self._since is None:
+            self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        """Count no further."""
+        self._before_s = self.seconds
+        self._since = None
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"{name}, as where memory runs out" if name == "SIGKILL" else name

@@ -1,0 +1,120 @@
+"""A command as a task: ``kind: command``.
+
+task:
+  kind: command
+  run: python train.py --lr {learning_rate} --epochs {budget} --out {folder}
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Goal, Problem, ProgramFailed, Report, Setting, Setup, TaskError
+from trials.descriptions.command import GRACE_S, line_of
+from trials.descriptions.command_line import CommandLine
+from trials.tasks.command.run import Command, CommandRun
+
+REHEARSAL_S = 20.0
+"""How long a command is tried for before a study."""
+
+
+class CommandTask:
+    """The task of a command (a `contract.Task`).
+
+    Args:
+        task: The `task` part of a study file.
+        base: The folder that the command runs in.
+
+    Raises:
+        TaskError: The command cannot be read, or there is no such program.
+    """
+
+    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+        self.metrics: frozenset[str] | None = None
+        self.settings: Mapping[str, Setting] | None = None
+        self._task, self._base = dict(task), base
+        line = line_of(task)
+        base = base / task.get("cwd", ".")
+        if not base.is_dir():
+            raise TaskError([Problem("task.cwd", f"there is no folder {base}")])
+        _refuse_missing(line, base)
+        self._command = Command(
+            line=line,
+            base=base,
+            reports=task.get("reports"),
+            resource=task.get("resource", "resource"),
+            grace_s=float(task.get("grace", GRACE_S)),
+            ends_early=task.get("ends_early", False),
+            resumes=task.get("resumes", True),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CommandTask, (self._task, self._base)
+
+    def data_key(self, params: Mapping[str, Any]) -> str:
+        """One for all: a command reads its own data."""
+        return "none"
+
+    def prepare(self, params: Mapping[str, Any]) -> None:
+        """Nothing: a command reads its own data."""
+
+    def start(self, setup: Setup, data: Any) -> CommandRun:
+        """An attempt, whose program starts when it is first iterated."""
+        return CommandRun(self._command, setup)
+
+    def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
+        """Start the command, to see its first report or how it fails.
+
+        Raises:
+            ProgramFailed: It ends in another way than it should, or its first report is wrong or
+                lacks what the study is for.
+        """
+        run = self.start(setup, data)
+        began = time.monotonic()
+        try:
+            for report in run:
+                if report is not None:
+                    _refuse_lacking(report, setup.goal)
+                if report is not None or time.monotonic() - began > REHEARSAL_S:
+                    break
+        finally:
+            while not run.close():
+                pass
+        return {}
+
+
+def _refuse_lacking(report: Report, goal: Goal | None) -> None:
+    """Refuse a report without the metric that the study is for.
+
+    Raises:
+        ProgramFailed: It has none.
+    """
+    if goal is None or goal.metric in report.metrics:
+        return
+    named = ", ".join(sorted(report.metrics)) or "no metric at all"
+    raise ProgramFailed(f"the report at {report.resource:g} has no {goal.metric}; it has {named}")
+
+
+def _refuse_missing(line: CommandLine, base: Path) -> None:
+    """Refuse a program that is not there.
+
+    Raises:
+        TaskError: It is not.
+    """
+    program = line.program
+    if program is None:
+        return
+    is_path = "/" in program
+    found = shutil.which(str(base / program) if is_path else program)
+    if found is not None:
+        return
+    if is_path and (base / program).is_file():
+        what = f"{program} is not executable; make it so, or name what runs it"
+    else:
+        where = f"in {base}" if is_path else "on the PATH"
+        what = f"there is no program {program!r} {where}"
+    raise TaskError([Problem("task.run", what)])
