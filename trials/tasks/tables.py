@@ -4,6 +4,7 @@ lines."""
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -133,13 +134,20 @@ def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str,
     Raises:
         TaskError: The file cannot be read, has not all columns, or no rows.
     """
+    table = with_columns(fields, path, where)
+    return {field: texts_in(table, column) for field, column in fields.items()}
+
+
+def with_columns(fields: Mapping[str, str], path: Path, where: str) -> pd.DataFrame:
+    """The table of a data file that has some columns, and rows; arguments and errors as for
+    `text_columns`."""
     table = read(path, where)
     wanted = {f"task.{field}": [column] for field, column in fields.items()}
     if missing := missing_columns(table, wanted, path):
         raise TaskError(missing)
     if len(table) == 0:
         raise _refused(where, f"{path} has no rows; name a file with data")
-    return {field: texts_in(table, column) for field, column in fields.items()}
+    return table
 
 
 def gaps_in(
@@ -203,6 +211,26 @@ def missing_values(rows: list[int], column: str, path: Path) -> str:
     return (
         f"{len(rows)} row{many} of {path} without {column!r}: row{many} {named} "
         f"(the first after the header is row 1); fill or remove them"
+    )
+
+
+def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path) -> str:
+    """What is wrong with a file whose column holds something else than what is wanted.
+
+    Args:
+        unfit: What stands there instead, by row (counted from 1).
+        column: The column.
+        wanted: What every row should have.
+        path: The file.
+    """
+    first = itertools.islice(unfit.items(), FIRST)
+    named = ", ".join(f"{row} ({_shown(value)!r})" for row, value in first)
+    if len(unfit) > FIRST:
+        named = f"{named}, ..."
+    many = "s" if len(unfit) != 1 else ""
+    return (
+        f"{len(unfit)} row{many} of {path} where {column!r} is not {wanted}: row{many} {named} "
+        f"(the first after the header is row 1); correct or remove them"
     )
 
 
