@@ -22,20 +22,14 @@ from trials.tasks.text.written import TextModel
 __all__ = ["ImageClassifier", "TableModel", "TextModel", "load"]
 
 
-def load(
-    folder: Path | str, trust_remote_code: bool = False
-) -> ImageClassifier | TableModel | TextModel:
+def load(folder: Path | str) -> ImageClassifier | TableModel | TextModel:
     """The model in a folder.
-
-    Args:
-        folder: What a final training wrote.
-        trust_remote_code: Whether code that a model of texts brought may run, with your rights.
 
     Raises:
         FileNotFoundError: The folder holds none of these models.
     """
     if (Path(folder) / texts.DESCRIPTION).is_file():
-        return TextModel(folder, trust_remote_code)
+        return TextModel(folder)
     if (Path(folder) / images.DESCRIPTION).is_file():
         return ImageClassifier(folder)
     return TableModel(folder)

@@ -97,13 +97,18 @@ def init(
     ] = "text_classification",
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--text", help="The column with the texts. Default: guessed from the data."),
+        list[str] | None,
+        typer.Option(
+            "--text",
+            help="The column with the texts; twice for pairs. Default: guessed from the data.",
+        ),
     ] = None,
     label: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--label", help="The column with the classes. Default: guessed from the data."
+            "--label",
+            help="The column with the classes or numbers, or each column of 0 and 1 of several "
+            "labels. Default: guessed from the data.",
         ),
     ] = None,
     force: Force = False,
@@ -111,7 +116,9 @@ def init(
     """Write a study file with comments, to start from."""
     from hpsearch.cli.studies.init import DataOptions, write_starter
 
-    write_starter(path, kind, DataOptions(train, text, label), force=force)
+    write_starter(
+        path, kind, DataOptions(train, tuple(text or ()), tuple(label or ())), force=force
+    )
 
 
 @app.command(rich_help_panel=_SEARCH)

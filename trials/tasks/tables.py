@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow
 
@@ -252,7 +253,7 @@ def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
 def _as_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value if value.strip() else None
-    if value is None or isinstance(value, list | dict) or pd.isna(value):
+    if value is None or isinstance(value, list | dict | np.ndarray) or pd.isna(value):
         return None
     # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
     if isinstance(value, float) and value.is_integer():

@@ -15,7 +15,7 @@ from trials.tasks import metrics
 from trials.tasks.text.data import TextData
 
 
-class Head(Protocol):
+class TextHead(Protocol):
     """What the outputs of a model are."""
 
     PROBLEM: ClassVar[str | None]
@@ -136,7 +136,7 @@ _HEADS: dict[str, type[ClassHead | LabelsHead | NumberHead]] = {
 }
 
 
-def head_of(data: TextData, device: torch.device) -> Head:
+def head_of(data: TextData, device: torch.device) -> TextHead:
     """What the outputs of a model of this data are.
 
     Args:

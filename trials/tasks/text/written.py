@@ -40,14 +40,13 @@ class TextModel:
     """A trained model of texts, or of pairs of texts.
 
     Args:
-        folder: What a final training wrote.
-        trust_remote_code: Whether code that the model brought may run.
+        folder: What a final training wrote. Code in it is not run.
 
     Raises:
         FileNotFoundError: The folder holds no such model.
     """
 
-    def __init__(self, folder: Path | str, trust_remote_code: bool = False) -> None:
+    def __init__(self, folder: Path | str) -> None:
         import transformers
 
         self._about = described(folder, DESCRIPTION)
@@ -55,7 +54,7 @@ class TextModel:
         self._scores = transformers.pipeline(
             "text-classification",
             str(folder),
-            trust_remote_code=trust_remote_code,
+            trust_remote_code=False,
             device="cpu",
             top_k=None,
             truncation=True,
