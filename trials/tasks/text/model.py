@@ -36,26 +36,28 @@ from trials.workload import Batch
 
 def template(
     model: Pretrained | Scratch,
-    data: TextData,
-    problem: str | None,
+    labels: tuple[str, ...],
+    vocabulary: int,
+    padding: int,
     dtype: torch.dtype = torch.float32,
+    problem: str | None = None,
 ) -> Template:
     """The classifier to copy.
 
     Args:
         model: A pretrained model, or a shape to build from scratch.
-        data: What it is trained on.
-        problem: What its scores are, by transformers' names; None for those of classes.
+        labels: The names of the classes or labels.
+        vocabulary: Tokens that a model from scratch embeds.
+        padding: The token that fills a batch.
         dtype: The type of pretrained weights; others are float32.
+        problem: What its scores are, by transformers' names; None for those of classes.
 
     Raises:
         TaskError: The model cannot be loaded as a classifier.
     """
     auto = transformers.AutoModelForSequenceClassification
-    kind = ModelKind(auto, data.labels, data.padding, problem)
-    return templates.template(
-        model, kind, lambda shape: small_bert(shape, kind, data.vocabulary), dtype
-    )
+    kind = ModelKind(auto, labels, padding, problem)
+    return templates.template(model, kind, lambda shape: small_bert(shape, kind, vocabulary), dtype)
 
 
 class TextWorkload(OneTargetWorkload):
@@ -68,7 +70,8 @@ class TextWorkload(OneTargetWorkload):
         device = torch.device(setup.device)
         dtype = lora.base_dtype(settings, device)
         self._head = head_of(data, device)
-        source = template(model, data, self._head.PROBLEM, dtype)
+        problem = self._head.PROBLEM
+        source = template(model, data.labels, data.vocabulary, data.padding, dtype, problem)
         self._model = build(source, settings, setup.seed).to(device)
         self._uncached = uncached(self._model)
         files = {**data.tokenizer_files, DESCRIPTION: described_as(data, settings.max_length)}

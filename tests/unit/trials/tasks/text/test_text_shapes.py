@@ -32,8 +32,9 @@ WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
 FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
 SCRATCH = {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}}
 PAIRS = {"text": ["first", "second"], "label": "topic"}
-LABELS = {"label": list(WORDS)}
-NUMBER = {"kind": "text_regression", "label": "score"}
+NAMES = ["card", "fee"]
+LABELS = {"label": NAMES}
+NUMBER = {"kind": "text_regression", "text": "second", "label": "score"}
 SHAPES = {"pairs": PAIRS, "labels": LABELS, "number": NUMBER}
 TARGETS = {"pairs": "class", "labels": "labels", "number": "number"}
 LEARNING = {"learning_rate": 1e-2, "batch_size": 16, "weight_decay": 0.0, "dropout": 0.0}
@@ -47,20 +48,20 @@ def said(draw: random.Random, words: list[str]) -> str:
 
 
 def table(count: int, seed: int = 0) -> pd.DataFrame:
-    """Texts with any of the words, a number that follows from them, and pairs whose class follows
-    from the second text alone."""
+    """Texts with any of the words; pairs whose class, and a number, follow from the word in the
+    second text alone."""
     draw = random.Random(seed)
     rows: list[dict[str, Any]] = []
     for _ in range(count):
-        words = [word for word in WORDS if draw.random() < 0.4]
+        words = [word for word in NAMES if draw.random() < 0.4]
         topic, other = draw.choice(list(WORDS)), draw.choice(list(WORDS))
-        marks = {word: int(word in words) for word in WORDS}
+        marks = {word: int(word in words) for word in NAMES}
         texts = {
             "text": said(draw, words),
             "first": said(draw, [other]),
             "second": said(draw, [topic]),
         }
-        score = 1000 + sum(WORDS[word] for word in words) + draw.gauss(0, 1)
+        score = 1000 + WORDS[topic] + draw.gauss(0, 1)
         rows.append({**texts, **marks, "topic": topic, "score": round(score, 2)})
     return pd.DataFrame(rows)
 
@@ -104,7 +105,7 @@ def baseline(shape: str, folder: Path) -> dict[str, float]:
     if shape == "pairs":
         return {"accuracy": rows["topic"].value_counts(normalize=True).max()}
     if shape == "labels":
-        truth = rows[list(WORDS)].to_numpy()
+        truth = rows[NAMES].to_numpy()
         guesses = (np.zeros_like(truth), np.ones_like(truth))
         found = [scores.of_labels(truth, guess) for guess in guesses]
         return {name: max(each[name] for each in found) for name in found[0]}
@@ -119,13 +120,13 @@ SMALLER = ("mse", "mae")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_shape_learns_more_than_what_is_most_common(shape: str, folder: Path) -> None:
     params = {**LEARNING, "learning_rate": 5e-3, "batch_size": 8}
-    found = trained(folder, 32, params=params, **SHAPES[shape]).metrics
+    found = trained(folder, 24, params=params, **SHAPES[shape]).metrics
     assert found.keys() == METRICS[TARGETS[shape]]
     for name, trivial in baseline(shape, folder).items():
         if name in SMALLER:
             assert found[name] < 0.6 * trivial, found
         else:
-            assert found[name] > 0.5 * (1 + trivial), found
+            assert found[name] > trivial + 0.4 * (1 - trivial), found
 
 
 # ------------------------------------------------------------------------------------ class weights
@@ -252,15 +253,15 @@ def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder
         found = model.predict(rows[["first", "second"]].to_numpy().tolist())
         assert measured["accuracy"] == pytest.approx(scikit.accuracy_score(rows["topic"], found))
     elif shape == "labels":
-        found = [[int(word in answer) for word in WORDS] for answer in model.predict(rows["text"])]
-        truth = rows[list(WORDS)]
+        found = [[int(word in answer) for word in NAMES] for answer in model.predict(rows["text"])]
+        truth = rows[NAMES]
         assert measured["exact_match"] == pytest.approx(scikit.accuracy_score(truth, found))
         micro = scikit.f1_score(truth, found, average="micro")
         assert measured["micro_f1"] == pytest.approx(micro)
         macro = scikit.f1_score(truth, found, average="macro")
         assert measured["macro_f1"] == pytest.approx(macro)
     else:
-        found = model.predict(rows["text"])
+        found = model.predict(rows["second"])
         truth = rows["score"]
         assert measured["mse"] == pytest.approx(scikit.mean_squared_error(truth, found), rel=1e-3)
         assert measured["mae"] == pytest.approx(scikit.mean_absolute_error(truth, found), rel=1e-3)
@@ -295,7 +296,7 @@ def test_the_files_tell_transformers_what_the_scores_are(shape: str, folder: Pat
             assert batch.inputs["token_type_ids"].shape == batch.inputs["input_ids"].shape
             assert set(batch.inputs["token_type_ids"].flatten().tolist()) == {0, 1}
         case "labels":
-            assert found.keys() == WORDS.keys()
+            assert found.keys() == set(NAMES)
             assert all(0.3 < value < 0.7 for value in found.values())
         case "number":
             assert found.keys() == {"score (standardised)"}
