@@ -16,6 +16,7 @@ import transformers
 import yaml
 
 from integration.test_run_and_resume import Workplace
+from trials import tasks
 from trials.tasks.huggingface import tokenizer as tokenizers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -94,7 +95,19 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
     assert (checkpoint / "adapter_model.safetensors").is_file(), sorted(checkpoint.iterdir())
 
 
-@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py"])
+def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
+    workplace: Workplace,
+) -> None:
+    make_data(workplace, "tickets.py")
+    part = yaml.safe_load((workplace.folder / "tickets.yaml").read_text())["task"]
+    assert tasks.inspect(part, workplace.folder) == []
+    data = tasks.load(part, workplace.folder).prepare({"max_length": 48})
+    assert data.pairs
+    assert data.labels == ("billing", "delivery", "legal")
+    assert data.class_weights[2] > 10
+
+
+@pytest.mark.parametrize("script", ["digits.py", "houses.py", "reviews.py", "tickets.py"])
 def test_the_code_of_an_example_is_short(script: str) -> None:
     lines = (EXAMPLES / script).read_text().splitlines()
     assert len([line for line in lines if line.strip()]) < MOST_LINES

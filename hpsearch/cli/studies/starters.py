@@ -36,9 +36,11 @@ task:
   train: $train
   validation: 0.15                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
-  text: $text                           # the column; of pairs of texts the two: [first, second]
-  label: $label                         # the classes; of several labels columns of 0 and 1: [a, b]
-  # class_weights: balanced            # rare classes weigh more
+  text: $text
+  label: $label
+  # text: [question, answer]           # two columns: pairs of texts
+  # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
+  # class_weights: balanced            # a rare class weighs more
   model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
@@ -59,8 +61,9 @@ task:
   train: $train
   validation: 0.15                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
-  text: $text                           # the column; of pairs of texts the two: [first, second]
-  label: $label                         # the numbers
+  text: $text
+  label: $label
+  # text: [question, answer]           # two columns: pairs of texts
   model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
