@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ def _names(path: Path, kind: str, data: DataOptions) -> dict[str, str]:
         names = {name: _named(each) for name, each in columns.items()}
         several = len(columns["label"]) > 1
         names |= SEVERAL_LABELS if several else ONE_CLASS
+        if kind == TEXTS[0] and data.train is not None and not data.label:
+            _hint_at_numbers(data.train, columns["label"])
     if data.train is not None:
         folder = path.resolve().parent
         names["train"] = _quoted(os.path.relpath(data.train.resolve(), folder))
@@ -139,6 +142,19 @@ def _write(path: Path, content: str, *, force: bool) -> None:
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}"
         raise UserError(message, "check the folder and its permissions") from None
+
+
+def _hint_at_numbers(train: Path, label: tuple[str, ...]) -> None:
+    """Say which kind learns numbers, if the column that was guessed holds some with fractions."""
+    if train.suffix.lower() != ".csv":
+        return
+    try:
+        numbers = [float(cell) for cell in _cells(_first_rows(train), label[0]) if cell]
+    except ValueError:
+        return  # some are words: they are classes
+    if any(math.isfinite(number) and not number.is_integer() for number in numbers):
+        what = f"column {label[0]} holds numbers, each of which would be a class"
+        note(f"{what}; to learn a number for each text, use --kind {TEXTS[1]}")
 
 
 def _named(columns: Sequence[str]) -> str:

@@ -149,6 +149,18 @@ def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) 
     assert spec.objective.metric == "micro_f1"
 
 
+def test_a_column_of_fractions_is_not_taken_for_classes_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"a text of number {n},{n / 2}" for n in range(9)]
+    (tmp_path / "train.csv").write_text("\n".join(["text,label", *rows]))
+    write(tmp_path / "study.yaml", train=tmp_path / "train.csv")
+    assert "use --kind text_regression" in capsys.readouterr().err
+    assert load(tmp_path / "study.yaml").task["kind"] == "text_classification"
+    write(tmp_path / "other.yaml", "text_regression", train=tmp_path / "train.csv")
+    assert "use --kind" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
-from trials.descriptions.text import BALANCED, CLASS, LABELS, NUMBER
+from trials.descriptions.text import BALANCED, CLASS, LABELS, NUMBER, TEXT_REGRESSION
 from trials.settings import nearest
 from trials.tasks import labels, tables
 from trials.tasks.huggingface.spec import TextSpec
@@ -27,6 +27,8 @@ MARKS = {"1": True, "true": True, "0": False, "false": False}
 """What a column of 0 and 1 may hold, in any case of letters."""
 LARGEST = float(np.finfo(np.float32).max)
 """A value above it, by its absolute value, is not a number to a model."""
+MOST_ALONE = 20
+"""If more rows than this have a number each, and all differ, they are no classes."""
 
 Values = Sequence[Any]
 """What each row states; None where that cannot be read."""
@@ -147,8 +149,13 @@ class OneClass(TextTarget):
         return columns[LABEL], tables.gaps_in(columns, self._columns, path)
 
     def unfit(self, train: Values, path: Path) -> Iterator[Problem]:
-        """All of one class; weights for others."""
+        """All of one class; a number of its own in each row; weights for others."""
         yield from labels.problems_with(train, "task.label")
+        all_different = len(set(train)) == len(train) > MOST_ALONE
+        if all_different and None not in map(_number, train):
+            what = f"every row of {path} has a number of its own in {self._column!r}"
+            hint = f"to learn a number for each text, use kind: {TEXT_REGRESSION.kind}"
+            yield Problem("task.label", f"{what}, which would be its class; {hint}")
         yield from self._strangers(set(train) - {None})
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:

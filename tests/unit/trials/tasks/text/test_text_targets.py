@@ -256,6 +256,13 @@ BAD_FILES = {
         "task.label[1]",
         "1 row of {path} where 'fee' is not 0 or 1: row 3 ('2') " + IN_ROW,
     ),
+    "a number of its own in each row": (
+        {"label": "score"},
+        rows().assign(score=[f"{row / 7:.3f}" for row in range(24)]),
+        "task.label",
+        "has a number of its own in 'score', which would be its class; to learn a number for each "
+        "text, use kind: text_regression",
+    ),
     "a missing mark": (
         COLUMNS,
         spoilt("fee", ""),
