@@ -1,11 +1,12 @@
-"""The project's own networks in use: what a final training wrote for images or tables::
+"""Models in use: what a final training wrote for images, tables or texts::
 
     from trials.predict import load
 
     load("models/digits/v1").predict(images)       # bytes, shape (n, height, width, channels)
     load("models/prices/v1").predict("new.csv")    # the columns it was trained on
+    load("models/stars/v1").predict(["A good book"])    # texts, or pairs of texts
 
-Models of transformers need nothing of this: `transformers.pipeline` loads their folders.
+Other models of transformers need nothing of this: `transformers.pipeline` loads their folders.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from pathlib import Path
 from trials.tasks.images import written as images
 from trials.tasks.images.written import ImageClassifier
 from trials.tasks.tabular.written import TableModel
+from trials.tasks.text import written as texts
+from trials.tasks.text.written import TextModel
 
-__all__ = ["ImageClassifier", "TableModel", "load"]
+__all__ = ["ImageClassifier", "TableModel", "TextModel", "load"]
 
 
-def load(folder: Path | str) -> ImageClassifier | TableModel:
+def load(folder: Path | str) -> ImageClassifier | TableModel | TextModel:
     """The model in a folder.
 
     Raises:
         FileNotFoundError: The folder holds none of these models.
     """
+    if (Path(folder) / texts.DESCRIPTION).is_file():
+        return TextModel(folder)
     if (Path(folder) / images.DESCRIPTION).is_file():
         return ImageClassifier(folder)
     return TableModel(folder)

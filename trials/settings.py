@@ -27,6 +27,7 @@ SMALLER_IS_BETTER = frozenset(
         "loss",
         "train_loss",
         "perplexity",
+        "mse",
         "rmse",
         "mae",
         "padding_ratio",
@@ -38,11 +39,15 @@ LARGER_IS_BETTER = frozenset(
     {
         "accuracy",
         "macro_f1",
+        "micro_f1",
+        "exact_match",
         "mcc",
         "f1",
         "precision",
         "recall",
         "r2",
+        "pearson",
+        "spearman",
         "samples_per_second",
         "tokens_per_second",
     }

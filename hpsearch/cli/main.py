@@ -108,23 +108,28 @@ def init(
     ] = None,
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--text", help="The column with the texts. Default: guessed from the data."),
+        list[str] | None,
+        typer.Option(
+            "--text",
+            help="The column with the texts; twice for pairs. Default: guessed from the data.",
+        ),
     ] = None,
     label: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--label", help="The column with the classes. Default: guessed from the data."
+            "--label",
+            help="The column with the classes or numbers, or each column of 0 and 1 of several "
+            "labels. Default: guessed from the data.",
         ),
     ] = None,
     force: Force = False,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.studies.init import TEXT, DataOptions, write_from_command, write_starter
+    from hpsearch.cli.studies.init import TEXTS, DataOptions, write_from_command, write_starter
 
-    data = DataOptions(train, text, label)
+    data = DataOptions(train, tuple(text or ()), tuple(label or ()))
     if command is None:
-        write_starter(path, kind or TEXT, data, force=force)
+        write_starter(path, kind or TEXTS[0], data, force=force)
         return
     if data.given or kind not in (None, "command"):
         raise UserError("--command needs no other option than --force", "remove the others")

@@ -306,7 +306,7 @@ def _task(
     if task is None:
         return None, []
     try:
-        description = describe(task.get("kind"))
+        description = describe(task.get("kind")).of_part(task)
     except TaskError as error:
         return None, error.problems
     if inspect is None:

@@ -16,6 +16,7 @@ import transformers
 import yaml
 
 from integration.test_run_and_resume import Workplace
+from trials import tasks
 from trials.tasks.huggingface import tokenizer as tokenizers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -102,8 +103,29 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
 
 
+def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
+    workplace: Workplace,
+) -> None:
+    make_data(workplace, "tickets.py")
+    part = yaml.safe_load((workplace.folder / "tickets.yaml").read_text())["task"]
+    assert tasks.inspect(part, workplace.folder) == []
+    data = tasks.load(part, workplace.folder).prepare({"max_length": 48})
+    assert data.pairs
+    assert data.labels == ("billing", "delivery", "legal")
+    assert data.class_weights[2] > 10
+
+
 @pytest.mark.parametrize(
-    "script", ["digits.py", "houses.py", "modules.py", "reviews.py", "spiral.py", "vision.py"]
+    "script",
+    [
+        "digits.py",
+        "houses.py",
+        "modules.py",
+        "reviews.py",
+        "spiral.py",
+        "tickets.py",
+        "vision.py",
+    ],
 )
 def test_the_code_of_an_example_is_short(script: str) -> None:
     lines = (EXAMPLES / script).read_text().splitlines()

@@ -90,6 +90,13 @@ def pairs(content: str) -> Make:
     )
 
 
+def texts(
+    content: str, *lines: str, kind: str = "text_classification", metric: str = "loss"
+) -> Make:
+    """A task on the texts, or pairs of texts, of a table."""
+    return task(kind, "t.csv", content, *lines, SCRATCH, metric=metric)
+
+
 def documents(content: bytes | str) -> Make:
     """A language model."""
     return task("language_modeling", "t.txt", content, SCRATCH, metric="loss")
@@ -122,6 +129,7 @@ def bind(path: Path) -> None:
     os.chdir(here)
 
 
+MARKS = "x,y,p,q\na,b,0,1\nc,d,1,0\ne,f,0,0\ng,h,1,1\n"
 RECORD = '{"text": "a", "label": "b"}\n'
 # A case a line, however long: a table is read by its columns.
 # fmt: off
@@ -195,6 +203,13 @@ CASES = [
     Case("validation of an unseen class", validation(f"{TABLE}a,new\n"), "study.yaml:6: task.validation:", "train them"),
     Case("test of an unseen class", test(f"{TABLE}a,new\n"), "study.yaml:7: task.test:", "train them"),
     Case("test in Latin-1", test(TABLE.replace("good", "g\xf6d").encode("latin-1")), "task.test:", "save it as UTF-8"),
+    # pairs, several labels, numbers
+    Case("no second text", texts(MARKS + "a,,1,0\n", "text: [x, y]", "label: p"), "row 5", "fill or remove them"),
+    Case("a mark of 2", texts(MARKS + "a,b,2,0\n", "text: x", "label: [p, q]"), "row 5 ('2')", "correct or remove them"),
+    Case("a label of none", texts("x,p\na,0\nb,0\n", "text: x", "label: [p]"), "study.yaml:8: task.label[0]:", "leave it out"),
+    Case("a word among numbers", texts(MARKS + "a,b,1,?\n", "text: x", "label: q", kind="text_regression"), "row 5 ('?')", "correct or"),
+    Case("accuracy of a number", texts(MARKS, "text: x", "label: q", kind="text_regression", metric="accuracy"), "objective.metric:", "known are"),
+    Case("weights of no class", texts(MARKS, "text: x", "label: [p, q]", "class_weights: {r: 2}"), "task.class_weights.r:", "known are p, q"),
     # the other kinds of tasks
     Case("a word for a number", regression(f"{NUMBERS}1,many\n"), "row 21: 'many'", "correct them"),
     Case("an infinite number", regression(f"{NUMBERS}1,inf\n"), "row 21: 'inf'", "correct them"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,8 @@ class TaskDescription:
         settings: The settings it understands, by name; None if it takes any.
         metrics: The metrics it reports; None if only a run knows them.
         tokens: Whether its samples are made of tokens, which a budget can count.
+        metrics_of: The metrics that it reports for a `task` part, which may have mistakes; None if
+            they are the same for every part.
     """
 
     kind: str
@@ -114,6 +116,14 @@ class TaskDescription:
     settings: Mapping[str, Setting] | None
     metrics: frozenset[str] | None
     tokens: bool = True
+    metrics_of: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
+
+    def of_part(self, task: Mapping[str, Any]) -> TaskDescription:
+        """The description of a task with this part: with the metrics that it reports, and no
+        others."""
+        if self.metrics_of is None:
+            return self
+        return dataclasses.replace(self, metrics=self.metrics_of(task))
 
     def problems_with_budget(self, unit: Unit) -> list[Problem]:
         """The mistake that a trial's budget counts what the task's samples do not have."""

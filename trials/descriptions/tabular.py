@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from trials.descriptions.description import (
     LOOP_METRICS,
@@ -22,6 +23,15 @@ METRICS = {
     REGRESSION: LOOP_METRICS | {"loss", "rmse", "mae", "r2"},
 }
 """The metrics of a report, by what the task predicts."""
+
+
+def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
+    """Those of the objective that the part states; of both where it states none."""
+    stated = task.get("objective_kind")
+    if isinstance(stated, str) and stated in METRICS:
+        return METRICS[stated]
+    return METRICS[CLASSIFICATION] | METRICS[REGRESSION]
+
 
 _COLUMNS = {"items": {"type": "string"}, "uniqueItems": True}
 
@@ -82,4 +92,5 @@ TABULAR = TaskDescription(
     settings=TabularSettings.table(),
     metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
     tokens=False,
+    metrics_of=_metrics_of,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from trials.descriptions.description import (
     LOOP_METRICS,
@@ -60,6 +62,7 @@ def _on_texts(
     metrics: frozenset[str],
     settings: type[Settings],
     train: str = TABLE_FILES,
+    metrics_of: Callable[[Mapping[str, Any]], frozenset[str]] | None = None,
 ) -> TaskDescription:
     """The description of a task on texts.
 
@@ -69,6 +72,7 @@ def _on_texts(
         metrics: What it measures on the validation data.
         settings: Its settings.
         train: Which files its data may be in, in words.
+        metrics_of: As in `TaskDescription`.
     """
     model = Field(
         "model",
@@ -79,17 +83,87 @@ def _on_texts(
     )
     fields = (*files(train), *columns, model, TRUST, split_seed("samples"))
     named = {field.name: field for field in fields}
-    return TaskDescription(kind, named, settings.table(), LOOP_METRICS | metrics)
+    return TaskDescription(
+        kind, named, settings.table(), LOOP_METRICS | metrics, metrics_of=metrics_of
+    )
 
+
+CLASS, LABELS, NUMBER = ("class", "labels", "number")
+"""What is learnt of a text: its class, which of several labels it has, or a number."""
+METRICS: Mapping[str, frozenset[str]] = {
+    CLASS: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
+    LABELS: LOOP_METRICS | {"loss", "micro_f1", "macro_f1", "exact_match"},
+    NUMBER: LOOP_METRICS | {"loss", "mse", "mae", "pearson", "spearman"},
+}
+"""The metrics of a report, by what is learnt of a text."""
+BALANCED = "balanced"
+"""Class weights that follow from how often each class occurs."""
+
+
+def asked_of(task: Mapping[str, Any]) -> str:
+    """What a classification of texts learns of a text: several labels where the `task` part names
+    their columns or what joins them, else its class."""
+    several = isinstance(task.get("label"), list) or "separator" in task
+    return LABELS if several else CLASS
+
+
+def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
+    return METRICS[asked_of(task)]
+
+
+_TEXT = Field(
+    "text",
+    (str, list),
+    "the column with the texts, or a list of two columns with pairs of texts",
+    required=True,
+    limits={"items": {"type": "string"}, "minItems": 2, "maxItems": 2, "uniqueItems": True},
+)
 
 TEXT_CLASSIFICATION = _on_texts(
     "text_classification",
     (
-        Field("text", (str,), "the column with the texts", required=True),
-        Field("label", (str,), "the column with the classes", required=True),
+        _TEXT,
+        Field(
+            "label",
+            (str, list),
+            "the column with the classes, or a list of columns of 0 and 1, one for each label",
+            required=True,
+            limits={"items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
+        ),
+        Field(
+            "separator",
+            (str,),
+            "what stands between the labels of a text in its column, if it may have several",
+            limits={"minLength": 1},
+        ),
+        Field(
+            "class_weights",
+            (str, dict),
+            "balanced, or a mapping of classes to what they weigh in the loss; 1 if missing",
+            limits={
+                "pattern": f"^{BALANCED}$",
+                "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
+            },
+        ),
     ),
-    metrics=frozenset({"loss", "accuracy", "macro_f1", "mcc"}),
+    metrics=METRICS[CLASS] | METRICS[LABELS],
     settings=Settings,
+    metrics_of=_metrics_of,
+)
+
+
+@dataclass(frozen=True)
+class TextRegressionSettings(Settings):
+    """The loop's settings, without what only classes have."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
+
+
+TEXT_REGRESSION = _on_texts(
+    "text_regression",
+    (_TEXT, Field("label", (str,), "the column with the numbers", required=True)),
+    metrics=METRICS[NUMBER],
+    settings=TextRegressionSettings,
 )
 
 TOKEN_CLASSIFICATION = _on_texts(

@@ -23,6 +23,7 @@ from trials.descriptions.builtin import describe
 
 _CLASSES = {
     "text_classification": "trials.tasks.text.task:TextClassification",
+    "text_regression": "trials.tasks.text.task:TextRegression",
     "token_classification": "trials.tasks.tokens.task:TokenClassification",
     "language_modeling": "trials.tasks.language.task:LanguageModeling",
     "sequence_to_sequence": "trials.tasks.pairs.task:SequenceToSequence",

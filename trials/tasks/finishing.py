@@ -190,7 +190,9 @@ def _with_room(setup: Setup, folder: Path) -> Setup:
 
 def _after(first: Any, second: Any) -> Any:
     """The samples of `first` and then those of `second`: arrays, sequences, or a dataclass of
-    such."""
+    such; None where there are none."""
+    if first is None:
+        return None
     if isinstance(first, np.ndarray):
         return np.concatenate([first, second])
     if isinstance(first, Sequences):

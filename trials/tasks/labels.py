@@ -45,15 +45,22 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
     """The problem of training data with one class only, or with something that is not a class's
     name."""
     names = {label for label in labels if label is not None}
-    longest = max(map(len, names), default=0)
-    if longest > LONGEST_NAME:
-        what = f"has a class whose name has {longest} characters; the most is {LONGEST_NAME}"
-        hint = "is it the right column? Name another one, or shorten it"
-        return [Problem(where, f"{what}; {hint}")]
+    if problems := too_long(names, where):
+        return problems
     if len(names) != 1:
         return []
     what = f"all training rows have one class, {names.pop()!r}; two are needed"
     return [Problem(where, what)]
+
+
+def too_long(names: Iterable[str], where: str) -> list[Problem]:
+    """The problem of something that is not a class's name."""
+    longest = max(map(len, names), default=0)
+    if longest <= LONGEST_NAME:
+        return []
+    what = f"has a class whose name has {longest} characters; the most is {LONGEST_NAME}"
+    hint = "is it the right column? Name another one, or shorten it"
+    return [Problem(where, f"{what}; {hint}")]
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:

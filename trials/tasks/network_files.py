@@ -69,7 +69,7 @@ def described(folder: Path | str, name: str) -> dict[str, Any]:
     """
     path = Path(folder) / name
     if not path.is_file():
-        what = "it is not a written model of images or tables"
+        what = "it is not a model that was written to be used"
         raise FileNotFoundError(f"{folder} has no {name}: {what}")
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content

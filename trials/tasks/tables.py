@@ -4,11 +4,13 @@ lines."""
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow
 
@@ -133,13 +135,20 @@ def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str,
     Raises:
         TaskError: The file cannot be read, has not all columns, or no rows.
     """
+    table = with_columns(fields, path, where)
+    return {field: texts_in(table, column) for field, column in fields.items()}
+
+
+def with_columns(fields: Mapping[str, str], path: Path, where: str) -> pd.DataFrame:
+    """The table of a data file that has some columns, and rows; arguments and errors as for
+    `text_columns`."""
     table = read(path, where)
     wanted = {f"task.{field}": [column] for field, column in fields.items()}
     if missing := missing_columns(table, wanted, path):
         raise TaskError(missing)
     if len(table) == 0:
         raise _refused(where, f"{path} has no rows; name a file with data")
-    return {field: texts_in(table, column) for field, column in fields.items()}
+    return table
 
 
 def gaps_in(
@@ -206,6 +215,26 @@ def missing_values(rows: list[int], column: str, path: Path) -> str:
     )
 
 
+def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path) -> str:
+    """What is wrong with a file whose column holds something else than what is wanted.
+
+    Args:
+        unfit: What stands there instead, by row (counted from 1).
+        column: The column.
+        wanted: What every row should have.
+        path: The file.
+    """
+    first = itertools.islice(unfit.items(), FIRST)
+    named = ", ".join(f"{row} ({_shown(value)!r})" for row, value in first)
+    if len(unfit) > FIRST:
+        named = f"{named}, ..."
+    many = "s" if len(unfit) != 1 else ""
+    return (
+        f"{len(unfit)} row{many} of {path} where {column!r} is not {wanted}: row{many} {named} "
+        f"(the first after the header is row 1); correct or remove them"
+    )
+
+
 def holds_texts(values: pd.Series) -> bool:
     """Whether a column was read as texts: what it has is as somebody wrote it."""
     if not pd.api.types.is_string_dtype(values.dtype):
@@ -224,7 +253,7 @@ def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
 def _as_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value if value.strip() else None
-    if value is None or isinstance(value, list | dict) or pd.isna(value):
+    if value is None or isinstance(value, list | dict | np.ndarray) or pd.isna(value):
         return None
     # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
     if isinstance(value, float) and value.is_integer():

@@ -82,7 +82,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         spec: SpecT,
         model: Pretrained | Scratch | None = None,
     ) -> None:
-        self.metrics: frozenset[str] | None = self.DESCRIPTION.metrics
+        self.metrics: frozenset[str] | None = self.DESCRIPTION.of_part(task).metrics
         self.settings: Mapping[str, Setting] | None = self.DESCRIPTION.settings
         self.spec, self.model = spec, model
         self._base = base

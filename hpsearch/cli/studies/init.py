@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +14,12 @@ import yaml
 
 from hpsearch.cli.output import note
 from hpsearch.cli.studies import command_starter, schema
-from hpsearch.cli.studies.starters import STARTERS, starter
+from hpsearch.cli.studies.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
 from hpsearch.errors import UserError
 from trials.data import files
 
-TEXT = "text_classification"
-"""The kind whose columns are guessed."""
+TEXTS = ("text_classification", "text_regression")
+"""The kinds whose columns are guessed."""
 
 TEXT_NAMES = (
     "text",
@@ -47,18 +48,20 @@ class DataOptions:
 
     Args:
         train: Its path.
-        text: Of a text classification, the column with the texts; None to guess it from a CSV file.
-        label: The column with the classes; None to guess it from a CSV file.
+        text: Of a task of `TEXTS`, the column with the texts, or the two of pairs; empty to guess
+            it from a CSV file.
+        label: The column with the classes or numbers, or those of several labels; empty to guess it
+            from a CSV file.
     """
 
     train: Path | None = None
-    text: str | None = None
-    label: str | None = None
+    text: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
 
     @property
     def names_columns(self) -> bool:
         """Whether a column is given."""
-        return self.text is not None or self.label is not None
+        return bool(self.text or self.label)
 
     @property
     def given(self) -> bool:
@@ -127,17 +130,27 @@ def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
     if kind in ("function", "command") and data.given:
         message = "--train, --text and --label are for built-in tasks"
         raise UserError(message, "your own code reads its data")
-    if kind != TEXT and data.names_columns:
-        message = f"--text and --label are for {TEXT}"
+    if kind not in TEXTS and data.names_columns:
+        message = f"--text and --label are for {' and '.join(TEXTS)}"
         raise UserError(message, f"edit the columns in {path} once it is written")
+    if len(data.text) > 2:
+        message = f"--text is given {len(data.text)} times, and a pair has two texts"
+        raise UserError(message, "give it once or twice")
+    if kind != TEXTS[0] and len(data.label) > 1:
+        message = f"--label is given {len(data.label)} times, and {kind} has one number for a text"
+        raise UserError(message, f"give it once, or use --kind {TEXTS[0]}")
 
 
 def _names(path: Path, kind: str, data: DataOptions) -> dict[str, str]:
     """What a starter names, as YAML: its columns and its data, as far as they are known."""
     names = {}
-    if kind == TEXT:
+    if kind in TEXTS:
         columns = _columns(data)
-        names = {name: _quoted(column) for name, column in columns.items()}
+        names = {name: _named(each) for name, each in columns.items()}
+        several = len(columns["label"]) > 1
+        names |= SEVERAL_LABELS if several else ONE_CLASS
+        if kind == TEXTS[0] and data.train is not None and not data.label:
+            _hint_at_numbers(data.train, columns["label"])
     if data.train is not None:
         folder = path.resolve().parent
         names["train"] = _quoted(os.path.relpath(data.train.resolve(), folder))
@@ -156,31 +169,59 @@ def _write(path: Path, content: str, *, force: bool) -> None:
         raise UserError(message, "check the folder and its permissions") from None
 
 
-def _columns(data: DataOptions) -> dict[str, str]:
+def _hint_at_numbers(train: Path, label: tuple[str, ...]) -> None:
+    """Say which kind learns numbers, if the column that was guessed holds some with fractions."""
+    if train.suffix.lower() != ".csv":
+        return
+    try:
+        numbers = [float(cell) for cell in _cells(_first_rows(train), label[0]) if cell]
+    except ValueError:
+        return  # some are words: they are classes
+    if any(math.isfinite(number) and not number.is_integer() for number in numbers):
+        what = f"column {label[0]} holds numbers, each of which would be a class"
+        note(f"{what}; to learn a number for each text, use --kind {TEXTS[1]}")
+
+
+def _named(columns: Sequence[str]) -> str:
+    """Columns as YAML: one by its name, several as a list."""
+    if len(columns) == 1:
+        return _quoted(columns[0])
+    quoted = yaml.safe_dump(
+        list(columns), default_flow_style=True, allow_unicode=True, width=10_000
+    )
+    return quoted.strip()
+
+
+def _columns(data: DataOptions) -> dict[str, tuple[str, ...]]:
     """The columns of texts and classes: as given, as a CSV file suggests, or the usual ones.
 
     Raises:
         UserError: The file cannot be read, or its columns cannot be guessed.
     """
     train, text, label = data.train, data.text, data.label
-    both_given = text is not None and label is not None
-    if train is None or both_given:
-        return {"text": text or "text", "label": label or "label"}
+    if train is None or (text and label):
+        return {"text": text or ("text",), "label": label or ("label",)}
     if train.suffix.lower() != ".csv":
         message = f"{train} is not a CSV file: its columns are not guessed"
         raise UserError(message, "name them with --text and --label")
     return _guessed_columns(train, text, label)
 
 
-def _guessed_columns(train: Path, text: str | None, label: str | None) -> dict[str, str]:
+def _guessed_columns(
+    train: Path, text: tuple[str, ...], label: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
     """The columns of a CSV file: as given, by their usual names, or by what is in them."""
     rows = _first_rows(train)
     header = rows[0]
-    free = [name for name in header if name not in (text, label)]
-    text = text or _usual(TEXT_NAMES, free) or _longest(rows, free)
-    free = [name for name in free if name != text]
-    label = label or _usual(LABEL_NAMES, free) or _least_varied(rows, free)
-    if text is None or label is None:
+    free = [name for name in header if name not in (*text, *label)]
+    if not text:
+        found = _usual(TEXT_NAMES, free) or _longest(rows, free)
+        text = () if found is None else (found,)
+    free = [name for name in free if name not in text]
+    if not label:
+        found = _usual(LABEL_NAMES, free) or _least_varied(rows, free)
+        label = () if found is None else (found,)
+    if not text or not label:
         message = f"{train} has too few columns: {', '.join(header)}"
         raise UserError(message, "name them with --text and --label")
     return {"text": text, "label": label}

@@ -38,6 +38,9 @@ task:
   # test: test.csv                     # never seen by the search
   text: $text
   label: $label
+  # text: [question, answer]           # two columns: pairs of texts
+  # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
+  # class_weights: balanced            # a rare class weighs more
   model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
@@ -49,7 +52,29 @@ space:                                 # what is searched (YAML needs the point 
   warmup: {type: float, low: 0.0, high: 0.3}
   # momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
 
-objective: {metric: accuracy, direction: maximize}   # or macro_f1, mcc, loss
+objective: {metric: $metric, direction: maximize}   # or $others
+"""
+
+TEXT_REGRESSION = """\
+task:
+  kind: text_regression
+  train: $train
+  validation: 0.15                     # a fraction of the training data, or a file
+  # test: test.csv                     # never seen by the search
+  text: $text
+  label: $label
+  # text: [question, answer]           # two columns: pairs of texts
+  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
+
+settings:                              # fixed for every trial
+  schedule: cosine
+
+space:                                 # what is searched (YAML needs the point in 1.0e-5)
+  learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
+  batch_size: {type: categorical, choices: [16, 32, 64]}
+  warmup: {type: float, low: 0.0, high: 0.3}
+
+objective: {metric: mae, direction: minimize}   # or mse, pearson, spearman (maximize), loss
 """
 
 TOKEN_CLASSIFICATION = """\
@@ -196,6 +221,7 @@ $enqueue"""
 
 STARTERS = {
     "text_classification": TEXT_CLASSIFICATION,
+    "text_regression": TEXT_REGRESSION,
     "token_classification": TOKEN_CLASSIFICATION,
     "language_modeling": LANGUAGE_MODELING,
     "sequence_to_sequence": SEQUENCE_TO_SEQUENCE,
@@ -223,15 +249,21 @@ TRAIN = {
 """The name of the training data where none is given; train.csv for all other kinds."""
 
 
+ONE_CLASS = {"metric": "accuracy", "others": "macro_f1, mcc, loss"}
+SEVERAL_LABELS = {"metric": "micro_f1", "others": "macro_f1, exact_match, loss"}
+"""The objective of a text classification, and its other metrics, by what a text has."""
+
+
 def starter(kind: str, **names: str) -> str:
     """The study file to start from.
 
     Args:
         kind: One of `STARTERS`.
-        names: The training data (`train`) and the columns, or what a command line has
+        names: The training data (`train`), the columns, and of a text classification the objective
+            (`metric`) and what else it could be (`others`), or what a command line has
             (`PLAIN_COMMAND`), as YAML.
     """
-    filled = {"train": TRAIN.get(kind, "train.csv"), **names}
+    filled = {"train": TRAIN.get(kind, "train.csv"), **ONE_CLASS, **names}
     budget = {"counted": "epochs", "total": "3", "unit": "", "first": ""}
     if kind == "function":
         budget |= {"total": "9", "unit": ": the unit that the function reports in"}

@@ -20,7 +20,8 @@ from trials.descriptions.builtin import BUILT_IN
 def write(
     path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None
 ) -> None:
-    data = DataOptions(train, options.get("text"), options.get("label"))
+    named = {key: tuple(value.split("+")) for key, value in options.items() if value}
+    data = DataOptions(train, named.get("text", ()), named.get("label", ()))
     write_starter(path, kind, data, force=False)
 
 
@@ -53,6 +54,8 @@ def data_of(kind: str, folder: Path) -> Path:
             header = {"tabular": "words,target", "sequence_to_sequence": "source,target"}.get(
                 kind, "text,label"
             )
+            if kind == "text_regression":
+                rows = [(text, str(n / 2)) for n, (text, _) in enumerate(rows)]
             path, text = folder / "train.csv", "\n".join([header, *map(",".join, rows)])
     path.write_text(text + "\n")
     return path
@@ -134,6 +137,30 @@ def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
     assert load(tmp_path / "other.yaml").task["text"] == "text"
 
 
+def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) -> None:
+    texts = ["--text", "question", "--text", "an answer"]
+    labels = ["--label", "toxic", "--label", "a: b"]
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(tmp_path / "study.yaml"), *texts, *labels])
+    assert not ended.value.code
+    spec = load(tmp_path / "study.yaml")
+    assert spec.task["text"] == ["question", "an answer"]
+    assert spec.task["label"] == ["toxic", "a: b"]
+    assert spec.objective.metric == "micro_f1"
+
+
+def test_a_column_of_fractions_is_not_taken_for_classes_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"a text of number {n},{n / 2}" for n in range(9)]
+    (tmp_path / "train.csv").write_text("\n".join(["text,label", *rows]))
+    write(tmp_path / "study.yaml", train=tmp_path / "train.csv")
+    assert "use --kind text_regression" in capsys.readouterr().err
+    assert load(tmp_path / "study.yaml").task["kind"] == "text_classification"
+    write(tmp_path / "other.yaml", "text_regression", train=tmp_path / "train.csv")
+    assert "use --kind" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
@@ -161,5 +188,9 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "study.yaml", "function", text="text")
     with pytest.raises(UserError, match="are for text_classification"):
         write(tmp_path / "study.yaml", "tabular", label="target")
+    with pytest.raises(UserError, match="--text is given 3 times"):
+        write(tmp_path / "study.yaml", text="a+b+c")
+    with pytest.raises(UserError, match="--label is given 2 times, and text_regression has one"):
+        write(tmp_path / "study.yaml", "text_regression", label="a+b")
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")

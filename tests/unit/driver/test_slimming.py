@@ -63,6 +63,7 @@ WHOLE = {
     "manifest.json",
     "model.safetensors",
     "state.pt",
+    "text.json",
     "tokenizer.json",
     "tokenizer_config.json",
 }

@@ -123,8 +123,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", STARTERS)
 def test_a_starter_is_accepted(kind: str) -> None:
-    columns = {"text": "text", "label": "label"} if kind == "text_classification" else {}
-    assert not problems(starter(kind, **columns))
+    assert not problems(starter(kind, text="text", label="label"))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
@@ -417,7 +416,12 @@ def task_value(field: Field) -> st.SearchStrategy[Any]:
         int: st.integers(1, 100),
         float: st.floats(0.01, 0.99),
         bool: st.booleans(),
-        list: st.lists(st.text(min_size=1, max_size=4), max_size=3, unique=True),
+        list: st.lists(
+            st.text(min_size=1, max_size=4),
+            min_size=field.limits.get("minItems", 0),
+            max_size=field.limits.get("maxItems", 3),
+            unique=True,
+        ),
         dict: st.sampled_from([{"scratch": {}}, {"scratch": {"layers": 1}}, {"scratch": None}]),
     }
     return st.one_of([by_type[kind] for kind in field.types])
@@ -431,7 +435,8 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(st.lists(st.sampled_from(sorted(table)), min_size=2, max_size=8, unique=True))
     searched = names[: draw(st.integers(1, len(names)))]
     unit = draw(st.sampled_from(["steps", "epochs", "samples", "seconds"]))
-    metric = draw(st.sampled_from(sorted(task.metrics or ())))
+    part = {f.name: draw(task_value(f)) for f in task.fields.values() if f.required}
+    metric = draw(st.sampled_from(sorted(task.of_part(part).metrics or ())))
     sampler = draw(st.sampled_from([CURVE_GP, *sorted(SAMPLERS.keys() - {"brute_force"})]))
     pruner = draw(st.sampled_from(["promotion", *sorted(PRUNERS.keys() - NEEDED.keys())]))
     optional = {
@@ -444,10 +449,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     }
     return {
         "study": draw(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,20}", fullmatch=True)) + "_",
-        "task": {
-            "kind": task.kind,
-            **{f.name: draw(task_value(f)) for f in task.fields.values() if f.required},
-        },
+        "task": {"kind": task.kind, **part},
         "settings": {name: draw(value_of(table[name])) for name in names[len(searched) :]},
         "space": {name: draw(parameter_of(table[name])) for name in searched},
         "objective": {

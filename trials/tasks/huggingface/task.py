@@ -29,9 +29,11 @@ class TextTask(TrainedTask[TextSpec]):
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
     FIELDS: ClassVar[Mapping[str, str]]
     """The fields of its own, each with its value where the study file states none."""
+    OPTIONS: ClassVar[tuple[str, ...]] = ()
+    """The keys of its own that are no such fields."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        spec = TextSpec.parse(task, base, self.FIELDS)
+        spec = TextSpec.parse(task, base, self.FIELDS, self.OPTIONS)
         super().__init__(task, base, spec, spec.model)
 
     def spec_for(self, settings: Settings) -> TextSpec:

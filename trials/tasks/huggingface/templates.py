@@ -20,13 +20,14 @@ from torch import nn
 
 from trials.contract import Problem, TaskError
 from trials.data import packed_rows
+from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
 from trials.loop.compiling import Compile
 from trials.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
 from trials.tasks.huggingface.pretrained import fingerprint, loading
-from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS
+from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,25 @@ class ModelKind:
         auto: The class of transformers that loads and builds models of this kind.
         labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
+        problem: What a classifier's scores are, by transformers' names (`problem_type`): its
+            pipelines follow it. None for the scores of classes, of which one is right.
     """
 
     auto: Any
     labels: tuple[str, ...]
     padding: int | None
+    problem: str | None = None
 
     @property
     def names(self) -> dict[str, Any]:
-        """The labels, as a model's configuration takes them."""
+        """The labels, and what their scores are, as a model's configuration takes them."""
         if not self.labels:
             return {}
         numbers = {label: number for number, label in enumerate(self.labels)}
-        return {"id2label": dict(enumerate(self.labels)), "label2id": numbers}
+        named: dict[str, Any] = {"id2label": dict(enumerate(self.labels)), "label2id": numbers}
+        if self.problem is not None:
+            named["problem_type"] = self.problem
+        return named
 
 
 @dataclass(frozen=True)
@@ -196,6 +203,14 @@ def uncached(model: nn.Module) -> dict[str, bool]:
     writing needs that."""
     understood = inspect.signature(model.forward).parameters
     return {"use_cache": False} if "use_cache" in understood else {}
+
+
+def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
+    """Whether a model reads the types that a tokenizer gives the tokens of pairs."""
+    if TOKEN_TYPES not in inspect.signature(model.forward).parameters:
+        return False
+    embedded = getattr(model.config, "type_vocab_size", None)
+    return embedded is None or int(types.tokens.max(initial=0)) < embedded
 
 
 def always_masked(model: nn.Module, settings: Settings) -> bool:

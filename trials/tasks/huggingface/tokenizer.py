@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 END_OF_TEXT = "<|endoftext|>"
 FILL, END_OF_SEQUENCE = "<pad>", "</s>"
+TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words here
+"""What some models read of pairs beside the tokens: which text each token is of."""
+INPUTS = ("input_ids", "attention_mask")
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
 _LONG_WORD = re.compile(r"(\S{1000})(?=\S)")
@@ -130,8 +133,28 @@ def _split_words(texts: Sequence[str]) -> list[str]:
     return [_LONG_WORD.sub(r"\1 ", text) for text in texts]
 
 
+def parts_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether it puts something between the two texts of a pair; some only join them."""
+    of_a_pair: int = tokenizer.num_special_tokens_to_add(pair=True)
+    of_a_text: int = tokenizer.num_special_tokens_to_add(pair=False)
+    return of_a_pair > of_a_text
+
+
 def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Lower-cased word pieces, the same for the same texts."""
+    return _fast(_learnt_word_pieces(texts, vocabulary), INPUTS, **_WORD_PIECES)
+
+
+def paired_word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """The same for pairs of texts: with the types of tokens, as BERT reads them."""
+    inputs = [*INPUTS, TOKEN_TYPES]
+    return _fast(_learnt_word_pieces(texts, vocabulary), inputs, **_WORD_PIECES)
+
+
+_WORD_PIECES = {"unk_token": UNKNOWN, "pad_token": PAD, "cls_token": START, "sep_token": END}
+
+
+def _learnt_word_pieces(texts: Sequence[str], vocabulary: int) -> Tokenizer:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
@@ -158,16 +181,19 @@ def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBas
     plain.pre_tokenizer = tokenizer.pre_tokenizer
     numbered = [(START, pieces[START]), (END, pieces[END])]
     plain.post_processor = processors.TemplateProcessing(
-        single=f"{START} $A {END}", special_tokens=numbered
+        single=f"{START} $A {END}",
+        pair=f"{START} $A {END} $B:1 {END}:1",
+        special_tokens=numbered,
     )
-    return _fast(plain, unk_token=UNKNOWN, pad_token=PAD, cls_token=START, sep_token=END)
+    return plain
 
 
 def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the
     same texts."""
     tokenizer = _learnt_byte_pairs(texts, vocabulary, [END_OF_TEXT])
-    return _fast(tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, pad_token=END_OF_TEXT)
+    special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
+    return _fast(tokenizer, INPUTS, **special)
 
 
 def ended_byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
@@ -180,7 +206,7 @@ def ended_byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokeniz
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"$A {END_OF_SEQUENCE}", special_tokens=numbered
     )
-    return _fast(tokenizer, eos_token=END_OF_SEQUENCE, pad_token=FILL)
+    return _fast(tokenizer, INPUTS, eos_token=END_OF_SEQUENCE, pad_token=FILL)
 
 
 def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]) -> Tokenizer:
@@ -200,12 +226,12 @@ def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]
     return tokenizer
 
 
-def _fast(tokenizer: Tokenizer, **special: str) -> PreTrainedTokenizerBase:
+def _fast(tokenizer: Tokenizer, inputs: Sequence[str], **special: str) -> PreTrainedTokenizerBase:
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=SCRATCH_POSITIONS,
-        model_input_names=["input_ids", "attention_mask"],
+        model_input_names=list(inputs),
         **special,
     )

@@ -92,6 +92,23 @@ class Scores(nn.Module):
         """Tokens and mask (n, length), and what a decoder has written so far, to logits (n, ...,
         classes)."""
         decoded = {} if decoder_input_ids is None else {"decoder_input_ids": decoder_input_ids}
-        scored = self.model(input_ids=input_ids, attention_mask=attention_mask, **decoded)
-        logits: torch.Tensor = scored.logits
+        return self.scores(input_ids=input_ids, attention_mask=attention_mask, **decoded)
+
+    def scores(self, **inputs: torch.Tensor) -> torch.Tensor:
+        """The logits of a batch, by the names of the model's inputs."""
+        logits: torch.Tensor = self.model(**inputs).logits
         return logits
+
+
+class ClassifierScores(Scores):
+    """The same of a classifier of texts, or of pairs, some of which read the types of tokens."""
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Tokens, mask and types (n, length) to logits (n, classes)."""
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return self.scores(input_ids=input_ids, attention_mask=attention_mask, **types)

@@ -29,8 +29,6 @@ class Tabular(TrainedTask[TabularSpec]):
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))
-        if self.spec.objective is not None:
-            self.metrics = METRICS[self.spec.objective]
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a

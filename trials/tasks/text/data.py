@@ -1,7 +1,8 @@
-"""The data of a text classification task: from files to flat arrays of tokens.
+"""The data of a task that learns a class, labels or a number of texts or pairs of texts: from files
+to flat arrays of tokens.
 
 Everything a trial needs is in one `TextData`, made once a node and shared by its workers: the
-tokens, the labels, and the tokenizer's files, which a worker only copies into its checkpoints.
+tokens, the targets, and the tokenizer's files, which a worker only copies into its checkpoints.
 """
 
 from __future__ import annotations
@@ -9,19 +10,30 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
+from trials.descriptions.text import CLASS, TEXT_REGRESSION
 from trials.settings import Settings
-from trials.tasks import labels, splitting, tables
+from trials.tasks import splitting, tables
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.spec import TextSpec
+from trials.tasks.text.targets import (
+    LABEL,
+    OneClass,
+    OneNumber,
+    SeveralLabels,
+    TargetEncoding,
+    TextTarget,
+    Values,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,33 +45,64 @@ class TextData:
 
     Args:
         train: The training texts as tokens, special tokens included.
-        train_labels: Their classes, int64, shape (n,).
+        train_labels: Their classes, int64, shape (n,); or 1 for the labels that they have and 0 for
+            others, float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
         validation: The validation texts as tokens.
-        validation_labels: Their classes.
-        labels: The names of the classes; a class's number is its place.
+        validation_labels: The same of them.
+        labels: The names of the classes or labels; the number of one is its place.
         padding: The token that fills a batch.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         fingerprint: SHA-256 of the texts, labels and their split.
+        target: What is learnt of a text, as in `trials.descriptions.text`.
+        mean: Of the numbers of the training texts.
+        deviation: Of those numbers.
+        class_weights: What each class weighs in the loss, float32, shape (labels,); None where all
+            weigh the same.
+        pairs: Whether a sample is a pair of texts.
+        train_types: Of each token of a pair of training texts, which of the two it is of, as the
+            tokenizer numbers them; None for single texts, or where it does not.
+        validation_types: The same of the validation texts.
     """
 
     train: Sequences
-    train_labels: npt.NDArray[np.int64]
+    train_labels: npt.NDArray[Any]
     validation: Sequences
-    validation_labels: npt.NDArray[np.int64]
+    validation_labels: npt.NDArray[Any]
     labels: tuple[str, ...]
     padding: int
     vocabulary: int
     tokenizer_files: dict[str, bytes]
     fingerprint: str
+    target: str = CLASS
+    mean: float = 0.0
+    deviation: float = 1.0
+    class_weights: npt.NDArray[np.float32] | None = None
+    pairs: bool = False
+    train_types: Sequences | None = None
+    validation_types: Sequences | None = None
+
+    @property
+    def encoding(self) -> TargetEncoding:
+        """How targets became arrays."""
+        return TargetEncoding(self.labels, self.mean, self.deviation)
+
+
+Text = tuple[str | None, ...]
+"""A text, or two that make a pair."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts and their labels, row by row; None if the file has nothing."""
+    """Texts and what is to be learnt of them, row by row; None if the file has nothing.
 
-    texts: list[str | None]
-    labels: list[str | None]
+    Args:
+        texts: The text of each row, or the two texts of each.
+        values: What `TextTarget.read` has read.
+    """
+
+    texts: list[Text]
+    values: Values
 
 
 TYPES: tuple[type, ...] = (TextData, Sequences)
@@ -71,36 +114,54 @@ def prepare(spec: TextSpec, settings: Settings) -> TextData:
     Raises:
         TaskError: With every problem found.
     """
-    train, validation, problems = _read(spec)
+    target = target_of(spec)
+    train, validation, problems = _read(spec, target)
     if problems or train is None or validation is None:
         raise TaskError(problems)
-    names = tuple(labels.class_names(train.labels))
-    train_texts = _as_texts(train.texts)
-    validation_texts = _as_texts(validation.texts)
+    encoding = target.encoding(train.values)
     length = settings.max_length
-    tokenizer = text_tokenizer.load(spec.model, train_texts, length)
+    tokenizer = _tokenizer(spec, train, length)
+    learnt, learnt_types = _tokenise(tokenizer, train.texts, length)
+    held_out, held_out_types = _tokenise(tokenizer, validation.texts, length)
+    targets = target.encoded(train.values, encoding)
     return TextData(
-        train=_tokenise(tokenizer, train_texts, length),
-        train_labels=labels.numbers_of(train.labels, names),
-        validation=_tokenise(tokenizer, validation_texts, length),
-        validation_labels=labels.numbers_of(validation.labels, names),
-        labels=names,
+        train=learnt,
+        train_labels=targets,
+        validation=held_out,
+        validation_labels=target.encoded(validation.values, encoding),
+        labels=encoding.labels,
         padding=text_tokenizer.padding_of(tokenizer),
         vocabulary=len(tokenizer),
         tokenizer_files=text_tokenizer.files_of(tokenizer),
         fingerprint=_fingerprint(train, validation),
+        target=target.KIND,
+        mean=encoding.mean,
+        deviation=encoding.deviation,
+        class_weights=target.weights(targets, encoding),
+        pairs=_in_pairs(train.texts),
+        train_types=learnt_types,
+        validation_types=held_out_types,
     )
+
+
+def target_of(spec: TextSpec) -> TextTarget:
+    """What a task learns of a text."""
+    if spec.kind == TEXT_REGRESSION.kind:
+        return OneNumber(spec)
+    several = "separator" in spec.options or LABEL not in spec.fields
+    return SeveralLabels(spec) if several else OneClass(spec)
 
 
 def problems_with(spec: TextSpec) -> list[Problem]:
     """Everything wrong with the files that can be seen before training, the test file's problems
     too."""
-    train, _, problems = _read(spec)
+    target = target_of(spec)
+    train, _, problems = _read(spec, target)
     if spec.test is not None:
-        test, more = _examples(spec, spec.test, "task.test")
+        test, more = _examples(spec, target, spec.test, "task.test")
         problems = problems + more
         if test is not None and train is not None:
-            problems += labels.unseen(train.labels, test.labels, "task.test")
+            problems += target.unseen(train.values, test.values, "task.test")
     return problems
 
 
@@ -108,48 +169,65 @@ def on_test(spec: TextSpec, data: TextData, settings: Settings) -> TextData:
     """The data with the texts of the test file, which has no problems, in place of the validation
     texts."""
     assert spec.test is not None
-    test, _ = _examples(spec, spec.test, "task.test")
+    target = target_of(spec)
+    test, _ = _examples(spec, target, spec.test, "task.test")
     assert test is not None
     tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files)
+    tokens, types = _tokenise(tokenizer, test.texts, settings.max_length)
     return dataclasses.replace(
         data,
-        validation=_tokenise(tokenizer, _as_texts(test.texts), settings.max_length),
-        validation_labels=labels.numbers_of(test.labels, data.labels),
+        validation=tokens,
+        validation_types=types,
+        validation_labels=target.encoded(test.values, data.encoding),
     )
 
 
 # ------------------------------------------------------------------------------------------ reading
 
 
-def _read(spec: TextSpec) -> tuple[Examples | None, Examples | None, list[Problem]]:
+def _read(
+    spec: TextSpec, target: TextTarget
+) -> tuple[Examples | None, Examples | None, list[Problem]]:
     """The training and validation examples, as far as they can be read, and what is wrong with
     them."""
-    train, problems = _examples(spec, spec.train, "task.train")
-    if train is not None:
-        problems += labels.problems_with(train.labels, "task.label")
+    train, problems = _examples(spec, target, spec.train, "task.train")
+    if train is not None and None not in train.values:
+        problems += target.unfit(train.values, spec.train)
     chosen = spec.validation
     if isinstance(chosen, Path):
-        validation, more = _examples(spec, chosen, "task.validation")
+        validation, more = _examples(spec, target, chosen, "task.validation")
         problems += more
         if train is not None and validation is not None:
-            problems += labels.unseen(train.labels, validation.labels, "task.validation")
+            problems += target.unseen(train.values, validation.values, "task.validation")
         return train, validation, problems
     if train is None or problems:
         return train, None, problems
-    held_out = splitting.stratified(_as_texts(train.labels), chosen, spec.split_seed)
+    held_out = splitting.stratified(target.strata(train.values), chosen, spec.split_seed)
     if problems := splitting.too_small(chosen, held_out):
         return train, None, problems
-    return _rows(train, ~held_out), _rows(train, held_out), []
+    trained, validated = _rows(train, ~held_out), _rows(train, held_out)
+    lost = ", ".join(target.lost(trained.values, validated.values))
+    if lost:
+        what = f"leaves no training row with {lost}"
+        hint = "choose another split_seed, or give a file"
+        problems = [Problem("task.validation", f"{what}; {hint}")]
+    return trained, validated, problems
 
 
-def _examples(spec: TextSpec, path: Path, where: str) -> tuple[Examples | None, list[Problem]]:
+def _examples(
+    spec: TextSpec, target: TextTarget, path: Path, where: str
+) -> tuple[Examples | None, list[Problem]]:
     """The examples in a file, or None if it has none to give; and its problems."""
     try:
-        columns = tables.text_columns(spec.fields, path, where)
+        table = tables.with_columns(spec.fields, path, where)
     except TaskError as error:
         return None, error.problems
-    problems = tables.gaps_in(columns, spec.fields, path)
-    return Examples(columns["text"], columns["label"]), problems
+    texts = {}
+    for field, column in spec.columns("text").items():
+        texts[field] = tables.texts_in(table, column)
+    problems = tables.gaps_in(texts, spec.fields, path)
+    values, more = target.read(table, path)
+    return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
 
 
 # ---------------------------------------------------------------------------------------- splitting
@@ -157,26 +235,65 @@ def _examples(spec: TextSpec, path: Path, where: str) -> tuple[Examples | None, 
 
 def _rows(examples: Examples, mask: npt.NDArray[np.bool_]) -> Examples:
     texts = list(itertools.compress(examples.texts, mask))
-    names = list(itertools.compress(examples.labels, mask))
-    return Examples(texts, names)
-
-
-def _as_texts(values: list[str | None]) -> list[str]:
-    return list(map(str, values))
+    values = list(itertools.compress(examples.values, mask))
+    return Examples(texts, values)
 
 
 # --------------------------------------------------------------------------------------- tokenising
 
 
-def _tokenise(tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int) -> Sequences:
-    encoded = tokenizer(texts, truncation=True, max_length=max_length, return_attention_mask=False)
-    return Sequences.of(encoded["input_ids"])
+def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokenizerBase:
+    """The tokenizer for the task's model.
+
+    Raises:
+        TaskError: It cannot be loaded, or does not tell the two texts of a pair apart.
+    """
+    texts = [str(text) for row in train.texts for text in row]
+    if not _in_pairs(train.texts):
+        return text_tokenizer.load(spec.model, texts, length)
+    pieces = text_tokenizer.paired_word_pieces
+    tokenizer = text_tokenizer.load(spec.model, texts, length, pieces)
+    if not text_tokenizer.parts_pairs(tokenizer):
+        what = f"the tokenizer of {spec.model} puts nothing between the texts of a pair"
+        hint = "choose a model such as BERT or RoBERTa, or join the texts in one column"
+        raise TaskError([Problem("task.text", f"{what}; {hint}")])
+    return tokenizer
+
+
+def _in_pairs(texts: Sequence[Text]) -> bool:
+    return len(texts[0]) > 1
+
+
+def _tokenise(
+    tokenizer: PreTrainedTokenizerBase, texts: list[Text], max_length: int
+) -> tuple[Sequences, Sequences | None]:
+    """Texts or pairs as tokens, and the types of the tokens of pairs where the model has such. The
+    longer text of a pair is cut first."""
+    parts = [list(map(str, part)) for part in zip(*texts, strict=True)]
+    typed = _in_pairs(texts) and text_tokenizer.TOKEN_TYPES in tokenizer.model_input_names
+    encoded = tokenizer(
+        *parts,
+        truncation=True,
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=typed,
+    )
+    tokens = Sequences.of(encoded["input_ids"])
+    if not typed:
+        return tokens, None
+    return tokens, Sequences.of(encoded[text_tokenizer.TOKEN_TYPES])
 
 
 def _fingerprint(*parts: Examples) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        for text, label in zip(part.texts, part.labels, strict=True):
-            digest.update(f"{text}\0{label}\0".encode())
+        for texts, value in zip(part.texts, part.values, strict=True):
+            row = [*map(str, texts), *_words_of(value)]
+            digest.update("".join(f"{word}\0" for word in row).encode())
         digest.update(b"\1")
     return digest.hexdigest()
+
+
+def _words_of(value: Any) -> list[str]:
+    """What a row states, as texts."""
+    return list(value) if isinstance(value, tuple) else [str(value)]

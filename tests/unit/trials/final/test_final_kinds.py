@@ -427,7 +427,7 @@ def test_a_table_of_another_format_names_the_same_classes(tmp_path):
 
 
 def test_a_folder_without_such_a_model_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="it is not a written model of images or tables"):
+    with pytest.raises(FileNotFoundError, match="it is not a model that was written to be used"):
         predict.load(tmp_path)
 
 

@@ -230,6 +230,11 @@ def evaluations(kind, folder):
             ]
             (folder / "train.csv").write_text("\n".join(["text,label", *rows]))
             part = {"train": "train.csv", "text": "text", "label": "label", "model": model}
+        case "text_regression":
+            rows = [f"{text},{text},{number}" for number, text in enumerate(texts)]
+            (folder / "train.csv").write_text("\n".join(["text,other,label", *rows]))
+            columns = {"text": ["text", "other"], "label": "label"}
+            part = {"train": "train.csv", "model": model, **columns}
         case "language_modeling":
             (folder / "train.txt").write_text("\n\n".join(texts))
             part = {"train": "train.txt", "model": model}
@@ -274,7 +279,8 @@ def test_an_evaluation_that_finds_too_little_memory_goes_on_in_smaller_batches(k
         return gather(rows)
 
     samples.batch = cramped
-    assert workload.evaluate(precision) == pytest.approx(expected, rel=1e-5)
+    # Correlations with the almost equal outputs of an untrained model show every rounding.
+    assert workload.evaluate(precision) == pytest.approx(expected, rel=1e-5, abs=1e-5)
     first = len(tried)
     workload.evaluate(precision)
     workload.evaluate_longest(precision)

@@ -32,7 +32,7 @@ TOKENS = torch.tensor([[1, 2, 3], [4, 5, 0]])
 LORA = {"lora": True, "lora_rank": 2, "learning_rate": 0.05, "dropout": 0.1, "batch_size": 16}
 CONTENT = {
     "adapter_config.json", "adapter_model.safetensors", "base.json", "config.json",
-    "manifest.json", "state.pt", "tokenizer.json", "tokenizer_config.json",
+    "manifest.json", "state.pt", "text.json", "tokenizer.json", "tokenizer_config.json",
 }  # fmt: skip
 
 

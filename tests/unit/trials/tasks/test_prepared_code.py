@@ -25,6 +25,12 @@ PARTS: dict[str, dict[str, Any]] = {
         "label": "topic",
         "model": SCRATCH,
     },
+    "text_regression": {
+        "train": "train.csv",
+        "text": ["text", "words"],
+        "label": "size",
+        "model": SCRATCH,
+    },
     "token_classification": {"train": "train.conll", "model": SCRATCH},
     "language_modeling": {"train": "train.csv", "model": SCRATCH},
     "sequence_to_sequence": {

@@ -267,7 +267,8 @@ def test_a_missing_key_is_told_with_its_meaning(lab):
     (problem,) = tasks.inspect(part, lab.folder)
     assert (problem.where, problem.what) == (
         "task.label",
-        "is missing; the column with the classes",
+        "is missing; the column with the classes, or a list of columns of 0 and 1, "
+        "one for each label",
     )
 
 

@@ -14,7 +14,7 @@ import transformers
 
 from trials.contract import TaskError
 from trials.descriptions.models import Scratch
-from trials.descriptions.text import TEXT_CLASSIFICATION
+from trials.descriptions.text import CLASS, METRICS
 from trials.tasks.huggingface import templates
 
 
@@ -48,7 +48,7 @@ def test_a_small_model_learns_its_topics(lab):
         task.start(lab.setup("run", {"epochs": 25}, **params), task.prepare(params))
     )
     assert reports[-1].metrics["accuracy"] > 0.9
-    assert reports[-1].metrics.keys() == TEXT_CLASSIFICATION.metrics
+    assert reports[-1].metrics.keys() == METRICS[CLASS]
 
 
 def test_a_checkpoint_is_a_model_that_transformers_loads(lab):

@@ -1,0 +1,351 @@
+"""The models of pairs, of several labels and of numbers: they learn, continue from checkpoints as
+if nothing had happened, and are used by others."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+from scipy import stats
+from sklearn import metrics as scikit
+
+from trials import predict, tasks
+from trials.arithmetic import Arithmetic
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.contract import Setup, TaskError
+from trials.descriptions.text import METRICS
+from trials.final import training as final
+from trials.final.export import TOLERANCE, Export
+from trials.report_grid import budget_from
+from trials.tasks.text import scores
+
+WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
+FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
+SCRATCH = {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}}
+PAIRS = {"text": ["first", "second"], "label": "topic"}
+NAMES = ["card", "fee"]
+LABELS = {"label": NAMES}
+NUMBER = {"kind": "text_regression", "text": "second", "label": "score"}
+SHAPES = {"pairs": PAIRS, "labels": LABELS, "number": NUMBER}
+TARGETS = {"pairs": "class", "labels": "labels", "number": "number"}
+LEARNING = {"learning_rate": 1e-2, "batch_size": 16, "weight_decay": 0.0, "dropout": 0.0}
+
+
+def said(draw: random.Random, words: list[str]) -> str:
+    """A text with some words in it."""
+    text = [*draw.choices(FILLER, k=draw.randint(1, 3)), *words]
+    draw.shuffle(text)
+    return " ".join(text)
+
+
+def table(count: int, seed: int = 0) -> pd.DataFrame:
+    """Texts with any of the words; pairs whose class, and a number, follow from the word in the
+    second text alone."""
+    draw = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    for _ in range(count):
+        words = [word for word in NAMES if draw.random() < 0.4]
+        topic, other = draw.choice(list(WORDS)), draw.choice(list(WORDS))
+        marks = {word: int(word in words) for word in NAMES}
+        texts = {
+            "text": said(draw, words),
+            "first": said(draw, [other]),
+            "second": said(draw, [topic]),
+        }
+        score = 1000 + WORDS[topic] + draw.gauss(0, 1)
+        rows.append({**texts, **marks, "topic": topic, "score": round(score, 2)})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Training and test files of every shape."""
+    table(200).to_csv(tmp_path / "train.csv", index=False)
+    table(40, seed=1).to_csv(tmp_path / "test.csv", index=False)
+    return tmp_path
+
+
+def task_of(folder: Path, **changes: Any) -> Any:
+    common = {
+        "kind": "text_classification",
+        "train": "train.csv",
+        "validation": 0.25,
+        "text": "text",
+        "model": SCRATCH,
+    }
+    return tasks.load({**common, **changes}, folder)
+
+
+def setup_of(folder: Path, out: str, per_trial: dict[str, Any], **params: Any) -> Setup:
+    return Setup(params, 5, budget_from(per_trial), folder / out)
+
+
+def trained(
+    folder: Path, epochs: int, out: str = "run", params: Any = LEARNING, **changes: Any
+) -> Any:
+    """The last report of a run."""
+    task = task_of(folder, **changes)
+    setup = setup_of(folder, out, {"epochs": epochs, "report_every": epochs}, **params)
+    *_, last = (item for item in task.start(setup, task.prepare(params)) if item)
+    return last
+
+
+def baseline(shape: str, folder: Path) -> dict[str, float]:
+    """The metrics of the best that says the same of every text."""
+    rows = table(200)
+    if shape == "pairs":
+        return {"accuracy": rows["topic"].value_counts(normalize=True).max()}
+    if shape == "labels":
+        truth = rows[NAMES].to_numpy()
+        guesses = (np.zeros_like(truth), np.ones_like(truth))
+        found = [scores.of_labels(truth, guess) for guess in guesses]
+        return {name: max(each[name] for each in found) for name in found[0]}
+    away = rows["score"] - rows["score"].mean()
+    errors = {"mse": (away**2).mean(), "mae": away.abs().mean()}
+    return {"pearson": 0.0, "spearman": 0.0, **errors}
+
+
+SMALLER = ("mse", "mae")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_shape_learns_more_than_what_is_most_common(shape: str, folder: Path) -> None:
+    params = {**LEARNING, "learning_rate": 5e-3, "batch_size": 8}
+    found = trained(folder, 24, params=params, **SHAPES[shape]).metrics
+    assert found.keys() == METRICS[TARGETS[shape]]
+    for name, trivial in baseline(shape, folder).items():
+        if name in SMALLER:
+            assert found[name] < 0.6 * trivial, found
+        else:
+            assert found[name] > trivial + 0.4 * (1 - trivial), found
+
+
+# ------------------------------------------------------------------------------------ class weights
+
+RARE = {
+    "one class": {"label": "kind", "class_weights": "balanced"},
+    "several labels": {"label": ["rare", "usual"], "class_weights": "balanced"},
+    "as stated": {"label": "kind", "class_weights": {"rare": 20.0}},
+}
+
+
+def write_unbalanced(path: Path) -> None:
+    """One text in twenty is of a rare class. Its word stands in some texts of the other class too,
+    in so many that the usual class is the likelier one for it."""
+    draw = random.Random(0)
+    rows = []
+    for number in range(240):
+        is_rare = number % 20 == 0
+        words = ["card"] if is_rare or draw.random() < 0.15 else ["fee"]
+        marks = {"rare": int(is_rare), "usual": int(words == ["fee"])}
+        rows.append({"text": said(draw, words), "kind": "rare" if is_rare else "usual", **marks})
+    pd.DataFrame(rows).to_csv(path, index=False)
+
+
+def rare_recall(folder: Path, **changes: Any) -> float:
+    """The share of the rare texts of the training file that a trained model finds."""
+    last = trained(folder, 12, **changes, validation="train.csv")
+    rows = pd.read_csv(folder / "train.csv").query("rare == 1")
+    found = predict.load(last.checkpoint).predict(rows["text"].tolist())
+    return float(np.mean(["rare" in answer for answer in found]))
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_weights_raise_the_recall_of_a_rare_class(name: str, tmp_path: Path) -> None:
+    write_unbalanced(tmp_path / "train.csv")
+    weighted = {**RARE[name]}
+    plain = {"label": weighted["label"]}
+    assert rare_recall(tmp_path, out="plain", **plain) < 0.3
+    assert rare_recall(tmp_path, out="weighted", **weighted) > 0.7
+
+
+def test_the_loss_of_a_weighted_class_counts_by_its_weight(folder: Path) -> None:
+    def losses(**weights: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        task = task_of(folder, label="topic", **weights)
+        workload = task.workload(
+            task.prepare({}), task.SETTINGS(), setup_of(folder, "run", {"epochs": 1}, dropout=0.0)
+        )
+        workload.model.eval()
+        rows = np.arange(40)
+        of_each = [workload.loss_sum(workload.batch(rows[row : row + 1])) for row in rows]
+        return torch.stack(of_each), workload.batch(rows).labels
+
+    plain, labels = losses()
+    weighted, _ = losses(class_weights={"fee": 3.0})
+    expected = torch.where(labels == 1, 3.0, 1.0) * plain  # card, fee, rate
+    assert torch.allclose(weighted, expected, rtol=1e-5)
+
+
+# -------------------------------------------------------------------------------------- checkpoints
+
+HARD = {
+    "dropout": 0.3,
+    "batch_size": 16,
+    "micro_batch": 5,
+    "learning_rate": 3e-3,
+    "schedule": "cosine",
+    "ema": 0.9,
+    "data_workers": 2,
+}
+TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
+
+
+def without_timings(items: Iterator[Any]) -> list[tuple[float, dict[str, float]]]:
+    found = []
+    for report in filter(None, items):
+        kept = {name: value for name, value in report.metrics.items() if name not in TIMINGS}
+        found.append((report.resource, kept))
+    return found
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["whole", "lora"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_killed_run_goes_on_bit_for_bit(shape: str, lora: bool, folder: Path) -> None:
+    weights = {} if shape == "number" else {"class_weights": "balanced"}
+    task = task_of(folder, **SHAPES[shape], **weights)
+    settings = {**HARD, "lora": True, "lora_rank": 2} if lora else HARD
+    data = task.prepare(settings)
+    budget = {"steps": 9, "report_every": 3}
+    whole = without_timings(task.start(setup_of(folder, "a", budget, **settings), data))
+
+    killed = setup_of(folder, "b", budget, **settings)
+    run = iter(task.start(killed, data))
+    reports = [next(item for item in run if item)]
+    next(run), next(run)  # two more steps, of which nothing is saved
+    torch.manual_seed(999)  # whatever happened in between must not matter
+    again = replace(killed, resume_from=Checkpoints(folder / "b").last)
+    assert again.resume_from is not None
+    reports += list(task.start(again, data))
+    assert without_timings(iter(reports)) == whole
+
+
+# ---------------------------------------------------------------------- the final training, and use
+
+
+def version_of(folder: Path, shape: str, export: Export | None = None) -> tuple[Path, Any]:
+    """A final training with a test file, and what is told beside it."""
+    task = task_of(folder, **SHAPES[shape], test="test.csv")
+    plan = final.Plan(
+        LEARNING, 5, budget_from({"epochs": 6}), False, "cpu", export, {}, Arithmetic(1)
+    )
+    version = final.train(task, plan, folder / "models", lambda line: None)
+    assert version is not None
+    return version, json.loads((version / "training.json").read_text())["metrics"]["test"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder: Path) -> None:
+    version, measured = version_of(folder, shape, Export.TORCHSCRIPT)
+    told = json.loads((version / "training.json").read_text())["export"]
+    assert told["greatest_difference"] <= TOLERANCE
+    rows = table(40, seed=1)
+    model = predict.load(version)
+    if shape == "pairs":
+        found = model.predict(rows[["first", "second"]].to_numpy().tolist())
+        assert measured["accuracy"] == pytest.approx(scikit.accuracy_score(rows["topic"], found))
+    elif shape == "labels":
+        found = [[int(word in answer) for word in NAMES] for answer in model.predict(rows["text"])]
+        truth = rows[NAMES]
+        assert measured["exact_match"] == pytest.approx(scikit.accuracy_score(truth, found))
+        micro = scikit.f1_score(truth, found, average="micro")
+        assert measured["micro_f1"] == pytest.approx(micro)
+        macro = scikit.f1_score(truth, found, average="macro")
+        assert measured["macro_f1"] == pytest.approx(macro)
+    else:
+        found = model.predict(rows["second"])
+        truth = rows["score"]
+        assert measured["mse"] == pytest.approx(scikit.mean_squared_error(truth, found), rel=1e-3)
+        assert measured["mae"] == pytest.approx(scikit.mean_absolute_error(truth, found), rel=1e-3)
+        assert measured["pearson"] == pytest.approx(
+            stats.pearsonr(truth, found).statistic, abs=1e-4
+        )
+        assert np.mean(found) == pytest.approx(truth.mean(), abs=20), "in the unit of the data"
+    assert model.predict([]) == []
+    with pytest.raises(ValueError, match="the model reads"):
+        model.predict(["a text"] if shape == "pairs" else [["a text", "another"]])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_files_tell_transformers_what_the_scores_are(shape: str, folder: Path) -> None:
+    task = task_of(folder, **SHAPES[shape])
+    workload = task.workload(
+        task.prepare({}), task.SETTINGS(), setup_of(folder, "run", {"epochs": 1})
+    )
+    (folder / "written").mkdir()
+    workload.write(folder / "written", workload.weights())
+    transformers.logging.disable_progress_bar()
+    score = transformers.pipeline(
+        "text-classification", str(folder / "written"), device="cpu", top_k=None
+    )
+    pair = {"text": "why a card", "text_pair": "the fee"}
+    answers = score(pair) if shape == "pairs" else score(["a fee"])[0]
+    found = {each["label"]: each["score"] for each in answers}
+    match shape:
+        case "pairs":
+            assert sum(found.values()) == pytest.approx(1.0)
+            batch = workload.batch(np.arange(3))
+            assert batch.inputs["token_type_ids"].shape == batch.inputs["input_ids"].shape
+            assert set(batch.inputs["token_type_ids"].flatten().tolist()) == {0, 1}
+        case "labels":
+            assert found.keys() == set(NAMES)
+            assert all(0.3 < value < 0.7 for value in found.values())
+        case "number":
+            assert found.keys() == {"score (standardised)"}
+
+
+def test_training_on_all_samples_takes_their_types_and_targets_with_them(folder: Path) -> None:
+    task = task_of(folder, **PAIRS)
+    data = task.prepare({})
+    joined = task.final().joined(data)
+    count = len(data.train.lengths)
+    assert len(joined.train_types.lengths) == len(joined.train_labels) == 200
+    assert np.array_equal(joined.train_types.row(count), data.validation_types.row(0))
+
+
+def test_a_model_without_token_types_reads_pairs_by_its_separator(folder: Path) -> None:
+    """RoBERTa and DistilBERT have none."""
+    tokenizer = tasks.huggingface.tokenizer.word_pieces(list(table(160)["first"]), 120)
+    config = transformers.DistilBertConfig(
+        vocab_size=len(tokenizer), dim=16, n_layers=1, n_heads=2, hidden_dim=32
+    )
+    transformers.DistilBertModel(config).save_pretrained(folder / "distilbert")
+    tokenizer.save_pretrained(folder / "distilbert")
+    task = task_of(folder, **PAIRS, model="distilbert")
+    data = task.prepare({})
+    assert data.train_types is None
+    assert trained(folder, 1, **PAIRS, model="distilbert").metrics["loss"] > 0
+
+
+def test_a_metric_of_another_shape_cannot_be_monitored(folder: Path) -> None:
+    task = task_of(folder, **NUMBER)
+    setup = setup_of(folder, "run", {"epochs": 1}, monitor="accuracy")
+    with pytest.raises(TaskError, match=r"settings\.monitor: 'accuracy' is not a metric"):
+        task.start(setup, task.prepare({}))
+
+
+# ------------------------------------------------------------------------------------------ metrics
+
+
+def test_where_nothing_is_found_the_scores_are_numbers() -> None:
+    nothing = np.zeros((4, 2), dtype=np.int8)
+    assert scores.of_labels(nothing, nothing) == {
+        "micro_f1": 0.0,
+        "macro_f1": 0.0,
+        "exact_match": 1.0,
+    }
+    truth = np.array([[1, 0], [0, 0]], dtype=np.int8)
+    assert scores.of_labels(truth, truth)["macro_f1"] == 1.0, "nobody has the other label"
+    numbers = np.array([1.0, 2.0, 4.0])
+    alike = scores.of_numbers(numbers, np.ones(3), deviation=10.0)
+    assert alike == pytest.approx({"mse": 1000 / 3, "mae": 40 / 3, "pearson": 0, "spearman": 0})
+    broken = scores.of_numbers(numbers, np.array([1.0, np.nan, 2.0]), deviation=1.0)
+    assert all(np.isnan(value) for value in broken.values())

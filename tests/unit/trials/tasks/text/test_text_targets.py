@@ -1,0 +1,465 @@
+"""Pairs of texts, several labels, numbers and class weights: what is read from files, and what is
+said of files and study files that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import transformers
+from sklearn.utils.class_weight import compute_class_weight
+
+from hpsearch.errors import SpecError
+from hpsearch.study_file.reading import parse
+from trials import tasks
+from trials.contract import TaskError
+from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.text.targets import SeveralLabels
+
+WORDS = ("card", "rate", "fee")
+PAIRS = {"text": ["question", "answer"], "label": "topic"}
+COLUMNS = {"label": ["card", "fee"]}
+JOINED = {"label": "tags", "separator": ";"}
+NUMBER = {"kind": "text_regression", "label": "score"}
+SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}}
+SHAPES = {
+    "pairs": PAIRS,
+    "columns": COLUMNS,
+    "joined": JOINED,
+    "number": NUMBER,
+    "pairs with labels": {**COLUMNS, "text": ["question", "answer"]},
+}
+
+
+def rows(count: int = 24) -> pd.DataFrame:
+    """A table with a column for every shape; the word of a text is its topic."""
+    topics = [WORDS[row % 3] for row in range(count)]
+    tags = {"card": "card", "rate": "", "fee": "card; fee"}
+    return pd.DataFrame(
+        {
+            "text": [
+                f"what about the {topic} number {row % 4}" for row, topic in enumerate(topics)
+            ],
+            "question": [f"is it {row % 4} or more" for row in range(count)],
+            "answer": [f"the {topic}" for topic in topics],
+            "topic": topics,
+            "card": ["0" if topic == "rate" else "1" for topic in topics],
+            "fee": ["1" if topic == "fee" else "0" for topic in topics],
+            "tags": [tags[topic] for topic in topics],
+            "score": [f"{row % 5 * 0.5 + 10}" for row in range(count)],
+        }
+    )
+
+
+def write(folder: Path, table: pd.DataFrame, name: str = "train.csv") -> Path:
+    path = folder / name
+    table.to_csv(path, index=False)
+    return path
+
+
+def part(**changes):
+    common = {
+        "kind": "text_classification",
+        "train": "train.csv",
+        "validation": 0.25,
+        "text": "text",
+        "model": SCRATCH,
+    }
+    return {**common, **changes}
+
+
+def prepared(folder, params=None, **changes):
+    return tasks.load(part(**changes), folder).prepare(params or {})
+
+
+def problems(folder, **changes):
+    return {p.where: p.what for p in tasks.inspect(part(**changes), folder)}
+
+
+def spoilt(column: str, value: str, row: int = 3) -> pd.DataFrame:
+    """The table with another value in a column, in a row counted from 1."""
+    table = rows()
+    table.loc[row - 1, column] = value
+    return table
+
+
+# ---------------------------------------------------------------------------------- what is read
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_reads_its_columns_and_finds_no_mistake(shape, tmp_path):
+    write(tmp_path, rows())
+    write(tmp_path, rows(9), "other.csv")
+    assert problems(tmp_path, **SHAPES[shape]) == {}
+    files = {"validation": "other.csv", "test": "other.csv"}
+    assert problems(tmp_path, **SHAPES[shape], **files) == {}
+
+
+def test_a_pair_is_encoded_with_a_separator_and_the_types_of_its_tokens(tmp_path):
+    write(tmp_path, rows())
+    data = prepared(tmp_path, **PAIRS, validation="train.csv")
+    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    expected = tokenizer("is it 0 or more", "the card")
+    assert data.train.row(0).tolist() == expected["input_ids"]
+    assert data.train_types.row(0).tolist() == expected["token_type_ids"]
+    tokens = tokenizer.convert_ids_to_tokens(expected["input_ids"])
+    assert tokens.count("[SEP]") == 2
+    second = [token for token, kind in zip(tokens, expected["token_type_ids"], strict=True) if kind]
+    assert second == ["the", "card", "[SEP]"]
+
+
+def test_the_longer_text_of_a_pair_is_cut_first(tmp_path):
+    table = rows()
+    table["question"] = "is it so " * 30
+    write(tmp_path, table)
+    data = prepared(tmp_path, {"max_length": 8}, **PAIRS)
+    assert data.train.lengths.max() == 8
+    assert (data.train_types.tokens == 1).sum() == 3 * len(data.train.lengths)
+
+
+def test_a_tokenizer_that_does_not_part_pairs_is_refused(tmp_path):
+    write(tmp_path, rows())
+    tokenizer = text_tokenizer.byte_pairs(list(rows()["text"]), 280)
+    config = transformers.GPT2Config(vocab_size=280, n_embd=8, n_layer=1, n_head=1, n_positions=64)
+    config.save_pretrained(tmp_path / "gpt")
+    tokenizer.save_pretrained(tmp_path / "gpt")
+    with pytest.raises(TaskError, match=r"task\.text: .*nothing between the texts of a pair"):
+        prepared(tmp_path, {"max_length": 32}, **PAIRS, model="gpt")
+
+
+def test_columns_of_0_and_1_and_joined_names_say_the_same(tmp_path):
+    write(tmp_path, rows())
+    columns, joined = (prepared(tmp_path, **shape) for shape in (COLUMNS, JOINED))
+    assert columns.labels == joined.labels == ("card", "fee")
+    table = rows()
+    truth = table[["card", "fee"]].to_numpy(dtype=np.float32)
+    found = np.concatenate([columns.train_labels, columns.validation_labels])
+    assert sorted(map(tuple, found)) == sorted(map(tuple, truth))
+    assert np.array_equal(columns.train_labels, joined.train_labels)
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl"])
+def test_labels_may_be_lists_and_marks_may_be_numbers_or_true_and_false(name, tmp_path):
+    table = rows()
+    table["tags"] = [[t.strip() for t in tags.split(";") if t] for tags in table["tags"]]
+    table["card"] = table["card"] == "1"
+    table["fee"] = table["fee"].astype(float)
+    if name.endswith("parquet"):
+        table.to_parquet(tmp_path / name)
+    else:
+        table.to_json(tmp_path / name, orient="records", lines=True)
+    write(tmp_path, rows())
+    for shape in (COLUMNS, JOINED):
+        found, expected = (prepared(tmp_path, **shape, train=file) for file in (name, "train.csv"))
+        assert np.array_equal(found.train_labels, expected.train_labels)
+
+
+def test_rare_labels_get_their_share_of_the_validation_rows_and_of_the_training_rows():
+    values = [("common",)] * 60 + [("common", "rare")] * 8 + [()] * 32
+    strata = SeveralLabels.strata(None, values)
+    assert strata[0] == "common"
+    assert strata[60] == "rare"
+    assert strata[-1] == ""
+
+
+def test_numbers_are_standardised_by_the_training_rows_alone(tmp_path):
+    write(tmp_path, rows())
+    other = rows(9)
+    other["score"] = "100"
+    write(tmp_path, other, "other.csv")
+    data = prepared(tmp_path, **NUMBER, validation="other.csv")
+    numbers = rows()["score"].astype(float)
+    assert data.mean == pytest.approx(numbers.mean())
+    assert data.deviation == pytest.approx(numbers.std(ddof=0))
+    assert data.train_labels.mean() == pytest.approx(0, abs=1e-6)
+    assert data.train_labels.std() == pytest.approx(1, rel=1e-6)
+    assert data.validation_labels == pytest.approx((100 - data.mean) / data.deviation)
+
+
+def test_classes_that_are_numbers_stay_classes_where_no_number_is_asked_for(tmp_path):
+    write(tmp_path, rows(40))
+    data = prepared(tmp_path, label="score")
+    assert data.target == "class"
+    assert data.labels == ("10.0", "10.5", "11.0", "11.5", "12.0")
+
+
+def test_balanced_weights_are_those_of_scikit_learn_and_of_labels_what_lacks_each(tmp_path):
+    table = rows(30)
+    table.loc[:20, "topic"] = "card"
+    write(tmp_path, table)
+    weights = prepared(tmp_path, label="topic", class_weights="balanced", validation="train.csv")
+    expected = compute_class_weight("balanced", classes=np.array(weights.labels), y=table["topic"])
+    assert weights.class_weights == pytest.approx(expected)
+    several = prepared(tmp_path, **COLUMNS, class_weights="balanced", validation="train.csv")
+    assert several.class_weights == pytest.approx([10 / 20, 20 / 10])
+
+
+def test_stated_weights_count_for_the_classes_that_they_name_and_1_for_the_others(tmp_path):
+    write(tmp_path, rows())
+    data = prepared(tmp_path, label="topic", class_weights={"fee": 7})
+    assert dict(zip(data.labels, data.class_weights.tolist(), strict=True)) == {
+        "card": 1.0,
+        "fee": 7.0,
+        "rate": 1.0,
+    }
+    data = prepared(tmp_path, label="card", class_weights={0: 0.5, 1: 2})
+    assert data.class_weights.tolist() == [0.5, 2.0]
+    assert prepared(tmp_path, label="topic").class_weights is None
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_prepared_data_comes_back_from_the_cache_as_it_was(shape, tmp_path):
+    write(tmp_path, rows())
+    weights = {} if shape == "number" else {"class_weights": "balanced"}
+    first, second = (prepared(tmp_path, **SHAPES[shape], **weights) for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    assert first.encoding == second.encoding
+    assert np.array_equal(first.validation_labels, second.validation_labels)
+    if first.pairs:
+        assert np.array_equal(first.train_types.tokens, second.train_types.tokens)
+
+
+# --------------------------------------------------------------------------- what cannot be used
+
+IN_ROW = "(the first after the header is row 1)"
+BAD_FILES = {
+    "an empty second text": (
+        PAIRS,
+        spoilt("answer", ""),
+        "task.text[1]",
+        "1 row of {path} without 'answer': row 3 " + IN_ROW,
+    ),
+    "a blank first text": (
+        PAIRS,
+        spoilt("question", "  "),
+        "task.text[0]",
+        "1 row of {path} without 'question': row 3",
+    ),
+    "a pair with a missing column": (
+        PAIRS,
+        rows().drop(columns="answer"),
+        "task.text[1]",
+        "{path} has no column 'answer', it has",
+    ),
+    "a missing column of marks": (
+        COLUMNS,
+        rows().drop(columns="fee"),
+        "task.label[1]",
+        "{path} has no column 'fee'",
+    ),
+    "a mark that is not 0 or 1": (
+        COLUMNS,
+        spoilt("fee", "2"),
+        "task.label[1]",
+        "1 row of {path} where 'fee' is not 0 or 1: row 3 ('2') " + IN_ROW,
+    ),
+    "a number of its own in each row": (
+        {"label": "score"},
+        rows().assign(score=[f"{row / 7:.3f}" for row in range(24)]),
+        "task.label",
+        "has a number of its own in 'score', which would be its class; to learn a number for each "
+        "text, use kind: text_regression",
+    ),
+    "a missing mark": (
+        COLUMNS,
+        spoilt("fee", ""),
+        "task.label[1]",
+        "1 row of {path} without 'fee': row 3",
+    ),
+    "a label that no text has": (
+        COLUMNS,
+        rows().assign(fee="0"),
+        "task.label[1]",
+        "no row of {path} has the label 'fee'; leave",
+    ),
+    "a label that all texts have": (
+        COLUMNS,
+        rows().assign(card="1"),
+        "task.label[0]",
+        "all rows of {path} have the label 'card'",
+    ),
+    "joined labels that all texts have": (
+        JOINED,
+        rows().assign(tags="a;b"),
+        "task.label",
+        "all rows of {path} have the label",
+    ),
+    "no joined labels at all": (
+        JOINED,
+        rows().assign(tags=""),
+        "task.label",
+        "no row of {path} has a label",
+    ),
+    "another separator": (
+        JOINED,
+        rows().assign(tags="a|b"),
+        "task.separator",
+        "every row of {path} has one label by",
+    ),
+    "a word for a number": (
+        NUMBER,
+        spoilt("score", "many"),
+        "task.label",
+        "1 row of {path} where 'score' is not a finite number: row 3 ('many') " + IN_ROW,
+    ),
+    "a number that is infinite": (
+        NUMBER,
+        spoilt("score", "inf"),
+        "task.label",
+        "is not a finite number: row 3 ('inf')",
+    ),
+    "a number that is none": (
+        NUMBER,
+        spoilt("score", "nan"),
+        "task.label",
+        "is not a finite number: row 3 ('nan')",
+    ),
+    "a number that is too large": (
+        NUMBER,
+        spoilt("score", "1e300"),
+        "task.label",
+        "is not a finite number: row 3 ('1e300')",
+    ),
+    "a missing number": (
+        NUMBER,
+        spoilt("score", ""),
+        "task.label",
+        "1 row of {path} without 'score': row 3",
+    ),
+    "all numbers the same": (
+        NUMBER,
+        rows().assign(score="3"),
+        "task.label",
+        "all rows of {path} have the number 3 in 'score'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_told_with_its_column_and_row(name, tmp_path):
+    shape, table, where, what = BAD_FILES[name]
+    path = write(tmp_path, table)
+    found = problems(tmp_path, **shape)
+    assert what.format(path=path) in found[where], found
+
+
+def test_mistakes_in_validation_and_test_files_name_the_file(tmp_path):
+    write(tmp_path, rows())
+    other = write(tmp_path, spoilt("score", "x", row=9), "other.csv")
+    found = problems(tmp_path, **NUMBER, validation="other.csv")
+    assert (
+        f"1 row of {other} where 'score' is not a finite number: row 9 ('x')" in found["task.label"]
+    )
+    write(tmp_path, spoilt("tags", "card;new"), "tags.csv")
+    found = problems(tmp_path, **JOINED, validation="tags.csv", test="tags.csv")
+    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.validation"]
+    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.test"]
+
+
+def test_a_list_where_one_class_is_asked_for_names_the_way_to_several(tmp_path):
+    table = rows()
+    table["tags"] = [[tags] for tags in table["tags"]]
+    table.to_parquet(tmp_path / "train.parquet")
+    found = problems(tmp_path, train="train.parquet", label="tags")
+    assert found["task.label"].endswith(
+        "has a list in 'tags'; if a text may have several labels, add separator: \",\""
+    )
+
+
+BAD_PARTS = {
+    "three texts": ({"text": ["a", "b", "c"]}, "task.text", "two for pairs of texts, not 3"),
+    "one text in a list": ({"text": ["text"]}, "task.text", "two for pairs of texts, not 1"),
+    "a column that is no name": (
+        {"text": ["text", 5]},
+        "task.text[1]",
+        "must be the name of a column",
+    ),
+    "the same text twice": ({"text": ["text", "text"]}, "task.text[1]", "names 'text' again"),
+    "no label": ({"label": []}, "task.label", "names no column"),
+    "a label twice": ({"label": ["card", "card"]}, "task.label[1]", "names 'card' again"),
+    "an empty separator": ({"separator": " "}, "task.separator", "not white space"),
+    "a separator of columns": (
+        {**COLUMNS, "separator": ";"},
+        "task.separator",
+        "a column for each",
+    ),
+    "an unknown word": ({"class_weights": "balance"}, "task.class_weights", "must be balanced, or"),
+    "a weight of 0": (
+        {"class_weights": {"fee": 0}},
+        "task.class_weights.fee",
+        "must be a number above",
+    ),
+    "a weight in words": ({"class_weights": {"fee": "2"}}, "task.class_weights.fee", "not '2'"),
+    "an infinite weight": (
+        {"class_weights": {"fee": float("inf")}},
+        "task.class_weights.fee",
+        "above 0",
+    ),
+    "an unknown class": (
+        {"class_weights": {"feee": 2}},
+        "task.class_weights.feee",
+        "is not a class of the training data; did you mean fee?",
+    ),
+    "an unknown label": (
+        {**COLUMNS, "class_weights": {"rate": 2}},
+        "task.class_weights.rate",
+        "known are card, fee",
+    ),
+    "weights of numbers": (
+        {**NUMBER, "class_weights": "balanced"},
+        "task.class_weights",
+        "is not a key of a text_regression task",
+    ),
+    "several numbers": ({**NUMBER, "label": ["score"]}, "task.label", "must be text, not ['"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_a_mistake_in_the_task_part_says_where_and_what(name, tmp_path):
+    changes, where, what = BAD_PARTS[name]
+    write(tmp_path, rows())
+    found = problems(tmp_path, **{"label": "topic", **changes})
+    assert what in found[where], found
+
+
+# --------------------------------------------------------------------------------- the study file
+
+STUDY = {
+    "study": "shapes",
+    "space": {"learning_rate": {"type": "float", "low": 1.0e-4, "high": 1.0e-2}},
+    "budget": {"trials": 2, "per_trial": {"epochs": 2}},
+}
+METRICS = {
+    "pairs": ("accuracy", "pearson"),
+    "columns": ("micro_f1", "accuracy"),
+    "joined": ("exact_match", "mcc"),
+    "number": ("spearman", "accuracy"),
+}
+"""A metric that each shape has, and one that it has not."""
+
+
+@pytest.mark.parametrize("shape", METRICS)
+def test_an_objective_must_be_a_metric_of_the_shape(shape, tmp_path):
+    right, wrong = METRICS[shape]
+
+    def study(metric, **more):
+        objective = {"metric": metric, "direction": "maximize"}
+        task = part(**SHAPES[shape])
+        return json.dumps({**STUDY, **more, "task": task, "objective": objective})
+
+    assert parse(study(right), base=tmp_path).objective.metric == right
+    with pytest.raises(SpecError, match=f"objective.metric: the task does not report '{wrong}'"):
+        parse(study(wrong), base=tmp_path)
+    with pytest.raises(SpecError, match=f"the task does not report '{wrong}'"):
+        parse(study(right, constraints={wrong: {"min": 0}}), base=tmp_path)
+
+
+def test_numbers_have_no_label_smoothing(tmp_path):
+    objective = {"metric": "mae", "direction": "minimize"}
+    study = {**STUDY, "task": part(**NUMBER), "objective": objective}
+    study["settings"] = {"label_smoothing": 0.1}
+    with pytest.raises(SpecError, match=r"settings\.label_smoothing: the task has no such setting"):
+        parse(json.dumps(study), base=tmp_path)
