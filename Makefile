@@ -10,11 +10,12 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 # What computes runs in as many processes as there are cores. What starts clusters, browsers and
 # servers waits for other processes most of the time, and its patience is measured in seconds: two
-# files of it run at a time, wherever that is, and no more.
+# files of it run at a time, wherever that is, and no more. They begin in the order of their names,
+# which has the longest one (chaos) among the first: otherwise it would run alone in the end.
 STARTS := integration or chaos or browser
 COMPUTES := not ($(STARTS))
 COMPUTING := $(PYTEST) --numprocesses logical --maxprocesses 8 --dist worksteal -m "$(COMPUTES)"
-STARTING := $(PYTEST) --numprocesses 2 --dist loadfile -m "$(STARTS)"
+STARTING := $(PYTEST) --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "$(STARTS)"
 
 .PHONY: demo test test-all check docs clean
 
