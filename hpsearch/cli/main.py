@@ -30,6 +30,7 @@ from hpsearch.cli.options import (
     StudyFile,
     StudyName,
     TreeFormatOption,
+    Watch,
     Where,
     Workers,
     worker_count,
@@ -286,11 +287,15 @@ def status(
     name: OptionalStudyName = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
+    watch: Watch = False,
 ) -> None:
     """Show the progress of a study: trials, budget, running work and failures."""
-    from hpsearch.cli.results.status import print_status
+    from hpsearch.cli.results.status import print_status, watch_status
 
-    print_status(name, storage, format)
+    if watch:
+        watch_status(name, storage, format)
+    else:
+        print_status(name, storage, format)
 
 
 @app.command(rich_help_panel=_RESULTS)
@@ -308,14 +313,18 @@ def best(
     where: Where = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
+    watch: Watch = False,
 ) -> None:
     """Show the configurations that are expected to be best when they are trained in full.
 
     As YAML, they can be trained with `python -m trials`.
     """
-    from hpsearch.cli.results.best import print_best
+    from hpsearch.cli.results.best import print_best, watch_best
 
-    print_best(name, top, where, format, storage)
+    if watch:
+        watch_best(name, top, where, format, storage)
+    else:
+        print_best(name, top, where, format, storage)
 
 
 @app.command(rich_help_panel=_RESULTS)
@@ -340,11 +349,16 @@ def trials(
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
+    watch: Watch = False,
 ) -> None:
     """Show the trials of a study, filtered and sorted."""
-    from hpsearch.cli.results.trials import Selection, print_trials
+    from hpsearch.cli.results.trials import Selection, print_trials, watch_trials
 
-    print_trials(name, Selection(where, sort, limit, top), format, storage)
+    selection = Selection(where, sort, limit, top)
+    if watch:
+        watch_trials(name, selection, format, storage)
+    else:
+        print_trials(name, selection, format, storage)
 
 
 @app.command(rich_help_panel=_RESULTS)
@@ -355,11 +369,30 @@ def show(
     ],
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
+    watch: Watch = False,
 ) -> None:
     """Show everything that is recorded about one trial."""
-    from hpsearch.cli.results.show import print_trial
+    from hpsearch.cli.results.show import print_trial, watch_trial
 
-    print_trial(trial, format, storage)
+    if watch:
+        watch_trial(trial, format, storage)
+    else:
+        print_trial(trial, format, storage)
+
+
+@app.command(rich_help_panel=_RESULTS)
+def compare(
+    trials: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER NUMBER", help="The study, and two trials or more."),
+    ],
+    storage: Storage = DEFAULT_STORAGE,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Show trials side by side: what differs, and what each came to."""
+    from hpsearch.cli.results.compare import print_comparison
+
+    print_comparison(trials, format, storage)
 
 
 @app.command(rich_help_panel=_RESULTS)

@@ -70,6 +70,12 @@ Where = Annotated[
         help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\".",
     ),
 ]
+Watch = Annotated[
+    bool,
+    typer.Option(
+        "--watch", help="Show it again whenever it changes, until the study's driver ends."
+    ),
+]
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="The output format.")]
 TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="The output format.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]

@@ -109,6 +109,16 @@ def emit_json(value: Any) -> None:
     sys.stdout.write(text.translate(_STEERING) + "\n")
 
 
+def emit_line(value: Any) -> None:
+    """Print a value as strict JSON on one line, at once."""
+    finite = _finite(value)
+    text = json.dumps(finite, ensure_ascii=False, allow_nan=False)
+    if not showable(text, sys.stdout):
+        text = json.dumps(finite, allow_nan=False)
+    sys.stdout.write(text.translate(_STEERING) + "\n")
+    sys.stdout.flush()
+
+
 def emit_yaml(*documents: Any) -> None:
     """Print one YAML document, or a stream of several."""
     import yaml

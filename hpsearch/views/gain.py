@@ -24,27 +24,50 @@ def gain(
         metric: What is compared.
         direction: ``minimize`` or ``maximize``.
     """
-    if default is None or default.value is None or best.trial.violation > 0:
+    more = gained(best, default, direction)
+    if more is None or default is None:
         return None
-    baseline = standing(default)
-    before = number(baseline)
     if best.trial.number == default.number:
+        before = number(standing(default))
         return f"no trial is better than the default settings: {metric} {before} (trial 0)"
-    value, written = _worth(best)
-    gained = value - baseline if direction == "maximize" else baseline - value
-    than = f"the default settings' {before} (trial {default.number})"
-    if gained <= 0:
-        return f"{metric} {written}, not better than {than}"
-    sentence = f"{metric} {written}, {number(gained)} better than {than}"
-    if best.confirmed is None:
+    sentence = f"{metric} {written(best)}, {compared(more, default)}"
+    if best.confirmed is None and more > 0:
         return f"{sentence}; part of this may be luck: search.confirm measures it"
     return sentence
 
 
-def _worth(best: Ranked[TrialRow]) -> tuple[float, str]:
-    """The value that a trial counts by, and how it is written."""
+def gained(best: Ranked[TrialRow], default: TrialRow | None, direction: str) -> float | None:
+    """By how much the best trial is better than the default settings; None if that is not known.
+
+    Args:
+        best: The first of the ranking.
+        default: The trial of the default settings, trained in full.
+        direction: ``minimize`` or ``maximize``.
+    """
+    if default is None or default.value is None or best.trial.violation > 0:
+        return None
+    difference = _worth(best) - standing(default)
+    return difference if direction == "maximize" else -difference
+
+
+def compared(more: float, default: TrialRow) -> str:
+    """``0.1 better than the default settings' 0.8 (trial 0)``"""
+    than = f"the default settings' {number(standing(default))} (trial {default.number})"
+    if more <= 0:
+        return f"not better than {than}"
+    return f"{number(more)} better than {than}"
+
+
+def written(best: Ranked[TrialRow]) -> str:
+    """The value that a trial counts by: its confirmed mean, what is expected of it in full, or its
+    own."""
+    if best.confirmed is not None:
+        return interval(best.confirmed)
+    if may_change(best.trial):
+        return f"{expected(best.trial)} expected in full"
+    return number(standing(best.trial))
+
+
+def _worth(best: Ranked[TrialRow]) -> float:
     confirmed: Confirmed | None = best.confirmed
-    if confirmed is None:
-        told = f"{expected(best.trial)} expected in full" if may_change(best.trial) else ""
-        return standing(best.trial), told or number(standing(best.trial))
-    return confirmed.mean, interval(confirmed)
+    return standing(best.trial) if confirmed is None else confirmed.mean

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, deque
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from hpsearch.brain.ledger import gpu_share
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import Decision, Trial
 from hpsearch.ranking.selection import place_of
-from hpsearch.views.numbers import NOTHING, duration, number, pairs
+from hpsearch.store.reading.standing import GPU_USE, BudgetLine
+from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
+from hpsearch.views.panel import (
+    MOST_DECISIONS,
+    TELLING,
+    Picture,
+    Running,
+    counted,
+    decided,
+    panel,
+)
 from hpsearch.views.tables import expected, may_change
 from hpsearch.views.terminal import plain
 
@@ -41,6 +49,9 @@ class LiveView:
         self._drawn = 0.0
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
+        self._decided: deque[Decision] = deque(maxlen=MOST_DECISIONS)
+        self._verdicts: dict[int, str] = {}
+        """What was decided last of each running trial."""
 
     def __enter__(self) -> LiveView:
         if self._console.is_terminal and not self._quiet:
@@ -60,10 +71,11 @@ class LiveView:
             return
         since_drawn_s = now - self._drawn
         if self._live is not None:
+            self._note_decisions(study, changes)
             if since_drawn_s >= REDRAW_S:
                 self._drawn = now
-                panel = self._panel(study, now)
-                self._live.update(panel, refresh=True)
+                drawn = panel(self._picture(study, now), self._console.height)
+                self._live.update(drawn, refresh=True)
             return
         self._print_ended(study, changes)
         if since_drawn_s >= PLAIN_S:
@@ -71,8 +83,17 @@ class LiveView:
             parts = [f"{name} {text}" for name, text in self._progress(study, now)]
             self._print(", ".join(parts))
 
+    def _note_decisions(self, study: Study, changes: Changes) -> None:
+        """Remember what was decided last, for the panel."""
+        for decision in changes.decisions:
+            self._verdicts[decision.trial] = decision.why
+            if decision.kind in TELLING:
+                self._decided.append(decision)
+
     def _print_ended(self, study: Study, changes: Changes) -> None:
-        """Print a line for each trial that ended or paused in this tick."""
+        """Print a line for each trial that ended or paused in this tick, and one for all that
+        ended because their study did."""
+        left: list[int] = []
         for trial in changes.trials:
             if trial.state in (State.QUEUED, State.RUNNING):
                 continue
@@ -80,28 +101,53 @@ class LiveView:
             if printed is trial.state:
                 continue
             self._printed[trial.number] = trial.state
-            self._print(_line(study, trial))
+            if trial.left_as is not None:
+                left.append(trial.number)
+            else:
+                self._print(_line(study, trial, is_known=printed is not None))
+        if left:
+            self._print(f"{count(len(left), 'paused trial')} ended with the study")
 
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)
 
-    def _panel(self, study: Study, now: float) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for name, text in self._progress(study, now):
-            table.add_row(Text(name, style="bold"), plain(text))
-        return table
+    def _picture(self, study: Study, now: float) -> Picture:
+        """What the panel shows."""
+        per_trial = study.spec.budget.per_trial
+        running = [self._running(study, number, now) for number in sorted(study.live)]
+        return Picture(
+            title=study.history.study.name,
+            counts=_counts(study),
+            workers=_workers(study),
+            budget=_limits(study, now),
+            best=_best(study),
+            pace=self._pace(study, now),
+            total=per_trial.total,
+            unit=per_trial.unit.value,
+            running=running,
+            decided=[decided(each) for each in self._decided],
+        )
+
+    def _running(self, study: Study, trial_number: int, now: float) -> Running:
+        live, trial = study.live[trial_number], study.history.trials[trial_number]
+        latest = trial.reports.get(trial.resource)
+        return Running(
+            trial=trial_number,
+            worker=live.slot.name,
+            resource=live.resource,
+            seconds=max(0.0, now - live.attempt.started),
+            speed=trial.speed,
+            value=trial.value,
+            gpu=None if latest is None else latest.metrics.get(GPU_USE),
+            verdict=live.stopping or self._verdicts.get(trial_number),
+        )
 
     def _progress(self, study: Study, now: float) -> list[tuple[str, str]]:
         """The lines of the panel, each a name and a text."""
-        states = Counter(trial.state for trial in study.history.trials)
-        by_state = ", ".join(f"{states[state]} {state.value}" for state in State if states[state])
-        workers = "starting"
-        if study.slots:
-            workers = f"{len(study.slots)} ready, {len(study.live)} busy"
         return [
             ("study", study.history.study.name),
-            ("trials", by_state or "none yet"),
-            ("workers", workers),
+            ("trials", counted(_counts(study)) or "none yet"),
+            ("workers", _workers(study)),
             ("best", _best(study)),
             ("budget", _budget(study, now)),
             ("pace", self._pace(study, now)),
@@ -123,11 +169,32 @@ class LiveView:
         return f"{pace}, about {duration(left)} left"
 
 
-def _line(study: Study, trial: Trial) -> str:
-    """What is printed of a trial that ended or paused."""
+def _counts(study: Study) -> Counter[State]:
+    return Counter(trial.state for trial in study.history.trials)
+
+
+def _workers(study: Study) -> str:
+    if not study.slots:
+        return "starting"
+    return f"{len(study.slots)} ready, {len(study.live)} busy"
+
+
+def _limits(study: Study, now: float) -> list[BudgetLine]:
+    """What is used of each limit of the budget."""
+    budget, ledger = study.spec.budget, study.spending.ledger
+    return [
+        BudgetLine("trials", len(study.history.trials), budget.trials),
+        BudgetLine("gpu_seconds", ledger.spent, ledger.limit),
+        BudgetLine("wall_clock_seconds", study.active_s(now), budget.wall_clock_s),
+    ]
+
+
+def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
+    """What is printed of a trial that ended or paused; its parameters only once."""
     resource = f"{number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
     line = f"trial {trial.number} {trial.state.value} at {resource}: {_values(study, trial)}"
-    line += f", {pairs(trial.params)}"
+    if not is_known:
+        line += f", {pairs(trial.params)}"
     if trial.error_kind:
         line += f" ({trial.error_kind}: {trial.error_text})"
     return line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,18 +11,23 @@ from rich.text import Text
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Decision
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
+from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
+from hpsearch.views.curve import curve
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
+from hpsearch.views.panel import Picture, Running, decided
 from hpsearch.views.tables import (
     NUMERIC,
     Columns,
     Head,
     best_value,
     expected,
+    fact_table,
     heading,
     may_change,
     table,
@@ -54,12 +59,50 @@ def status(
         limit = of.summary.head.checkpoint_limit_bytes
         most = "" if limit is None else f" of {size(round(limit))}"
         facts["checkpoints"] = f"{size(disk)}{most} in {of.summary.head.checkpoints}"
-    parts: list[RenderableType] = [_facts(facts, width)]
+    parts: list[RenderableType] = [fact_table(facts, width)]
     if of.running:
         parts.append(_running(of, now, width))
     if of.failures:
         parts.append(_failures(of, width))
     return parts
+
+
+def picture(
+    of: StudyStatus, budget: StudyBudget, decisions: Sequence[Decision], now: float
+) -> Picture:
+    """What the panel of a running study shows.
+
+    Args:
+        of: The study's status.
+        budget: What the study file lets it spend.
+        decisions: The latest, the newest last.
+        now: The time.
+    """
+    running = []
+    for each in of.running:
+        row = Running(
+            each.trial,
+            each.worker,
+            each.resource,
+            max(0.0, now - each.started),
+            each.speed,
+            each.value,
+            each.gpu,
+            each.verdict,
+        )
+        running.append(row)
+    return Picture(
+        title=f"{of.summary.head.name}, {of.summary.state}{_remark(of.summary)}",
+        counts=of.summary.trials,
+        workers=None,
+        budget=of.budget,
+        best=_best(of.summary),
+        pace=_pace(of),
+        total=budget.per_trial.total,
+        unit=budget.per_trial.unit.value,
+        running=running,
+        decided=[decided(each) for each in decisions],
+    )
 
 
 def _running(of: StudyStatus, now: float, width: int | None) -> Table:
@@ -102,13 +145,17 @@ def trial(
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}
     parts: list[RenderableType] = [
-        _facts(_trial_facts(of, disk, rungs or StudyTrust()), width),
-        _facts(params, width, title="\nparameters"),
+        fact_table(_trial_facts(of, disk, rungs or StudyTrust()), width),
+        fact_table(params, width, "\nparameters"),
     ]
     if of.findings:
         parts.append(_findings(of, width))
     if of.reports:
         parts.append(_reports(of, width))
+        points = [(report["resource"], report["value"]) for report in of.reports]
+        drawn = curve([(at, value) for at, value in points if value is not None], width or 80)
+        if drawn is not None:
+            parts += [heading("\ncurve"), Text(drawn)]
     if of.attempts:
         parts.append(_attempts(of, width))
     if of.decisions:
@@ -190,19 +237,38 @@ def _study_facts(of: StudyStatus) -> dict[str, str]:
         "trials": _trial_counts(summary) or "none yet",
     }
     if summary.best is not None:
-        found = summary.best.trial
-        facts["best"] = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
-        if summary.best.confirmed is None and may_change(found):
-            facts["best"] += f" (its best value so far: {number(found.value)})"
+        facts["best"] = _best(summary)
     for limit in of.budget:
         facts[_LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
-        rounded = float(f"{of.trials_per_hour:.3g}")
-        facts["speed"] = f"{number(rounded)} trials per hour"
+        facts["speed"] = _pace(of)
     facts["created"] = moment(head.created)
     return facts
+
+
+def _best(summary: StudySummary) -> str:
+    """The best trial so far with its parameters."""
+    if summary.best is None:
+        return NOTHING
+    found = summary.best.trial
+    text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
+    if summary.best.confirmed is None and may_change(found):
+        text += f" (its best value so far: {number(found.value)})"
+    return text
+
+
+def _pace(of: StudyStatus) -> str:
+    """How many trials end in an hour, and how long the rest takes where that can be said."""
+    if of.trials_per_hour is None:
+        return "too early to tell"
+    text = f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour"
+    limit = next((line for line in of.budget if line.name == "trials"), None)
+    if not of.running or limit is None or limit.most is None:
+        return text
+    not_ended = limit.most - sum(n for state, n in of.summary.trials.items() if state.terminal)
+    return f"{text}, about {duration(max(0.0, not_ended) / of.trials_per_hour * 3600)} left"
 
 
 def _trial_counts(summary: StudySummary) -> str:
@@ -315,14 +381,4 @@ def _decisions(of: TrialDetail, width: int | None) -> Table:
     for each in of.decisions:
         against = ", ".join(map(str, each["against"])) or NOTHING
         made.add_row(each["kind"], number(each["resource"]), each["why"], against)
-    return made
-
-
-def _facts(facts: Mapping[str, Any], width: int | None, title: str | None = None) -> Table:
-    made = table(width=width, title=title)
-    made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
-    made.add_column(style="dim" if width else None, no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in facts.items():
-        made.add_row(name, str(value))
     return made

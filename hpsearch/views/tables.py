@@ -17,7 +17,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Candidate, Ranked, expectation, reach
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import StudySummary
+from hpsearch.store.reading.standing import BudgetLine, StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
 from hpsearch.views.terminal import Sheet
 
@@ -26,6 +26,14 @@ Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
 EXPECTED: Head = "expected (90%)"
 """The head of what is expected of trials in full."""
+
+BUDGET_WORDS = {
+    "trials": "trials",
+    "gpu_seconds": "GPU time",
+    "wall_clock_seconds": "wall clock",
+    "cost": "cost",
+}
+"""What the limits of a budget are called on the screen."""
 
 _COLOURS = {
     State.COMPLETE: "green",
@@ -73,7 +81,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     """Studies, one a line."""
     made = table(
         *("study", "state", ("trials", NUMERIC), ("best", NUMERIC)),
-        *(("GPU time", NUMERIC), "created"),
+        *(("GPU time", NUMERIC), "budget", "created"),
         width=width,
     )
     for each in summaries:
@@ -83,9 +91,25 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
             f"{ended(each.trials)}/{sum(each.trials.values())}",
             best_value(each),
             duration(each.gpu_seconds),
+            _budget(each.budget),
             moment(each.head.created),
         )
     return made
+
+
+def _budget(lines: Sequence[BudgetLine]) -> str:
+    """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h GPU time``."""
+    limits = [line for line in lines if line.most]
+    if not limits:
+        return NOTHING
+    nearest = max(limits, key=lambda line: line.used / (line.most or 1.0))
+    return f"{of_limit(nearest)} {BUDGET_WORDS[nearest.name]}"
+
+
+def of_limit(line: BudgetLine) -> str:
+    """What is used of a limit: ``12 of 24``, ``1 h of 4 h``."""
+    write = duration if line.name.endswith("seconds") else number
+    return f"{write(line.used)} of {write(line.most)}"
 
 
 def best(
@@ -285,3 +309,14 @@ def ended(counts: Mapping[State, int]) -> int:
 
 def _text(named: Mapping[str, Any], name: str) -> str:
     return cell(named[name]) if name in named else NOTHING
+
+
+def fact_table(named: Mapping[str, Any], width: int | None, title: str | None = None) -> Table:
+    """Facts by their names, one a line."""
+    made = table(width=width, title=title)
+    made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
+    made.add_column(style="dim" if width else None, no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in named.items():
+        made.add_row(name, str(value))
+    return made

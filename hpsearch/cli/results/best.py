@@ -6,10 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import RenderableType
 from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
+from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store.reading.queries import (
@@ -72,6 +74,29 @@ def print_best(
         note(caution)
 
 
+def watch_best(
+    name: str | None, top: int | None, where: str | None, format_: Format, storage: str
+) -> None:
+    """Print the best trials again whenever they change.
+
+    Raises:
+        UserError: They cannot be watched in this format.
+    """
+
+    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
+        ranked = best_trials(connection, study, top, where=where)
+        at = seen_at(connection, study, ranked)
+        rungs = study_trust(connection, study)
+        return [as_plain(study.name, each, at.get(each.trial.number), rungs) for each in ranked]
+
+    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
+        ranked = best_trials(connection, study, top, where=where)
+        at = seen_at(connection, study, ranked)
+        return [tables.best(ranked, terminal_width(), objectives(study), at)]
+
+    watch(Watched(rows, parts), name, format_, storage)
+
+
 def _nothing(study: StudyHead, where: str | None) -> str:
     selected = " among those that --where selects" if where else ""
     return f"no trial of {study.name} has a value yet{selected}"
@@ -81,15 +106,19 @@ def gained_by(connection: Connection, study: StudyHead) -> str | None:
     """What the study gained over the default settings, in a sentence; None if it is not known."""
     if not study.has_best:
         return None
-    default = trial_rows(connection, study, where="role = 'default'", limit=1)
-    if not default:
-        return None
+    default = default_of(connection, study)
     first = best_trials(connection, study, 1)
-    if not first:
+    if default is None or not first:
         return None
     objective = study.written.get("objective")
     metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
-    return gain(first[0], default[0], str(metric), study.direction)
+    return gain(first[0], default, str(metric), study.direction)
+
+
+def default_of(connection: Connection, study: StudyHead) -> TrialRow | None:
+    """The trial of the default settings; None if there was none."""
+    rows = trial_rows(connection, study, where="role = 'default'", limit=1)
+    return rows[0] if rows else None
 
 
 def as_plain(

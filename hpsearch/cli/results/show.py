@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rich.console import RenderableType
+from sqlalchemy import Connection
+
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.status import used
+from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import TrialDetail, trial_detail
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
 from trials.checkpoints import places
@@ -40,6 +44,25 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         emit_yaml(_as_plain(study.name, detail, rungs))
     else:
         emit_json(_as_plain(study.name, detail, rungs))
+
+
+def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
+    """Print a trial again whenever it changes.
+
+    Raises:
+        UserError: As `print_trial`, or it cannot be watched in this format.
+    """
+    name, number = name_and_number(words, "show")
+
+    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
+        detail = trial_detail(connection, study, number)
+        return [_as_plain(study.name, detail, study_trust(connection, study))]
+
+    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
+        detail = trial_detail(connection, study, number)
+        return view.trial(detail, terminal_width(), None, study_trust(connection, study))
+
+    watch(Watched(rows, parts), name, format_, storage)
 
 
 def name_and_number(words: list[str], command: str) -> tuple[str | None, int]:

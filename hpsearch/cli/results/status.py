@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import asdict
 from typing import Any
 
+from rich.console import RenderableType
+from sqlalchemy import Connection
+
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.ls import as_plain
-from hpsearch.store.reading.standing import StudyStatus, study_status
+from hpsearch.cli.results.watching import Watched, watch
+from hpsearch.store.reading.queries import StudyHead
+from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
+from hpsearch.views.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import places
 
 
@@ -32,6 +39,28 @@ def print_status(name: str | None, storage: str, format_: Format) -> None:
         emit_yaml(_as_plain(found, disk, rungs))
     else:
         emit_json(_as_plain(found, disk, rungs))
+
+
+def watch_status(name: str | None, storage: str, format_: Format) -> None:
+    """Draw where a study stands until no driver works on it.
+
+    Raises:
+        UserError: It cannot be watched in this format.
+    """
+
+    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
+        found = study_status(connection, study)
+        return [_as_plain(found, found.checkpoint_bytes, study_trust(connection, study))]
+
+    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
+        found = study_status(connection, study)
+        decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+        if found.summary.driver is None or study.budget is None:
+            return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)
+        height = shutil.get_terminal_size().lines
+        return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
+
+    watch(Watched(rows, parts), name, format_, storage)
 
 
 def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:

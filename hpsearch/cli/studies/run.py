@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
-from hpsearch.cli.results.best import gained_by
+from hpsearch.cli.results.answer import print_answer
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -21,7 +21,6 @@ from hpsearch.domain.records import StudyState
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
-from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
 from hpsearch.study_file.advice import advice
@@ -178,11 +177,7 @@ def _drive(
             f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
         )
     note(f"study {name} has ended: {study.reason}")
-    with store.reading() as connection:
-        gained = gained_by(connection, find_study(connection, name))
-    if gained is not None:
-        note(gained)
-    note(f"see the best configurations with: {options.suggested(f'best {name}')}")
+    print_answer(store, name, options.suggested)
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:

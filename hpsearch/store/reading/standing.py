@@ -4,18 +4,32 @@ shown."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from hpsearch.domain.facts import Role
+from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import Decision, StudyState
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store import codec
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
-from hpsearch.store.schema import attempts, trials
+from hpsearch.store.schema import attempts, decisions, reports, trials
+
+GPU_USE = "gpu_utilization"
+"""The metric that says in which share of time a trial's GPU had work."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """A line of the budget."""
+
+    name: str
+    """trials, gpu_seconds, wall_clock_seconds or cost."""
+    used: float
+    most: float | None
+    """None if the study sets no such limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +41,8 @@ class StudySummary:
     """How many, by state; states that no trial is in are missing."""
     gpu_seconds: float
     best: Ranked[TrialRow] | None
+    budget: Sequence[BudgetLine] = ()
+    """What is used of each limit."""
 
     @property
     def driver(self) -> str | None:
@@ -42,17 +58,6 @@ class StudySummary:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetLine:
-    """A line of the budget."""
-
-    name: str
-    """trials, gpu_seconds, wall_clock_seconds or cost."""
-    used: float
-    most: float | None
-    """None if the study sets no such limit."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunningAttempt:
     """What a worker is doing."""
 
@@ -64,6 +69,12 @@ class RunningAttempt:
     started: float
     resource: float
     value: float | None
+    speed: float | None = None
+    """Resource trained a second; None if that is not known yet."""
+    gpu: float | None = None
+    """The share of time in which its GPU had work, by its latest report; None without a GPU."""
+    verdict: str | None = None
+    """What was decided of its trial last, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,7 @@ def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
     )
     return StudyStatus(
         summary=summary,
-        budget=_budget(connection, summary),
+        budget=list(summary.budget),
         reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
@@ -140,12 +151,12 @@ def _summary(connection: Connection, head: StudyHead) -> StudySummary:
     gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
     first = best_trials(connection, head, 1) if head.has_best else []
     best = first[0] if first else None
-    return StudySummary(head, counts, gpu_seconds, best)
+    budget = _budget(connection, head, gpu_seconds)
+    return StudySummary(head, counts, gpu_seconds, best, budget)
 
 
-def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
+def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list[BudgetLine]:
     """What is used of the budget that the study file gives, and GPU time in any case."""
-    head = summary.head
     budget = head.budget
     most_trials = most_gpu_seconds = most_seconds = None
     if budget is not None:
@@ -158,7 +169,7 @@ def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
     searched = connection.scalar(count)
     limits = [
         BudgetLine("trials", searched or 0, most_trials),
-        BudgetLine("gpu_seconds", summary.gpu_seconds, most_gpu_seconds),
+        BudgetLine("gpu_seconds", gpu_seconds, most_gpu_seconds),
         BudgetLine("wall_clock_seconds", head.active_seconds, most_seconds),
     ]
     if budget is not None and budget.cost_per_gpu_hour is not None:
@@ -170,9 +181,22 @@ def _budget(connection: Connection, summary: StudySummary) -> list[BudgetLine]:
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     same_study = attempts.c.study_id == trials.c.study_id
     same_trial = same_study & (attempts.c.trial == trials.c.number)
+    same_trial_of_reports = (reports.c.study_id == trials.c.study_id) & (
+        reports.c.trial == trials.c.number
+    )
+    at_latest = same_trial_of_reports & (reports.c.resource == trials.c.resource)
+    verdict = (
+        select(decisions.c.why)
+        .where(decisions.c.study_id == study.id, decisions.c.trial == trials.c.number)
+        .order_by(decisions.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    shown = (trials.c.resource, trials.c.value, trials.c.speed)
     live = (
-        select(attempts, trials.c.resource, trials.c.value)
+        select(attempts, *shown, reports.c.metrics, verdict.label("verdict"))
         .join_from(attempts, trials, same_trial)
+        .outerjoin(reports, at_latest)
         .where(
             attempts.c.study_id == study.id,
             trials.c.state == State.RUNNING.value,
@@ -184,8 +208,28 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     for row in connection.execute(live):
         where = (row.worker, row.node, row.device)
         since = (row.started, row.resource, row.value)
-        running.append(RunningAttempt(row.trial, row.number, *where, *since))
+        gpu = (row.metrics or {}).get(GPU_USE)
+        more = {"speed": row.speed, "gpu": gpu, "verdict": row.verdict}
+        running.append(RunningAttempt(row.trial, row.number, *where, *since, **more))
     return running
+
+
+def recent_decisions(
+    connection: Connection, study: StudyHead, kinds: Collection[DecisionKind], most: int
+) -> list[Decision]:
+    """The latest decisions of these kinds, the newest last."""
+    written = [kind.value for kind in kinds]
+    of_kinds = (
+        select(decisions)
+        .where(decisions.c.study_id == study.id, decisions.c.kind.in_(written))
+        .order_by(decisions.c.id.desc())
+        .limit(most)
+    )
+    found = []
+    for row in connection.execute(of_kinds):
+        kind = codec.member(DecisionKind, row.kind)
+        found.append(Decision(row.trial, kind, row.why, row.resource))
+    return found[::-1]
 
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:

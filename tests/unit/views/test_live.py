@@ -18,6 +18,8 @@ def watched(simulation: Simulation) -> str:
     while not simulation.study.finished:
         simulation.tick()
         view.watch(simulation.study, simulation.written[-1], simulation.executor.now)
+    simulation.study.close(simulation.executor.now)
+    view.watch(simulation.study, simulation.history.drain(), simulation.executor.now)
     output = view._console.file
     assert isinstance(output, io.StringIO)
     return output.getvalue()
@@ -69,3 +71,15 @@ def test_the_time_to_go_is_of_the_right_size() -> None:
     minutes = float(text.split("about ")[1].split(" min")[0])
     really = (simulation.executor.now - now) / 60
     assert 0.25 * really < minutes < 2.5 * really
+
+
+def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in_one_line() -> None:
+    simulation = Simulation(spec_with(budget={"trials": 30, "per_trial": {"epochs": 9}}))
+    lines = watched(simulation).splitlines()
+    told = [line for line in lines if line.startswith("trial ")]
+    with_params = [line.split()[1] for line in told if "=" in line]
+    assert sorted(with_params) == sorted({line.split()[1] for line in told})
+    left = sum(trial.left_as is not None for trial in simulation.history.trials)
+    assert left > 1
+    assert lines.count(f"{left} paused trials ended with the study") == 1
+    assert not any(" pruned at " in line for line in told)

@@ -1,0 +1,66 @@
+"""The answer of a study, printed when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
+from hpsearch.cli.output import show, terminal_width
+from hpsearch.cli.results.best import default_of, objectives
+from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
+from hpsearch.store.reading.standing import study_status
+from hpsearch.store.reading.trust import study_trust
+from hpsearch.store.store import Store
+from hpsearch.views.answer import Answer, answer
+from trials.descriptions.builtin import BUILT_IN
+
+RANKED = 20
+"""Trials that are looked at for those that cannot be told from the best."""
+
+
+def print_answer(store: Store, name: str, suggested: Callable[[str], str]) -> None:
+    """Print the best configuration of a study with what is known of it, and the next commands.
+
+    Args:
+        store: The database.
+        name: The study.
+        suggested: Completes a command, such as ``best NAME``, to one for this database.
+    """
+    with store.reading() as connection:
+        study = find_study(connection, name)
+        found = _answer(connection, study, suggested)
+    show(*answer(found, terminal_width()))
+
+
+def _answer(connection: Connection, study: StudyHead, suggested: Callable[[str], str]) -> Answer:
+    several = len(study.directions) > 1
+    ranked = best_trials(connection, study, None if several else RANKED)
+    return Answer(
+        status=study_status(connection, study),
+        ranked=ranked,
+        default=None if several else default_of(connection, study),
+        rungs=study_trust(connection, study),
+        objectives=list(zip(_metrics(study), study.directions, strict=True)),
+        next_commands=_next_commands(study, suggested, found=bool(ranked)),
+    )
+
+
+def _metrics(study: StudyHead) -> list[str]:
+    objective = study.written.get("objective")
+    if isinstance(objective, dict) and "metric" in objective:
+        return [str(objective["metric"])]
+    return objectives(study)
+
+
+def _next_commands(
+    study: StudyHead, suggested: Callable[[str], str], *, found: bool
+) -> list[tuple[str, str]]:
+    """The two commands that most people want next, each with what it does."""
+    if not found:
+        return [(suggested(f"trials {study.name}"), "what happened to each trial")]
+    others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
+    if study.written.get("task", {}).get("kind") in BUILT_IN and len(study.directions) == 1:
+        return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
+    settings = suggested(f"best {study.name} --format yaml")
+    return [(f"{settings} > best.yaml", "its settings, as a file"), others]

@@ -1,0 +1,65 @@
+"""`hpsearch compare`: trials of a study side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import TrialDetail, trial_detail
+from hpsearch.views.comparison import common_levels, comparison, differences
+
+
+def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> None:
+    """Print what trials have in common and what differs.
+
+    Args:
+        words: The numbers of the trials, after the study's name where one is given.
+        format_: How to print it.
+        storage: The database's URL.
+
+    Raises:
+        UserError: `words` are not that, or there is no such trial.
+    """
+    name, numbers = _name_and_numbers(words)
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        trials = [trial_detail(connection, study, number) for number in numbers]
+    if format_ is TreeFormat.TABLE:
+        show(*comparison(trials, terminal_width()))
+    elif format_ is TreeFormat.YAML:
+        emit_yaml(_as_plain(study.name, trials))
+    else:
+        emit_json(_as_plain(study.name, trials))
+
+
+def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
+    """The study's name, None if it is not given, and the numbers; a name is no number."""
+    first, *rest = words
+    name = None if _is_number(first) else first
+    numbers = rest if name is not None else words
+    if len(set(numbers)) < 2 or not all(map(_is_number, numbers)):
+        message = f"'{' '.join(words)}' is not a study and the numbers of two trials or more"
+        raise UserError(message, "for example: hpsearch compare NAME 7 12")
+    return name, [int(number) for number in numbers]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 10
+
+
+def _as_plain(study: str, trials: list[TrialDetail]) -> dict[str, Any]:
+    levels = common_levels(trials)
+    return {
+        "study": study,
+        "trials": [each.trial.as_plain() for each in trials],
+        "differing": differences(trials),
+        "values": {
+            str(each.trial.number): [
+                report["value"] for report in each.reports if report["resource"] in levels
+            ]
+            for each in trials
+        },
+        "resources": levels,
+    }

@@ -1,0 +1,54 @@
+"""The answer that `run` prints when a study has ended."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing, redirect_stdout
+
+from hpsearch.cli.results.answer import print_answer
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.store.store import Store
+
+
+def answered(url: str, name: str) -> str:
+    out = io.StringIO()
+    with closing(Store.open(url)) as store, redirect_stdout(out):
+        print_answer(store, name, lambda command: f"hpsearch {command} --storage there")
+    return out.getvalue()
+
+
+def test_a_confirmed_best_is_told_with_its_interval_and_the_next_two_commands(flowers, sqlite_url):
+    told = answered(sqlite_url, flowers)
+    assert "best configuration: trial 2" in told
+    assert "lr   0.01" in told
+    assert "0.87 ± " in told
+    assert "90% interval; 0.9 in the search" in told
+    assert "6 trials, 4 complete, 1 stopped early, 1 failed" in told
+    assert "3 min of GPU time" in told
+    assert told.rstrip().splitlines()[-2].startswith("hpsearch train flowers --storage there")
+    assert told.rstrip().splitlines()[-1].startswith("hpsearch best flowers --top 5")
+
+
+def test_a_best_that_was_trained_once_may_be_luck_and_is_compared_with_the_defaults(
+    save, sqlite_url
+):
+    default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
+    save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.9, resource=3.0)])
+    told = answered(sqlite_url, "garden")
+    assert "part of its value may be luck" in told
+    assert "0.2 better than the default settings' 0.7 (trial 0)" in told
+
+
+def test_where_the_default_settings_are_best_there_is_no_gain(save, sqlite_url):
+    default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
+    save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.6, resource=3.0)])
+    assert "none: these are the default settings" in answered(sqlite_url, "garden")
+
+
+def test_a_study_without_a_value_says_so_and_where_to_look(save, sqlite_url):
+    save("garden", [Trial(0, State.PRUNED, {"lr": 0.1})])
+    told = answered(sqlite_url, "garden")
+    assert "no trial has shown a value" in told
+    assert "hpsearch trials garden" in told

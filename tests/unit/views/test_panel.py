@@ -1,0 +1,76 @@
+"""The picture of a running study."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.store.reading.standing import BudgetLine
+from hpsearch.views.panel import Picture, Running, panel
+
+
+def drawn(picture: Picture, width: int = 100, height: int = 40) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, height=height, highlight=False)
+    console.print(panel(picture, height))
+    output = console.file
+    assert isinstance(output, io.StringIO)
+    return [line.rstrip() for line in output.getvalue().splitlines()]
+
+
+def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> Running:
+    return Running(trial, f"w{trial}", 3.0, 65.0, 0.05, 0.71, gpu, verdict)
+
+
+def picture(*trials: Running, **changes: object) -> Picture:
+    limits = [
+        BudgetLine("trials", 12, 24),
+        BudgetLine("gpu_seconds", 1800.0, 3600.0),
+        BudgetLine("wall_clock_seconds", 60.0, None),
+    ]
+    stated = {
+        "title": "reviews",
+        "counts": {State.RUNNING: len(trials), State.PAUSED: 4},
+        "workers": "2 ready, 2 busy",
+        "budget": limits,
+        "best": "accuracy 0.71 (trial 3)",
+        "pace": "40 trials/hour",
+        "total": 6.0,
+        "unit": "epochs",
+        "running": trials,
+        "decided": [f"trial {n} pause: it is behind" for n in range(8)],
+    }
+    return Picture(**{**stated, **changes})  # type: ignore[arg-type]
+
+
+def test_each_limit_and_each_running_trial_has_a_bar():
+    lines = drawn(picture(running(0, 0.93, "leads"), running(1)))
+    told = "\n".join(lines)
+    assert "12 of 24" in told
+    assert "30 min of 1 h" in told
+    assert "wall clock" not in told  # nothing limits it
+    (first,) = [line for line in lines if line.startswith("0  ")]
+    for word in ("w0", "3 of 6", "3/min", "0.71", "1 min 5 s", "93%", "leads"):
+        assert word in first
+    assert [line for line in lines if line.endswith("pause: it is behind")] == [
+        f"trial {n} pause: it is behind" for n in range(3, 8)
+    ]
+
+
+def test_a_low_terminal_shows_as_many_trials_as_it_has_lines_for():
+    lines = drawn(picture(*map(running, range(100))), height=30)
+    assert len(lines) <= 30
+    assert any(line.startswith("and 88 more") for line in lines)
+
+
+def test_texts_of_others_cannot_control_the_terminal():
+    told = "\n".join(drawn(picture(running(0, verdict="\x1b[2J[red]x"), best="\x1b]0;x\x07")))
+    assert "\x1b" not in told
+    assert "[red]x" in told
+
+
+def test_a_narrow_terminal_cuts_the_last_column():
+    lines = drawn(picture(running(0, verdict="a long story " * 9)), width=90)
+    assert max(map(len, lines)) <= 90
+    assert any(line.endswith("…") for line in lines)
