@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.reopening import reopen
-from hpsearch.brain.spending import Spending
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role

@@ -21,13 +21,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.confirmation import Confirmation
-from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
+from hpsearch.errors import UserError
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
@@ -112,6 +113,37 @@ class Agenda:
     def put_back(self, trial: Trial) -> None:
         """A queued trial waits for the next free slot, before anything new."""
         self._queue.append(trial.number)
+
+    def drop(self, trial: Trial) -> None:
+        """A trial that waits, for a slot or at a rung, does not go on."""
+        if trial.number in self._queue:
+            self._queue.remove(trial.number)
+        if trial.state is State.PAUSED:
+            self._searcher.stops(trial)
+
+    def propose(self, params: dict[str, Any], now: float) -> Trial:
+        """Add a trial that is asked for while the study runs; it waits for the next free slot.
+
+        Args:
+            params: Its parameters, inside the space; missing ones are drawn.
+            now: The time.
+
+        Raises:
+            UserError: The budget has no trial left.
+        """
+        if self._trials_used:
+            most = self._spec.budget.trials
+            raise UserError(f"all {most} trials of the budget have started", "raise the limit")
+        trial = self._add(now, Role.PROPOSED)
+        self._searched += 1
+        self._searcher.propose(trial, params)
+        self.put_back(trial)
+        return trial
+
+    def go_on_with(self, spec: StudySpec, confirmation: Confirmation) -> None:
+        """The study has a larger budget from now on."""
+        self._spec = spec
+        self._confirmation = confirmation
 
     def next(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
         """The next piece of work, if there is one and the budget allows it.
@@ -222,9 +254,10 @@ class Agenda:
             if not self._can_go_on(trial, room):
                 continue
             self._queue.remove(number)
-            last = trial.attempts[-1]
+            if not trial.attempts:
+                return Work(trial, DecisionKind.START, "asked for while the study ran")
             why = "its last attempt was cut short"
-            if last.outcome is Outcome.FAILED:
+            if trial.attempts[-1].outcome is Outcome.FAILED:
                 why = "its study had given up"
             return Work(trial, DecisionKind.RETRY, why)
         return None

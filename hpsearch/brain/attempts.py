@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hpsearch.brain.ledger import Key
-from hpsearch.brain.spending import Spending
+from hpsearch.brain.budget.ledger import Key
+from hpsearch.brain.budget.spending import Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State

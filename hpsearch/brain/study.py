@@ -34,19 +34,20 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda, Work, asked_for
 from hpsearch.brain.attempts import Attempts, Live, Slot, last_on_record
+from hpsearch.brain.budget.headroom import Headroom, WorkingTime
+from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.giving_up import DiskWatch, FailureWatch
-from hpsearch.brain.headroom import Headroom, WorkingTime
 from hpsearch.brain.health import forget_shortages, note_findings, note_memory
 from hpsearch.brain.reopening import leave, workers_lost
+from hpsearch.brain.requests import Requests, raised
 from hpsearch.brain.retention import Retention
-from hpsearch.brain.spending import Spending
 from hpsearch.brain.trial_log import TrialLog, lacking, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, ReportRecord, StudyState, Trial
+from hpsearch.domain.records import Outcome, ReportRecord, Request, StudyState, Trial
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
 from hpsearch.study_file.models import StudySpec
@@ -84,7 +85,11 @@ class Study:
         self._log = TrialLog(history)
         first = asked_for(spec, history, defaults)
         self._confirmation = Confirmation(spec, history, len(first))
+        self._asked_for = len(first)
         self._agenda = Agenda(spec, history, searcher, self._confirmation, first)
+        self._requests = Requests(
+            history, self._agenda, self._attempts, self._log, self._raise_budget
+        )
         self._failures = FailureWatch(worked=any(trial.reports for trial in history.trials))
         self._disk = DiskWatch(spec.resources.disk_patience_s)
         self._retention = Retention(spec, history)
@@ -192,6 +197,31 @@ class Study:
         if self.ending is None or self.interrupted:
             self.ending = why
         return self._attempts.stop_all(why)
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def on_request(self, request: Request, now: float) -> list[ev.Command]:
+        """Do what somebody asks of the study, or refuse it; the answer is recorded."""
+        if self.ending is not None and not self.interrupted:
+            self._requests.refuse(request, f"the study is ending: {self.ending}", now)
+            return []
+        return self._requests.handle(request, self.spec, now)
+
+    def _raise_budget(self, changes: Mapping[str, Any]) -> None:
+        """Go on with higher limits.
+
+        Raises:
+            UserError: A limit is lower than it was, is new, or cannot be read.
+        """
+        history = self.history
+        spec = raised(self.spec, changes)
+        self.spec = spec
+        history.study.spec = spec.text
+        history.touch_study()
+        self.spending.ledger.keep_to(spec.budget)
+        self._time.limit_s = spec.budget.wall_clock_s
+        self._confirmation = Confirmation(spec, history, self._asked_for)
+        self._agenda.go_on_with(spec, self._confirmation)
 
     # --------------------------------------------------------------------------------------- events
 

@@ -24,6 +24,10 @@ from hpsearch.cli.options import (
     Enqueue,
     Force,
     FormatOption,
+    MostCost,
+    MostGpuHours,
+    MostTrials,
+    MostWallClock,
     OptionalStudyName,
     Quiet,
     Storage,
@@ -33,6 +37,7 @@ from hpsearch.cli.options import (
     Watch,
     Where,
     Workers,
+    limits_given,
     worker_count,
 )
 from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
@@ -183,31 +188,16 @@ def resume(
     workers: Workers = None,
     checkpoints: Checkpoints = None,
     enqueue: Enqueue = None,
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", help="The new limit on trials, including those already run."),
-    ] = None,
-    gpu_hours: Annotated[
-        float | None,
-        typer.Option("--gpu-hours", help="The new limit on GPU hours, including those used."),
-    ] = None,
-    wall_clock: Annotated[
-        str | None,
-        typer.Option(
-            "--wall-clock", help="The new limit on running time, such as 4h, including time used."
-        ),
-    ] = None,
-    cost: Annotated[
-        float | None,
-        typer.Option("--cost", help="The new limit on cost, including what is already spent."),
-    ] = None,
+    trials: MostTrials = None,
+    gpu_hours: MostGpuHours = None,
+    wall_clock: MostWallClock = None,
+    cost: MostCost = None,
     quiet: Quiet = False,
 ) -> None:
     """Continue a study that was interrupted, or give a finished one more budget."""
     from hpsearch.cli.studies.run import RunOptions, resume_study
 
-    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
-    budget = {key: value for key, value in limits.items() if value is not None}
+    budget = limits_given(trials, gpu_hours, wall_clock, cost)
     count = worker_count(workers)
     options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet)
     resume_study(name, options, budget)
@@ -460,11 +450,61 @@ def dashboard(
 
 
 @app.command(rich_help_panel=_MAINTENANCE)
-def stop(name: StudyName, storage: Storage = DEFAULT_STORAGE) -> None:
-    """Ask the driver of a study to save everything and end."""
+def stop(
+    name: StudyName,
+    trial: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="NUMBER", min=0, help="One trial that is to end. Default: the whole study."
+        ),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Ask the driver of a study to save everything and end; or end one of its trials."""
+    from hpsearch.cli.studies.asking import stop_trial
     from hpsearch.cli.studies.control import stop_study
 
-    stop_study(name, storage)
+    if trial is None:
+        stop_study(name, storage)
+    else:
+        stop_trial(name, trial, storage)
+
+
+@app.command(rich_help_panel=_MAINTENANCE)
+def enqueue(
+    name: StudyName,
+    configuration: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".'
+        ),
+    ] = "",
+    like: Annotated[
+        int | None,
+        typer.Option("--like", min=0, help="A trial whose other parameters it has."),
+    ] = None,
+    why: Annotated[str, typer.Option("--why", help="The reason, for the record.")] = "",
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Let a running study try a configuration next; what is not given is drawn."""
+    from hpsearch.cli.studies.asking import propose
+
+    propose(name, configuration, like, why, storage)
+
+
+@app.command(rich_help_panel=_MAINTENANCE)
+def budget(
+    name: StudyName,
+    trials: MostTrials = None,
+    gpu_hours: MostGpuHours = None,
+    wall_clock: MostWallClock = None,
+    cost: MostCost = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Raise limits of a study while it runs."""
+    from hpsearch.cli.studies.asking import raise_budget
+
+    raise_budget(name, limits_given(trials, gpu_hours, wall_clock, cost), storage)
 
 
 @app.command(rich_help_panel=_MAINTENANCE)

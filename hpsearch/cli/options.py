@@ -52,6 +52,25 @@ Enqueue = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")]
 
+MostTrials = Annotated[
+    int | None,
+    typer.Option("--trials", help="The new limit on trials, including those already run."),
+]
+MostGpuHours = Annotated[
+    float | None,
+    typer.Option("--gpu-hours", help="The new limit on GPU hours, including those used."),
+]
+MostWallClock = Annotated[
+    str | None,
+    typer.Option(
+        "--wall-clock", help="The new limit on running time, such as 4h, including time used."
+    ),
+]
+MostCost = Annotated[
+    float | None,
+    typer.Option("--cost", help="The new limit on cost, including what is already spent."),
+]
+
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
 OptionalStudyName = Annotated[
     str | None,
@@ -79,6 +98,14 @@ Watch = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="The output format.")]
 TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="The output format.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
+
+
+def limits_given(
+    trials: int | None, gpu_hours: float | None, wall_clock: str | None, cost: float | None
+) -> dict[str, float | str]:
+    """The new limits of a budget that were given, as a study file writes them."""
+    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
+    return {key: value for key, value in limits.items() if value is not None}
 
 
 def worker_count(workers: str | None) -> int | str | None:

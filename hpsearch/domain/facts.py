@@ -23,8 +23,21 @@ class Role(enum.StrEnum):
     """The task's default settings."""
     ENQUEUED = "enqueued"
     """It was asked for."""
+    PROPOSED = "proposed"
+    """Somebody asked for it while its study ran."""
     CONFIRM = "confirm"
     """It repeats another trial in full, on a fresh seed."""
+
+
+class RequestKind(enum.StrEnum):
+    """What somebody can ask of a study while it runs."""
+
+    STOP = "stop"
+    """End one of its trials."""
+    PROPOSE = "propose"
+    """Try a configuration next."""
+    BUDGET = "budget"
+    """Raise a limit."""
 
 
 class ErrorKind(enum.StrEnum):
@@ -53,6 +66,8 @@ class ErrorKind(enum.StrEnum):
 class DecisionKind(enum.StrEnum):
     """What was decided about a trial."""
 
+    PROPOSE = "propose"
+    """It is there because somebody asked for it."""
     START = "start"
     CONTINUE = "continue"
     PAUSE = "pause"

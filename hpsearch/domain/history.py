@@ -15,6 +15,7 @@ from hpsearch.domain.records import (
     Decision,
     Environment,
     ReportRecord,
+    Request,
     StudyRecord,
     Trial,
 )
@@ -31,6 +32,7 @@ class Changes:
     reports: list[ReportRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(
@@ -40,6 +42,7 @@ class Changes:
             or self.reports
             or self.decisions
             or self.environments
+            or self.requests
         )
 
 
@@ -58,6 +61,7 @@ class History:
         self._touched_reports: dict[tuple[int, float], None] = {}
         self._decisions: list[Decision] = []
         self._environments: list[Environment] = []
+        self._requests: list[Request] = []
         self._clock = 0
         # By the number of a trial, the clock of its last change; the latest change last.
         self._changed: dict[int, int] = {}
@@ -103,6 +107,10 @@ class History:
     def add_environment(self, environment: Environment) -> None:
         """Record what this driver runs on. Written once and not kept in memory."""
         self._environments.append(environment)
+
+    def answer(self, request: Request) -> None:
+        """Record what came of a request. Requests are not kept in memory."""
+        self._requests.append(request)
 
     def touch(self, trial: Trial) -> None:
         """Mark a trial's row as changed. Call this after the change, since readers may look at any
@@ -157,8 +165,9 @@ class History:
             reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
             decisions=self._decisions,
             environments=self._environments,
+            requests=self._requests,
         )
         self._touched_study = False
         self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
-        self._decisions, self._environments = [], []
+        self._decisions, self._environments, self._requests = [], [], []
         return changes

@@ -17,7 +17,14 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution
 
-from hpsearch.domain.facts import DecisionKind, EarlierStudy, ErrorKind, Race, Role
+from hpsearch.domain.facts import (
+    DecisionKind,
+    EarlierStudy,
+    ErrorKind,
+    Race,
+    RequestKind,
+    Role,
+)
 from hpsearch.domain.lifecycle import State
 from trials.contract import Finding
 
@@ -268,6 +275,29 @@ class Decision:
     against: list[int] = field(default_factory=list)
     """Numbers of the trials it was compared with (at most the nearest few)."""
     created: float = 0.0
+
+
+@dataclass(slots=True)
+class Request:
+    """A row of `requests`: what somebody asks of a study that a driver owns, and what came of it.
+
+    Anybody may add one. Only the study's driver changes it, in the commit of what it does.
+    """
+
+    id: int
+    kind: RequestKind
+    content: dict[str, Any]
+    """Of `stop`: trial. Of `propose`: params, and why, which may be empty. Of `budget`: the new
+    limits, as the study file writes them."""
+    origin: str
+    """Where it comes from, for people."""
+    created: float
+    handled: float | None = None
+    """When the driver did or refused it; None while it waits."""
+    refused: str | None = None
+    """Why it was refused; None if it was not."""
+    trial: int | None = None
+    """The trial that it led to or changed."""
 
 
 @dataclass(slots=True)

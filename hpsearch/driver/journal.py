@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hpsearch.domain.history import Changes
-from hpsearch.domain.records import StudyRecord
+from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import StoreUnreachable
-from hpsearch.store.leases import Lease
+from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.store import Store
 
 LEASE_TTL_S = 45.0
@@ -102,35 +102,44 @@ class Journal:
         """When the lease must be renewed, if nothing is written until then."""
         return self.written + self._renew_s
 
-    def write(self, changes: Changes, now: float) -> bool:
+    def write(self, changes: Changes, now: float) -> Entry:
         """Commit changes in one transaction; without any, renew the lease.
 
         Args:
             changes: What a tick has changed.
             now: The time as of which that was decided.
 
-        Returns: Whether somebody has asked for the study to stop.
+        Returns: Whether somebody has asked for the study to stop, or for anything else.
 
         Raises:
             LeaseLost: Another driver has taken the study over; nothing was written.
             StoreUnreachable: The database did not answer within the driver's patience.
         """
         if changes:
-            stop = self._patiently(lambda: self._commit(changes))
+            entry = self._patiently(lambda: self._commit(changes))
         else:
-            stop = self._patiently(self._renew)
+            entry = self._patiently(self._renew)
         self.written = now
-        return stop
+        return entry
 
-    def _commit(self, changes: Changes) -> bool:
+    def requests(self) -> list[Request]:
+        """What is asked of the study and has not been answered.
+
+        Raises:
+            StoreUnreachable: The database did not answer within the driver's patience.
+        """
+        return self._patiently(lambda: self._store.waiting(self._study.id))
+
+    def _commit(self, changes: Changes) -> Entry:
         revision = self._revision + 1
         lease_s = self._patience.lease_s
         alive_at = self._clock()
-        stop = self._store.commit(self._study.id, changes, self._lease, lease_s, alive_at, revision)
+        study_id = self._study.id
+        entry = self._store.commit(study_id, changes, self._lease, lease_s, alive_at, revision)
         self._revision = revision
-        return stop
+        return entry
 
-    def _renew(self) -> bool:
+    def _renew(self) -> Entry:
         return self._store.renew(self._lease, self._patience.lease_s, self._clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:

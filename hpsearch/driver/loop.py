@@ -78,6 +78,8 @@ class Driver:
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0
         """When the executor last answered a poll."""
+        self._is_asked = False
+        """Whether requests wait in the database."""
         self.journal = Journal(store, study.history.study, lease, patience, self._clock)
 
     def request_stop(self) -> None:
@@ -106,6 +108,9 @@ class Driver:
     def _close(self) -> None:
         now = self._clock()
         self.study.close(now)
+        if not self.study.interrupted:  # else they wait for the next driver
+            for request in self.journal.requests():
+                self.study.on_request(request, now)
         self._commit(now)
 
     def _listen(self) -> list[ev.Event]:
@@ -147,9 +152,20 @@ class Driver:
         commands: list[ev.Command] = []
         for event in events:
             commands += self.study.on_event(event, now)
+        commands += self._answer_requests(now)
         if self._stop_requested:
             commands += self._interrupt(now)
         commands += self.study.on_tick(now)
+        return commands
+
+    def _answer_requests(self, now: float) -> list[ev.Command]:
+        """Do what was asked of the study, by what the last write said."""
+        if not self._is_asked:
+            return []
+        self._is_asked = False
+        commands: list[ev.Command] = []
+        for request in self.journal.requests():
+            commands += self.study.on_request(request, now)
         return commands
 
     def _interrupt(self, now: float) -> list[ev.Command]:
@@ -172,9 +188,12 @@ class Driver:
         changes = self.study.history.drain()
         has_news = bool(changes or commands)
         must_write = has_news or now >= self.journal.due
-        # Not `|=`: it would forget a signal that comes while the database is written.
-        if must_write and self.journal.write(changes, now):
-            self._stop_requested = True
+        if must_write:
+            entry = self.journal.write(changes, now)
+            self._is_asked = entry.is_asked
+            # Not `|=`: it would forget a signal that comes while the database is written.
+            if entry.stop_requested:
+                self._stop_requested = True
         self._watch(self.study, changes, now)
         return changes
 

@@ -12,10 +12,18 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Attempt, ReportRecord, Trial
+from hpsearch.domain.records import Attempt, ReportRecord, Request, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import leases, rows, shapes
-from hpsearch.store.schema import attempts, decisions, environments, reports, studies, trials
+from hpsearch.store.schema import (
+    attempts,
+    decisions,
+    environments,
+    reports,
+    requests,
+    studies,
+    trials,
+)
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
 _STUDY = select(studies.c.revision, *rows.STUDY_COLUMNS).where(_OF_STUDY)
@@ -41,6 +49,12 @@ _TOUCH = (
 )
 _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
+_ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
+_WAITING = (
+    select(*rows.REQUEST_COLUMNS)
+    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
+    .order_by(requests.c.id)
+)
 
 Upserts = Mapping[str, Any]
 """By table, an INSERT that replaces a row with the same key."""
@@ -112,7 +126,15 @@ def write(
     _write_rows(connection, upsert["reports"], changes.reports, of_study)
     _write_rows(connection, _DECIDE, changes.decisions, of_study)
     _write_rows(connection, _SETTLE, changes.environments, of_study)
+    if changes.requests:
+        connection.execute(_ANSWER, [rows.answer_values(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
+
+
+def waiting(connection: Connection, study_id: int) -> list[Request]:
+    """What is asked of a study and has not been answered, the oldest first."""
+    found = connection.execute(_WAITING, {"of_study": study_id})
+    return [rows.request_record(row) for row in found]
 
 
 def _write_rows(

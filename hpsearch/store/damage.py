@@ -27,12 +27,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
+from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
 from hpsearch.errors import Damaged
 from hpsearch.store import codec, shapes
-from hpsearch.store.schema import Json, attempts, decisions, metadata, studies, trials
+from hpsearch.store.schema import (
+    Json,
+    attempts,
+    decisions,
+    metadata,
+    requests,
+    studies,
+    trials,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ def words_are_known(connection: Connection, which: Which) -> Iterator[Violation]
         (trials.c.error_kind, ErrorKind, "kind of failure"),
         (decisions.c.kind, DecisionKind, "kind of decision"),
         (attempts.c.outcome, Outcome, "outcome of an attempt"),
+        (requests.c.kind, RequestKind, "kind of request"),
     ):
         known = [member.value for member in kind]
         rows = _rows(column.table, column, which)

@@ -17,13 +17,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Double, RowMapping, Update, bindparam, func, select, text, update
+from sqlalchemy import (
+    Connection,
+    Double,
+    RowMapping,
+    Update,
+    bindparam,
+    exists,
+    func,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
-from hpsearch.store.schema import studies
+from hpsearch.store.schema import requests, studies
 
 
 class Now(FunctionElement[float]):
@@ -66,6 +77,8 @@ class Entry(NamedTuple):
     stop_requested: bool
     revision: int
     """The study's revision, raised by this write."""
+    is_asked: bool
+    """Whether requests wait for the study's driver."""
 
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
@@ -73,7 +86,12 @@ _MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
     studies.c.lease_owner == bindparam("owner")
 )
 _FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
-_ENTRY = (studies.c.stop_requested, studies.c.revision)
+_IS_ASKED = (
+    exists()
+    .where(requests.c.study_id == studies.c.id, requests.c.handled.is_(None))
+    .correlate(studies)
+)
+_ENTRY = (studies.c.stop_requested, studies.c.revision, _IS_ASKED)
 
 LIVE = func.coalesce(
     studies.c.lease_owner.is_not(None) & (studies.c.lease_expires > Now()), False

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import Column, Table
 
-from hpsearch.domain.records import Attempt, ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import codec, schema, shapes
 
@@ -40,6 +40,7 @@ STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
 TRIAL_COLUMNS = columns_in(schema.trials, Trial)
 ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
 REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
+REQUEST_COLUMNS = columns_in(schema.requests, Request)
 
 # ---------------------------------------------------------------------------------- rows to records
 
@@ -70,7 +71,7 @@ def _member_reader(kind: type[enum.StrEnum]) -> Reader:
 
 
 _READERS: dict[type[Any], dict[str, Reader]] = {
-    kind: readers_of(kind) for kind in (StudyRecord, Trial, Attempt, ReportRecord)
+    kind: readers_of(kind) for kind in (StudyRecord, Trial, Attempt, ReportRecord, Request)
 }
 
 
@@ -116,6 +117,11 @@ def report_record(row: Sequence[Any]) -> ReportRecord:
     return record_of(ReportRecord, row)
 
 
+def request_record(row: Sequence[Any]) -> Request:
+    """The record of a row of `REQUEST_COLUMNS`."""
+    return record_of(Request, row)
+
+
 # ---------------------------------------------------------------------------------- records to rows
 
 
@@ -142,6 +148,16 @@ def study_values(record: StudyRecord) -> Values:
     values = values_of(record, directions=list(record.directions))
     del values["id"]
     return values
+
+
+def answer_values(request: Request) -> Values:
+    """What a driver writes of a request, with the id of its row as `of_request`."""
+    return {
+        "of_request": request.id,
+        "handled": request.handled,
+        "refused": request.refused,
+        "trial": request.trial,
+    }
 
 
 def _number(value: float | None) -> float | None:

@@ -41,12 +41,13 @@ from hpsearch.domain.records import (
     Decision,
     Environment,
     ReportRecord,
+    Request,
     StudyRecord,
     Trial,
 )
 from hpsearch.store import shapes
 
-VERSION = "hpsearch_0004"
+VERSION = "hpsearch_0008"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 
@@ -244,3 +245,13 @@ environments = Table(
     *columns_of("environments", Environment),
     Index(None, "study_id"),
 )
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _of_a_study(is_key=False),
+    *(column for column in columns_of("requests", Request) if column.name != "id"),
+    Index(None, "study_id"),
+)
+"""What people and programs ask of a study's driver."""

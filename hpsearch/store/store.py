@@ -17,12 +17,12 @@ from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import DataError, IntegrityError
 
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import StudyRecord
+from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
 from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.database import Database, write_ahead
-from hpsearch.store.leases import Lease
-from hpsearch.store.schema import studies
+from hpsearch.store.leases import Entry, Lease
+from hpsearch.store.schema import requests, studies
 from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 
 
@@ -271,8 +271,8 @@ class Store:
         with self._database.transaction("write") as connection:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
-    def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> bool:
-        """Keep a lease for `ttl_s` more seconds. Returns whether a stop has been requested.
+    def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
+        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know.
 
         Args:
             alive_at: The time by the owner's own clock; its successor charges what ran until then.
@@ -282,7 +282,7 @@ class Store:
             LeaseLost: Another driver has taken the study over.
         """
         with self._database.transaction("write") as connection:
-            return leases.renew(connection, lease, ttl_s, alive_at).stop_requested
+            return leases.renew(connection, lease, ttl_s, alive_at)
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
@@ -316,6 +316,39 @@ class Store:
         if not found:
             raise self._not_found(name)
 
+    # ------------------------------------------------------------------------------------- requests
+
+    def ask(self, name: str, request: Request) -> int:
+        """Ask something of a study; its driver sees to it within a renewal of its lease, and the
+        next driver does where there is none.
+
+        Args:
+            name: The study.
+            request: What is asked; its id is not looked at.
+
+        Returns: The id of the request.
+
+        Raises:
+            StudyNotFound: No study has this name.
+        """
+        study = self.find_study(name)
+        values = rows.values_of(request, study_id=study.id)
+        del values["id"]
+        with self._database.transaction("write") as connection:
+            added = insert(requests).values(values).returning(requests.c.id)
+            return int(connection.execute(added).scalar_one())
+
+    def waiting(self, study_id: int) -> list[Request]:
+        """What is asked of a study and has not been answered, the oldest first."""
+        with self._database.connected() as connection:
+            return contents.waiting(connection, study_id)
+
+    def answer_to(self, request_id: int) -> Request:
+        """A request as it is now."""
+        with self._database.connected() as connection:
+            of_request = select(*rows.REQUEST_COLUMNS).where(requests.c.id == request_id)
+            return rows.request_record(connection.execute(of_request).one())
+
     # -------------------------------------------------------------------------------------- writing
 
     def commit(
@@ -326,7 +359,7 @@ class Store:
         ttl_s: float | None = None,
         alive_at: float | None = None,
         revision: int | None = None,
-    ) -> bool:
+    ) -> Entry:
         """Write everything that a tick has touched, in one transaction.
 
         Args:
@@ -339,7 +372,7 @@ class Store:
                 before, and nothing is written again.
 
         Returns:
-            Whether a stop has been requested.
+            What the writer should know, such as whether a stop has been requested.
 
         Raises:
             LeaseLost: Another driver has taken the study over; nothing was written.
@@ -361,7 +394,7 @@ class Store:
                 contents.write(connection, self._upserts, study_id, changes, entry.revision)
         except _CameThrough:
             pass  # the fence's work is rolled back: the study stays at the first time's revision
-        return entry.stop_requested
+        return entry
 
     @contextmanager
     def editing(self, history: History, since_revision: int) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 * `tables`: studies and trials; `status`: the status of a study and the history of a trial.
 * `plan`: what a study would do; `footprint`: what its checkpoints will take.
-* `live`: a running study; `gain`: what a study gained, in a sentence.
+* `running`: a study while it runs; `answer`: what it found; `gain`: what it gained, in a sentence.
+* `comparison`: trials side by side; `curve`: a learning curve.
 * `trust`: how far its rungs can be trusted.
 * `numbers`, `terminal`: numbers and texts as they are printed.
 """

@@ -20,7 +20,7 @@ from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
 from hpsearch.views.curve import curve
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.panel import Picture, Running, decided
+from hpsearch.views.running.panel import Picture, Running, decided
 from hpsearch.views.tables import (
     NUMERIC,
     Columns,

@@ -318,7 +318,7 @@ def test_a_renewed_lease_lasts_longer(store: Store) -> None:
     study_id = new_study(store).study.id
     lease = store.acquire(study_id, "one", TTL_S)
     let_pass(store, TTL_S - 10)
-    assert store.renew(lease, TTL_S, 50.0) is False
+    assert store.renew(lease, TTL_S, 50.0).stop_requested is False
     let_pass(store, TTL_S - 10)
     store.commit(study_id, Changes(), lease, TTL_S, 100.0)
     let_pass(store, TTL_S - 10)
@@ -401,10 +401,10 @@ def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(
 def test_a_request_to_stop_reaches_the_driver_with_its_next_write(store: Store) -> None:
     study_id = new_study(store).study.id
     lease = store.acquire(study_id, "one", TTL_S)
-    assert store.commit(study_id, Changes(), lease, TTL_S, 1.0) is False
+    assert store.commit(study_id, Changes(), lease, TTL_S, 1.0).stop_requested is False
     store.request_stop("a-study")
-    assert store.commit(study_id, Changes(), lease, TTL_S, 2.0) is True
-    assert store.renew(lease, TTL_S, 3.0) is True
+    assert store.commit(study_id, Changes(), lease, TTL_S, 2.0).stop_requested is True
+    assert store.renew(lease, TTL_S, 3.0).stop_requested is True
     with pytest.raises(StudyNotFound):
         store.request_stop("another")
 
@@ -417,9 +417,9 @@ def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the
     store.request_stop("a-study")
     store.release(first)
     second = store.acquire(study_id, "two", TTL_S)
-    assert store.renew(second, TTL_S, 1.0) is False
+    assert store.renew(second, TTL_S, 1.0).stop_requested is False
     store.request_stop("a-study")
-    assert store.renew(second, TTL_S, 2.0) is True
+    assert store.renew(second, TTL_S, 2.0).stop_requested is True
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import FURTHER, Confirmation
-from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.reopening import reopen
-from hpsearch.brain.spending import Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History

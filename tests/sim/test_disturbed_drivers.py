@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from disturbances import ENDS, PATIENCE, Disturbed, DisturbedStore, Session, Troubles
-from hpsearch.brain.headroom import NOTE_S
+from hpsearch.brain.budget.headroom import NOTE_S
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome
 from hpsearch.driver.journal import RENEW_S

@@ -116,4 +116,4 @@ def test_a_stop_that_is_asked_for_in_the_moment_of_owning_is_not_forgotten(
     with closing(Store.open(sqlite_url)) as store:
         record = store.create_study(StudyRecord(0, "flowers", ""))
         with owning(store, record, 60.0) as lease:
-            assert store.renew(lease, 60.0) is True
+            assert store.renew(lease, 60.0).stop_requested is True

@@ -18,7 +18,7 @@ from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
-from hpsearch.views.panel import MOST_DECISIONS, TELLING, panel
+from hpsearch.views.running.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import places
 
 

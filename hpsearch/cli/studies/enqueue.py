@@ -13,7 +13,8 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 def configurations(texts: Iterable[str], space: Space) -> list[dict[str, Any]]:
-    """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``.
+    """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``; parameters that
+    are left out are drawn.
 
     Raises:
         UserError: A text cannot be read as that, or its configuration is outside the space.

@@ -28,8 +28,8 @@ from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.views import footprint
-from hpsearch.views.live import LiveView
 from hpsearch.views.plan import workers_of
+from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving, warm_start
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new

@@ -128,7 +128,7 @@ def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_
         lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)
         assert "ada@host:123 will stop" in said.err
-        assert store.renew(lease, 3600.0, 0.0), "the driver learns of it"
+        assert store.renew(lease, 3600.0, 0.0).stop_requested, "the driver learns of it"
 
 
 def test_rm_asks_for_yes(run: Run, flowers: str) -> None:

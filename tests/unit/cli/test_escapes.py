@@ -17,7 +17,7 @@ from hpsearch.cli.output import note, show
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, Trial
-from hpsearch.views.live import LiveView
+from hpsearch.views.running.live import LiveView
 from hpsearch.views.tables import table
 from studies import Bowl, Simulation, spec_with
 

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from hpsearch.domain.history import Changes
-from hpsearch.views.live import LiveView
+from hpsearch.views.running.live import LiveView
 from studies import Bowl, Simulation, spec_with
 
 

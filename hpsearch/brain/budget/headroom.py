@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hpsearch.brain.ledger import gpu_share
-from hpsearch.brain.spending import AT_ONCE, MARGIN, Spending, StartUp
+from hpsearch.brain.budget.ledger import gpu_share
+from hpsearch.brain.budget.spending import AT_ONCE, MARGIN, Spending, StartUp
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 

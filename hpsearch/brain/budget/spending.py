@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hpsearch.brain.ledger import Ledger, gpu_share
+from hpsearch.brain.budget.ledger import Ledger, gpu_share
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from rich.console import Console
 from rich.live import Live
 
-from hpsearch.brain.ledger import gpu_share
+from hpsearch.brain.budget.ledger import gpu_share
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -16,7 +16,7 @@ from hpsearch.domain.records import Decision, Trial
 from hpsearch.ranking.selection import place_of
 from hpsearch.store.reading.standing import GPU_USE, BudgetLine
 from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
-from hpsearch.views.panel import (
+from hpsearch.views.running.panel import (
     MOST_DECISIONS,
     TELLING,
     Picture,

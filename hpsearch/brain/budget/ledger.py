@@ -45,20 +45,21 @@ class Ledger:
 
         Of two limits, in hours and in money, the lower one holds.
         """
-        limits = []
-        price = None
-        hours = budget.gpu_hours
-        if hours is not None:
-            limits.append(hours * 3600.0)
         hourly = budget.cost_per_gpu_hour
-        if hourly:
-            price = hourly / 3600.0
-        cost = budget.cost
-        if cost is not None and price:
-            limits.append(cost / price)
-        limit = min(limits, default=None)
+        price = hourly / 3600.0 if hourly else None
         spent = sum(attempt.gpu_seconds for attempt in attempts)
-        return cls(limit, price, spent)
+        ledger = cls(None, price, spent)
+        ledger.keep_to(budget)
+        return ledger
+
+    def keep_to(self, budget: StudyBudget) -> None:
+        """Take the limit of a budget whose price is the same."""
+        limits = []
+        if budget.gpu_hours is not None:
+            limits.append(budget.gpu_hours * 3600.0)
+        if budget.cost is not None and self.price:
+            limits.append(budget.cost / self.price)
+        self.limit = min(limits, default=None)
 
     @property
     def left(self) -> float | None:

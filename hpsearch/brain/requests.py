@@ -1,0 +1,158 @@
+"""What people and programs ask of a study while it runs: each request is done, or refused with the
+reason.
+
+A trial that was asked for is added at once and waits for a slot, before anything new. A budget can
+only be raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hpsearch.brain.agenda import Agenda
+from hpsearch.brain.attempts import Attempts
+from hpsearch.brain.trial_log import TrialLog
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import DecisionKind, RequestKind, Role
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Outcome, Request, Trial
+from hpsearch.errors import HpsearchError, UserError
+from hpsearch.study_file import space
+from hpsearch.study_file.editing import with_budget
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+
+
+class Requests:
+    """Answers the requests of one study.
+
+    Args:
+        history: The study's records.
+        agenda: Its work.
+        attempts: What runs.
+        log: Writes down what is decided.
+        with_more: Gives the study other limits, as its study file writes them; raises a `UserError`
+            where they cannot be.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        agenda: Agenda,
+        attempts: Attempts,
+        log: TrialLog,
+        with_more: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        self._history = history
+        self._agenda = agenda
+        self._attempts = attempts
+        self._log = log
+        self._with_more = with_more
+
+    def handle(self, request: Request, spec: StudySpec, now: float) -> list[ev.Command]:
+        """Do what is asked, or refuse it.
+
+        Args:
+            request: What is asked; it is answered afterwards.
+            spec: The study.
+            now: The time.
+        """
+        commands: list[ev.Command] = []
+        try:
+            match request.kind:
+                case RequestKind.STOP:
+                    commands = self._stop(request, now)
+                case RequestKind.PROPOSE:
+                    self._propose(request, spec, now)
+                case RequestKind.BUDGET:
+                    self._with_more(request.content)
+        except (HpsearchError, KeyError, TypeError, ValueError) as error:
+            # Others write the table: what cannot be read must not end the study.
+            request.refused = _reason(error)
+        self._answered(request, now)
+        return commands
+
+    def refuse(self, request: Request, why: str, now: float) -> None:
+        """Answer a request that comes too late."""
+        request.refused = why
+        self._answered(request, now)
+
+    def _answered(self, request: Request, now: float) -> None:
+        request.handled = now
+        self._history.answer(request)
+
+    def _stop(self, request: Request, now: float) -> list[ev.Command]:
+        """End a trial for good: what runs stops, what waits does not start."""
+        trial = self._trial(request.content["trial"])
+        if trial.state.terminal:
+            raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
+        if trial.role is Role.CONFIRM:
+            raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
+        commands: list[ev.Command] = []
+        live = self._attempts.live.get(trial.number)
+        if live is not None:
+            commands.append(ev.Stop(trial.number, live.attempt.number))
+            self._attempts.end(live, Outcome.PRUNED, now)
+        self._agenda.drop(trial)
+        self._log.decide(trial, DecisionKind.PRUNE, f"stopped by {request.origin}", now)
+        self._log.move(trial, State.PRUNED, ended=now)
+        request.trial = trial.number
+        return commands
+
+    def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
+        """Add a trial with the parameters that are asked for; the sampler draws the others."""
+        params = dict(request.content["params"])
+        problems = space.contains(spec.space, params)
+        if problems:
+            raise UserError("; ".join(problems))
+        trial = self._agenda.propose(params, now)
+        told = str(request.content.get("why") or "")
+        why = f"asked for by {request.origin}" + (f": {told}" if told else "")
+        self._log.decide(trial, DecisionKind.PROPOSE, why, now)
+        request.trial = trial.number
+
+    def _trial(self, number: Any) -> Trial:
+        trials = self._history.trials
+        if not isinstance(number, int) or not 0 <= number < len(trials):
+            raise UserError(f"there is no trial {number}")
+        return trials[number]
+
+
+LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
+"""The limits of a budget that can be raised, as a study file names them."""
+
+
+def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
+    """A study file with higher limits.
+
+    Args:
+        spec: The study file.
+        changes: New limits by name, as the file writes them.
+
+    Raises:
+        UserError: A limit is not one of the study's, is not higher than before, or cannot be read.
+    """
+    unknown = [name for name in changes if name not in LIMITS]
+    if unknown or not changes:
+        raise UserError(f"a budget has no limit {', '.join(unknown) or 'given'}")
+    found = parse(with_budget(spec.text, changes), base=spec.base)
+    for name in changes:
+        before, after = _limit(spec, name), _limit(found, name)
+        if before is None:
+            raise UserError(f"the study has no limit on {name}")
+        if after is None or after <= before:
+            raise UserError(f"{name} can only be raised, and is {before:g} already")
+    return found
+
+
+def _limit(spec: StudySpec, name: str) -> float | None:
+    budget = spec.budget
+    return budget.wall_clock_s if name == "wall_clock" else getattr(budget, name)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HpsearchError):
+        return error.message
+    return f"it cannot be read: {type(error).__name__}: {error}"
