@@ -124,9 +124,7 @@ def _report_returned(returned: Any, name: str, session: Session) -> None:
         raise UserError(what, "return or yield a dict of metrics, a number or nothing")
 
 
-def _call_of_class(
-    inner: type[Any], name: str, parameters: Mapping[str, Any], reuse: bool
-) -> Call:
+def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any], reuse: bool) -> Call:
     if not issubclass(inner, Trainable):
         bases = {base.__module__.partition(".")[0] for base in inner.__mro__}
         if "ray" in bases:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +17,6 @@ from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.reading.queries import find_study
@@ -35,9 +32,8 @@ from hpsearch.views.plan import workers_of
 from hpsearch.wiring import driving, warm_start
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
+from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
-
-STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,7 @@ def _drive(
     for line in advice(study_run.spec):
         note(line)
     resume = options.suggested(f"resume {name}")
-    with LiveView(quiet=options.quiet) as view, _signals(resume) as on_driver:
+    with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
         study = driving.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
@@ -208,29 +204,3 @@ def _refuse_without_trials_left(spec: StudySpec, history: History) -> None:
 def _searched(history: History) -> int:
     """How many configurations have started; repeats of one do not count."""
     return sum(trial.role is not Role.CONFIRM for trial in history.trials)
-
-
-@contextmanager
-def _signals(resume: str) -> Iterator[Callable[[Driver], None]]:
-    """Let Ctrl-C or SIGTERM stop the driver: first with everything saved, then at once."""
-    drivers: list[Driver] = []
-    received = 0
-
-    def on_signal(number: int, frame: types.FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received > 1 or not drivers:
-            raise KeyboardInterrupt
-        drivers[0].request_stop()
-        with suppress(OSError):  # nobody reads it any more
-            os.write(2, STOPPING)
-
-    before = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield drivers.append
-    except KeyboardInterrupt:
-        message = f"interrupted at once; saved up to the last reports. Continue with: {resume}"
-        raise Interrupted(message) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
