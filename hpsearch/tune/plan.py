@@ -30,7 +30,7 @@ DECIDED = "a study has its own (docs/search.md)"
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedStudy:
     """A study that a Tuner describes.
 
     Args:
@@ -57,7 +57,7 @@ def plan_of(
     param_space: Mapping[str, Any] | None,
     tune_config: TuneConfig | None,
     run_config: RunConfig | None,
-) -> Plan:
+) -> PlannedStudy:
     """The study that a Tuner describes.
 
     Raises:
@@ -82,7 +82,7 @@ def plan_of(
     }
     if space.grids:
         study["enqueue"] = _enqueued(tuned, space)
-    return Plan(
+    return PlannedStudy(
         name,
         database_of(root),
         f"{root}/{name}",

@@ -37,7 +37,8 @@ class Result:
 
     Attributes:
         config: Its parameters and the constants, nested as the trainable was given them.
-        metrics: Of its latest report, with `training_iteration`, `trial_id` and `config`.
+        metrics: Of its latest report, with `training_iteration`, `time_total_s` (over all its
+            attempts), `trial_id` and `config`.
         checkpoint: The best one, which is all that an ended trial keeps; of a paused trial, the one
             it continues from; None if it saved none.
         path: Its folder, or its URL where checkpoints go to a store.
@@ -55,11 +56,6 @@ class Result:
     state: str
     metrics_dataframe: pd.DataFrame = field(repr=False)
     number: int
-
-    @property
-    def best_checkpoints(self) -> list[tuple[Checkpoint, dict[str, Any]]]:
-        """The checkpoint that is kept, with the metrics of the latest report."""
-        return [] if self.checkpoint is None else [(self.checkpoint, self.metrics)]
 
 
 class ResultGrid:
@@ -183,7 +179,10 @@ def _result(
     args = task.get("args") or {}
     lists = frozenset(args.get(OURS, {}).get("lists", ()))
     config = config_of({**args, **row.params}, lists)
-    curve = [{**each["metrics"], ITERATION: int(each["resource"])} for each in reports]
+    curve = []
+    for each in reports:
+        of_tune = {ITERATION: int(each["resource"]), "time_total_s": each["elapsed"]}
+        curve.append({**each["metrics"], **of_tune})
     metrics: dict[str, Any] = {**curve[-1]} if curve else {}
     metrics |= {"trial_id": f"{row.number:05d}", "config": config}
     saved = row.best_checkpoint or row.checkpoint
@@ -235,5 +234,4 @@ def _best_report(result: Result, metric: str, sign: float) -> dict[str, Any]:
     if metric not in curve or curve[metric].dropna().empty:
         return {}
     best = int((sign * curve[metric]).fillna(-math.inf).to_numpy().argmax())
-    found: dict[str, Any] = curve.iloc[best].to_dict()
-    return found
+    return {str(name): value for name, value in curve.iloc[best].to_dict().items()}

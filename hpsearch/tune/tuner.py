@@ -23,7 +23,7 @@ from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.tune.locating import locate
-from hpsearch.tune.plan import Plan, database_of, plan_of, root_at
+from hpsearch.tune.plan import PlannedStudy, database_of, plan_of, root_at
 from hpsearch.tune.results import ResultGrid
 from hpsearch.views.live import LiveView
 from hpsearch.wiring import driving
@@ -116,7 +116,7 @@ class Tuner:
         dropped = []
         if resume_errored or restart_errored:
             dropped = ["resume_errored, restart_errored: a failed trial has ended"]
-        tuner._plan = Plan(name, storage, folder, located.base, record.spec, dropped)
+        tuner._plan = PlannedStudy(name, storage, folder, located.base, record.spec, dropped)
         tuner._restored = True
         return tuner
 
@@ -172,7 +172,7 @@ def _refuse_while_imported() -> None:
     while frame is not None:
         if frame.f_code is importing:
             what = "a worker imports this file too, and would begin a study of its own"
-            hint = 'put tune.Tuner(...) and what follows under if __name__ == "__main__":'
+            hint = 'put tune.Tuner(...) and what follows under if __name__ == "__main__"'
             raise UserError(what, hint)
         frame = frame.f_back  # type: ignore[assignment]
 
@@ -193,7 +193,7 @@ def _record(storage: str, name: str) -> StudyRecord | None:
         return None
 
 
-def _begin(store: Store, plan: Plan) -> None:
+def _begin(store: Store, plan: PlannedStudy) -> None:
     """Create a study and drive it."""
     spec = parse(
         plan.text, base=plan.base, name=f"the study of {plan.name}", inspect=loading.inspect
@@ -207,7 +207,7 @@ def _begin(store: Store, plan: Plan) -> None:
     _drive(store, plan, study_run, create)
 
 
-def _continue(store: Store, plan: Plan, restored: bool) -> None:
+def _continue(store: Store, plan: PlannedStudy, restored: bool) -> None:
     """Drive a study that exists, unless it has ended."""
     refuse_if_held(store, plan.name)
     history = store.load(plan.name)
@@ -219,11 +219,13 @@ def _continue(store: Store, plan: Plan, restored: bool) -> None:
         record.spec = with_budget(record.spec, more)
     spec: StudySpec = spec_of(record)
     home = home_of(spec, record, None)
-    study_run = driving.StudyRun(spec, home, spec.resources, _address())
+    known = len(spec.enqueue) + len(record.enqueued)
+    wanted = yaml.safe_load(plan.text).get("enqueue", [])[known:]  # more points of its grids
+    study_run = driving.StudyRun(spec, home, spec.resources, _address(), wanted)
     _drive(store, plan, study_run, lambda: history)
 
 
-def _more(text: str, plan: Plan) -> dict[str, Any]:
+def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
     """The limits of a study that a script now states otherwise.
 
     Raises:
@@ -244,7 +246,7 @@ def _more(text: str, plan: Plan) -> dict[str, Any]:
 
 
 def _drive(
-    store: Store, plan: Plan, study_run: driving.StudyRun, take_up: Callable[[], History]
+    store: Store, plan: PlannedStudy, study_run: driving.StudyRun, take_up: Callable[[], History]
 ) -> None:
     """Drive a study, watched.
 

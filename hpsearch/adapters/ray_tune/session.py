@@ -25,8 +25,13 @@ from trials.tasks.function.trial import FunctionTrial
 
 ITERATION = "iteration.json"
 """In a checkpoint of a trial: the training iteration of its report."""
-OF_TUNE = frozenset({"done", "should_checkpoint", "training_iteration", "trial_id", "config"})
-"""Keys of a result that are Ray Tune's own and no metrics."""
+OF_TUNE = frozenset(
+    {
+        "done", "should_checkpoint", "training_iteration", "trial_id", "config",
+        "time_this_iter_s", "time_total_s",
+    }
+)  # fmt: skip
+"""Keys of a result that are Ray Tune's own: a report has its iteration and time anyway."""
 
 log = logging.getLogger(__name__)
 _current: ContextVar[Session] = ContextVar("tune_session")

@@ -189,7 +189,7 @@ def test_a_class_is_stepped_saved_and_continued(tmp_path):
     first = run_of(Counting, tmp_path, args={"_tune": {"parameters": {"start": 10}}})
     expected = [(n, {"count": 10 + n, "mine": n - 1, "deep/er": 1.0}) for n in (1.0, 2.0)]
     found = metrics_of(first, until=2.0)
-    assert [(n, {k: v for k, v in m.items() if "time" not in k}) for n, m in found] == expected
+    assert found == expected
     saved = first.save()
     first.close()
     assert Counting.log[-1] == ("cleanup", 12)
@@ -286,3 +286,36 @@ def test_what_is_no_number_is_left_out():
         "a": True,
         "d": 2.0,
     }
+
+
+def test_rays_own_class_protocol_gives_the_same_results(tmp_path, monkeypatch):
+    from ray.tune.trainable import trainable as of_ray
+
+    monkeypatch.setattr(of_ray, "DEFAULT_STORAGE_PATH", str(tmp_path / "of_ray"))
+    body = {name: value for name, value in vars(Counting).items() if not name.startswith("__")}
+    theirs = type("Theirs", (of_ray.Trainable,), body)
+    config = {"lr": 0.5}
+    first = theirs(config)
+    expected = [first.train() for _ in range(2)]
+    folder = str(tmp_path / "saved")
+    kept = first.save(folder)
+    first.stop()
+    second = theirs(config)
+    second.restore(kept)
+    expected += [second.train() for _ in range(2)]
+    second.stop()
+    told = list(Counting.log)
+    Counting.log.clear()
+
+    run = run_of(Counting, tmp_path, params=config)
+    found = metrics_of(run, until=2.0)
+    saved = run.save()
+    run.close()
+    run = run_of(Counting, tmp_path, params=config, resume_from=saved)
+    found += metrics_of(run)
+    run.close()
+    for (resource, metrics), result in zip(found, expected, strict=True):
+        assert resource == result["training_iteration"]
+        theirs_alone = {name: result[name] for name in ("count", "mine")} | result["deep"]
+        assert dict(zip(theirs_alone, metrics.values(), strict=True)) == theirs_alone
+    assert Counting.log == told
