@@ -3,6 +3,7 @@
 - `driving`: drives a study on Ray; builds its brain
 - `creation`: writes a new study into the database, and reads a study's file from there
 - `homes`: the folders of checkpoints of studies
+- `interrupting`: signals that stop a driver
 - `ownership`: leases, for as long as somebody drives or changes a study
 - `workers`: what the workers of a study need to know
 - `environment`: what a study runs on, for the record

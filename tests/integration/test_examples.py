@@ -103,6 +103,13 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
 
 
+def test_a_trainable_of_ray_tune_is_searched(workplace: Workplace) -> None:
+    best = run_small(workplace, "tuned.yaml")
+    assert len(best) == 3
+    assert best[0]["value"] > 0.2, "a guess has 0.1"
+    assert Path(best[0]["checkpoint"], "checkpoint", "_dict_checkpoint.pt").is_file()
+
+
 def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
     workplace: Workplace,
 ) -> None:
@@ -124,6 +131,7 @@ def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
         "reviews.py",
         "spiral.py",
         "tickets.py",
+        "tuned.py",
         "vision.py",
     ],
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hpsearch.adapters import loading
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
@@ -18,7 +17,6 @@ from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.store import Store
@@ -33,10 +31,8 @@ from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving, warm_start
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
+from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
-from trials import tasks
-
-STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
-    spec = load(path, inspect=tasks.inspect)
+    spec = load(path, inspect=loading.inspect)
     known_good = configurations(options.enqueue, spec.space)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:
@@ -167,7 +163,7 @@ def _drive(
     for line in advice(study_run.spec):
         note(line)
     resume = options.suggested(f"resume {name}")
-    with LiveView(quiet=options.quiet) as view, _signals(resume) as on_driver:
+    with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
         study = driving.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
@@ -203,29 +199,3 @@ def _refuse_without_trials_left(spec: StudySpec, history: History) -> None:
 def _searched(history: History) -> int:
     """How many configurations have started; repeats of one do not count."""
     return sum(trial.role is not Role.CONFIRM for trial in history.trials)
-
-
-@contextmanager
-def _signals(resume: str) -> Iterator[Callable[[Driver], None]]:
-    """Let Ctrl-C or SIGTERM stop the driver: first with everything saved, then at once."""
-    drivers: list[Driver] = []
-    received = 0
-
-    def on_signal(number: int, frame: types.FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received > 1 or not drivers:
-            raise KeyboardInterrupt
-        drivers[0].request_stop()
-        with suppress(OSError):  # nobody reads it any more
-            os.write(2, STOPPING)
-
-    before = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield drivers.append
-    except KeyboardInterrupt:
-        message = f"interrupted at once; saved up to the last reports. Continue with: {resume}"
-        raise Interrupted(message) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

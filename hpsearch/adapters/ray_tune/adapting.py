@@ -1,0 +1,144 @@
+"""Turns a trainable of Ray Tune, a function or a class, into a training function."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+from hpsearch.adapters.ray_tune import trainable as classes
+from hpsearch.adapters.ray_tune.configs import OURS, config_of
+from hpsearch.adapters.ray_tune.session import Ended, Session, running
+from hpsearch.adapters.ray_tune.trainable import Trainable
+from hpsearch.adapters.ray_tune.wrapped import takes, unwrapped
+from hpsearch.errors import UserError
+from trials.contract import Problem, TaskError
+from trials.tasks.function.run import Function
+from trials.tasks.function.trial import FunctionTrial
+
+DEFAULT_METRIC = "_metric"
+"""The name of a number that a trainable returns, as Ray Tune has it."""
+IMPORT = "from hpsearch import tune"
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What `hpsearch.tune` notes about a trainable, among the `args` of its task.
+
+    Args:
+        lists: Parameters whose choices are lists or mappings, which are searched as JSON texts.
+        parameters: Plain values that the trainable is given beside its config.
+        globals: More of them: by name, the global of the trainable's module that it is.
+        reuse: Whether a class trainable may be reset for another trial.
+    """
+
+    lists: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] | None = None
+    globals: Mapping[str, str] | None = None
+    reuse: bool = False
+
+
+def adapt(found: Any, task: Mapping[str, Any]) -> Function:
+    """The training function of a trainable.
+
+    Args:
+        found: What the study file's `kind` names.
+        task: The `task` part.
+
+    Raises:
+        TaskError: It is not a trainable that can be trained here.
+    """
+    name = task["kind"]
+    noted = Noted(**(task.get("args") or {}).get(OURS, {}))
+    wrapped = unwrapped(found)
+    parameters = {**wrapped.parameters, **(noted.parameters or {}), **_globals(noted, name)}
+    call = _call(wrapped.inner, name, parameters, noted.reuse)
+    lists = frozenset(noted.lists)
+
+    def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
+        session = Session(trial)
+        config = config_of(params, lists)
+        with running(session):
+            try:
+                call(config, session)
+            except Ended:
+                return
+        if session.iteration == 0:
+            what = f"{name} has ended without a report"
+            raise UserError(what, f"call tune.report({{...}}), with tune from: {IMPORT}")
+
+    return train
+
+
+def _globals(noted: Noted, kind: str) -> dict[str, Any]:
+    """The parameters that are globals of the trainable's module."""
+    module = sys.modules[kind.partition(":")[0]]
+    found = {}
+    for parameter, name in (noted.globals or {}).items():
+        if not hasattr(module, name):
+            what = f"{module.__name__} has no {name}, which {kind} is given as {parameter}"
+            raise TaskError([Problem("task.kind", f"{what}; define it at the module's top level")])
+        found[parameter] = getattr(module, name)
+    return found
+
+
+Call = Callable[[dict[str, Any], Session], None]
+
+
+def _call(inner: Any, name: str, parameters: Mapping[str, Any], reuse: bool) -> Call:
+    """What trains a config.
+
+    Raises:
+        TaskError: `inner` is neither a class nor a function that can be trained.
+    """
+    if isinstance(inner, type):
+        return _call_of_class(inner, name, parameters, reuse)
+    if not callable(inner):
+        raise _refusal(f"{name} is not a trainable; name a function or a class")
+    if not takes(inner, {}, **parameters):
+        given = "".join(f", {each}" for each in parameters)
+        raise _refusal(f"{name} cannot be called with (config{given})")
+
+    def call(config: dict[str, Any], session: Session) -> None:
+        outcome = inner(config, **parameters)
+        each = outcome if inspect.isgenerator(outcome) else [outcome]
+        for returned in each:
+            _report_returned(returned, name, session)
+
+    return call
+
+
+def _report_returned(returned: Any, name: str, session: Session) -> None:
+    """Report what a function returned or yielded."""
+    if returned is None or returned == {}:
+        return
+    if isinstance(returned, Number):
+        session.report({DEFAULT_METRIC: returned})
+    elif isinstance(returned, Mapping):
+        session.report(returned)
+    else:
+        what = f"{name} returned {returned!r:.60}"
+        raise UserError(what, "return or yield a dict of metrics, a number or nothing")
+
+
+def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any], reuse: bool) -> Call:
+    if not issubclass(inner, Trainable):
+        bases = {base.__module__.partition(".")[0] for base in inner.__mro__}
+        if "ray" in bases:
+            raise _refusal(f"{name} is a Trainable of ray; change its import to: {IMPORT}")
+        raise _refusal(f"{name} is a class, but not a tune.Trainable; import that with: {IMPORT}")
+    if not takes(inner.setup, None, {}, **parameters):
+        given = "".join(f", {each}" for each in parameters)
+        raise _refusal(f"{name}.setup cannot be called with (config{given})")
+
+    def call(config: dict[str, Any], session: Session) -> None:
+        classes.drive(inner, config, session, parameters, reuse)
+
+    return call
+
+
+def _refusal(what: str) -> TaskError:
+    return TaskError([Problem("task.kind", what)])

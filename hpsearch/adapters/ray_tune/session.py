@@ -1,0 +1,259 @@
+"""The trial that runs, as `tune.report`, `tune.get_checkpoint` and `tune.get_context` see it.
+
+Each report of a trainable is one training iteration, and that is the resource of its trial. The
+folder that comes with a report becomes the trial's checkpoint of that report, complete or not at
+all, with the number of the iteration beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from hpsearch.adapters.ray_tune.checkpoint import FOLDER, Checkpoint
+from hpsearch.adapters.ray_tune.configs import flat
+from hpsearch.errors import UserError
+from trials.checkpoints import places
+from trials.tasks.function.trial import FunctionTrial
+
+ITERATION = "iteration.json"
+"""In a checkpoint of a trial: the training iteration of its report."""
+OF_TUNE = frozenset(
+    {
+        "done", "should_checkpoint", "training_iteration", "trial_id", "config",
+        "time_this_iter_s", "time_total_s",
+    }
+)  # fmt: skip
+"""Keys of a result that are Ray Tune's own: a report has its iteration and time anyway."""
+
+log = logging.getLogger(__name__)
+_current: ContextVar[Session] = ContextVar("tune_session")
+_running: list[Session] = []
+_told: set[str] = set()
+
+
+class Ended(BaseException):
+    """Ends a trainable that has reported that it is done. Not an `Exception`, as `TrialStopped`."""
+
+
+class Session:
+    """One attempt to train a trainable.
+
+    Attributes:
+        trial: The trial, as training functions see it.
+        iteration: The training iterations so far, over all attempts.
+        checkpoint: What the trainable saved before, in a folder; None if it starts afresh.
+    """
+
+    def __init__(self, trial: FunctionTrial) -> None:
+        self.trial = trial
+        self.iteration = 0
+        self.checkpoint: Checkpoint | None = None
+        before = trial.checkpoint
+        if before is not None:
+            self.iteration = json.loads((before / ITERATION).read_text())
+            self.checkpoint = Checkpoint(before / FOLDER)
+
+    def report(self, metrics: Mapping[str, Any], checkpoint: Any = None) -> None:
+        """Report metrics of one training iteration, and wait for the go-ahead.
+
+        Args:
+            metrics: Numbers by name; nested ones are joined with a slash, as Ray Tune does.
+            checkpoint: A `Checkpoint`, or anything else that names a local folder.
+
+        Raises:
+            TrialStopped: The trial is over.
+            Ended: The metrics say that it is done.
+        """
+        if not isinstance(metrics, Mapping):
+            what = f"tune.report takes a dict of metrics, not {metrics!r}"
+            raise UserError(what, 'write tune.report({"accuracy": accuracy})')
+        if checkpoint is not None:
+            with self.saving() as folder:
+                self.checkpoint = _copied(checkpoint, folder)
+        self.hand_over(metrics)
+        if metrics.get("done"):
+            raise Ended
+
+    @contextmanager
+    def saving(self) -> Iterator[Path]:
+        """A folder to save into; it becomes the checkpoint of the next report."""
+        with self.trial.save() as whole:
+            (whole / ITERATION).write_text(json.dumps(self.iteration + 1))
+            folder = whole / FOLDER
+            folder.mkdir()
+            yield folder
+
+    def hand_over(self, metrics: Mapping[str, Any]) -> None:
+        """Report the next iteration, and wait for the go-ahead."""
+        self.iteration += 1
+        self.trial.report(self.iteration, numbers_in(metrics))
+
+
+def _copied(checkpoint: Any, folder: Path) -> Checkpoint:
+    """Copy what a checkpoint holds: its own folder is often a temporary one."""
+    try:
+        source = Path(os.fspath(getattr(checkpoint, "path", checkpoint)))
+    except TypeError:
+        what = f"tune.report got {checkpoint!r} as checkpoint"
+        raise UserError(what, "give tune.Checkpoint.from_directory(folder)") from None
+    if not source.is_dir():
+        what = f"tune.report got the checkpoint {source}, which is not a folder"
+        raise UserError(what, "write the files into a folder of this machine before reporting")
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    return Checkpoint(source)
+
+
+def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics that are numbers, by flat names. Others are named once in the worker's log."""
+    found = {}
+    for name, value in flat(metrics, "/").items():
+        if name in OF_TUNE or value is None:
+            continue
+        if _is_number(value):
+            found[name] = value
+        elif name not in _told:
+            _told.add(name)
+            log.warning("%r is not stored: a metric is a number, not %.60r", name, value)
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str | bytes):
+        return False
+    try:
+        float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+@contextmanager
+def running(session: Session) -> Iterator[None]:
+    """Let code of this thread find its session."""
+    token = _current.set(session)
+    _running.append(session)
+    try:
+        yield
+    finally:
+        _running.remove(session)
+        _current.reset(token)
+
+
+def here() -> Session | None:
+    """The session of the trial that this thread trains; None if it trains none."""
+    return _current.get(None)
+
+
+def current(what: str) -> Session:
+    """The session of the trial that this code belongs to.
+
+    A thread that a trainable has started finds it where the process trains nothing else.
+
+    Args:
+        what: What is called, for the error.
+
+    Raises:
+        UserError: No trial runs here.
+    """
+    found = here()
+    if found is not None:
+        return found
+    if len(_running) == 1:
+        return _running[0]
+    message = f"{what} was called outside of a trial"
+    raise UserError(message, "it works in a trainable that tune.Tuner or hpsearch run trains")
+
+
+def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
+    """Report metrics of one training iteration, with a checkpoint if there is one.
+
+    Args:
+        metrics: Numbers by name.
+        checkpoint: A `Checkpoint` of a local folder, which is copied.
+
+    Raises:
+        UserError: No trial runs here, or the checkpoint is not a folder.
+        TrialStopped: The trial is over; `finally` blocks run.
+    """
+    current("tune.report").report(metrics, checkpoint)
+
+
+def get_checkpoint() -> Checkpoint | None:
+    """What to continue from: the checkpoint that was reported last; None to start afresh.
+
+    Raises:
+        UserError: No trial runs here.
+    """
+    return current("tune.get_checkpoint").checkpoint
+
+
+class TuneContext:
+    """What a trainable can ask about its trial."""
+
+    def __init__(self, trial: FunctionTrial) -> None:
+        self._trial = trial
+
+    def get_trial_id(self) -> str:
+        """The trial's number in its study, as five digits."""
+        return trial_id(self._trial)
+
+    def get_trial_name(self) -> str:
+        """The name of the trial's folder."""
+        return places.split(self._trial.folder)[1]
+
+    def get_trial_dir(self) -> str:
+        """The trial's own folder, or its URL where checkpoints go to a store."""
+        return str(self._trial.folder)
+
+    def get_experiment_name(self) -> str:
+        """The name of the study's folder."""
+        study, _ = places.split(self._trial.folder)
+        return places.split(study)[1]
+
+    def get_world_size(self) -> int:
+        """1: a trial is one process."""
+        return 1
+
+    def get_local_world_size(self) -> int:
+        """1: a trial is one process."""
+        return 1
+
+    def get_world_rank(self) -> int:
+        """0: a trial is one process."""
+        return 0
+
+    def get_local_rank(self) -> int:
+        """0: a trial is one process."""
+        return 0
+
+    def get_node_rank(self) -> int:
+        """0: a trial is one process."""
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"tune.get_context() has no {name} here"
+        raise UserError(message, "see docs/ray-tune.md for what a trial can ask")
+
+
+def get_context() -> TuneContext:
+    """What a trainable can ask about its trial.
+
+    Raises:
+        UserError: No trial runs here.
+    """
+    return TuneContext(current("tune.get_context").trial)
+
+
+def trial_id(trial: FunctionTrial) -> str:
+    """A trial's number as five digits, or the name of its folder where that has no number."""
+    name = places.split(trial.folder)[1]
+    number = places.trial_of(name)
+    return name if number is None else f"{number:05d}"

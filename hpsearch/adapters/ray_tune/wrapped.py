@@ -1,0 +1,94 @@
+"""Trainables that are given parameters beside their config, or say what a trial takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpsearch.errors import UserError
+
+
+@dataclass(frozen=True)
+class WrappedTrainable:
+    """A trainable with more than its code. A worker finds it as a name of a module, or is told the
+    trainable inside and its parameters.
+
+    Args:
+        inner: A function or a class.
+        parameters: Given to the function, or to the class's `setup`, by name.
+        resources: What a trial takes: ``cpu`` and ``gpu``.
+    """
+
+    inner: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+
+
+def unwrapped(trainable: Any) -> WrappedTrainable:
+    """A trainable with its parameters and resources, none where it has none."""
+    return trainable if isinstance(trainable, WrappedTrainable) else WrappedTrainable(trainable)
+
+
+def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
+    """A trainable that is given objects beside its config.
+
+    Args:
+        trainable: A function, which is called with them by name, or a class, whose `setup` is.
+        parameters: Plain values, or objects that are global in the trainable's module.
+    """
+    _refuse_no_trainable(trainable, "tune.with_parameters")
+    before = unwrapped(trainable)
+    together = {**before.parameters, **parameters}
+    return WrappedTrainable(before.inner, together, before.resources)
+
+
+def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
+    """A trainable that says what each trial takes.
+
+    Args:
+        trainable: A function or a class.
+        resources: ``{"cpu": 2, "gpu": 0.5}``, or a placement group of one bundle.
+
+    Raises:
+        UserError: It asks for something else than CPUs and GPUs of one place.
+    """
+    _refuse_no_trainable(trainable, "tune.with_resources")
+    before = unwrapped(trainable)
+    return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
+
+
+def _plain_resources(resources: Any) -> dict[str, float]:
+    bundles = getattr(resources, "bundles", None)
+    if bundles is not None:
+        filled = [bundle for bundle in bundles if bundle]
+        if len(filled) > 1:
+            what = f"tune.with_resources asks for {len(filled)} bundles, and a trial is one process"
+            raise UserError(what, "give what one process takes: {'cpu': 2, 'gpu': 1}")
+        resources = filled[0] if filled else {}
+    if not isinstance(resources, Mapping):
+        what = f"tune.with_resources cannot follow {resources!r}"
+        raise UserError(what, "give numbers that are the same for all trials: {'cpu': 2}")
+    found = {str(name).lower(): number for name, number in resources.items()}
+    for name in found:
+        if name not in ("cpu", "gpu"):
+            what = f"tune.with_resources asks for {name}, and workers are given cpu and gpu only"
+            raise UserError(what, "leave it out")
+    return found
+
+
+def _refuse_no_trainable(trainable: Any, what: str) -> None:
+    if callable(trainable) or isinstance(trainable, WrappedTrainable):
+        return
+    message = f"{what} takes a trainable function or class, not {trainable!r}"
+    raise UserError(message, "give a function of one argument, or a subclass of tune.Trainable")
+
+
+def takes(function: Any, *arguments: Any, **named: Any) -> bool:
+    """Whether a function can be called so."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,269 @@
+"""What a Tuner is given, as a study file, and what of it could not be carried over."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray.tune import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
+
+from hpsearch.errors import UserError
+from hpsearch.tune.locating import Located, locate
+from hpsearch.tune.space import ReadSpace, read_space
+from trials.checkpoints.places import is_url
+from trials.descriptions.function import RAY_TUNE
+
+DATABASE = "hpsearch.db"
+"""In the storage path: the database of its studies, unless HPSEARCH_STORAGE names another."""
+ITERATION = "training_iteration"
+REPORTS = 100
+"""A trial has at most about so many levels at which a class is saved."""
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
+STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
+DECIDED = "a study has its own (docs/search.md)"
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """A study that a Tuner describes.
+
+    Args:
+        name: The study's.
+        storage: The URL of its database.
+        folder: The folder of the experiment, in which its checkpoints are.
+        base: The folder that its trainable's module is in.
+        text: Its study file.
+        dropped: What could not be carried over, a text each.
+        quiet: Whether to show no progress.
+    """
+
+    name: str
+    storage: str
+    folder: str
+    base: Path
+    text: str
+    dropped: list[str] = field(default_factory=list)
+    quiet: bool = False
+
+
+def plan_of(
+    trainable: Any,
+    param_space: Mapping[str, Any] | None,
+    tune_config: TuneConfig | None,
+    run_config: RunConfig | None,
+) -> PlannedStudy:
+    """The study that a Tuner describes.
+
+    Raises:
+        UserError: Something that it is given cannot be carried over.
+    """
+    _refuse_other_configs(tune_config, run_config)
+    tuned, ran = tune_config or TuneConfig(), run_config or RunConfig()
+    if not isinstance(param_space or {}, Mapping):
+        raise UserError(f"param_space must be a dict, not {param_space!r:.80}")
+    space = read_space(param_space or {})
+    located = locate(trainable, space.lists, tuned.reuse_actors)
+    name = ran.name or _new_name(located)
+    root = _root(ran)
+    study = {
+        "study": name,
+        "task": _task(located, space),
+        "space": space.space,
+        "objective": _objective(tuned),
+        "budget": _budget(tuned, ran, space),
+        "resources": _resources(tuned, located),
+        "checkpoints": f"{root}/{name}",
+    }
+    if space.grids:
+        study["enqueue"] = _enqueued(tuned, space)
+    return PlannedStudy(
+        name,
+        database_of(root),
+        f"{root}/{name}",
+        located.base,
+        yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
+        [*_dropped_by_search(tuned, space), *_dropped_by_run(ran)],
+        quiet=ran.verbose == 0,
+    )
+
+
+def _refuse_other_configs(tune_config: Any, run_config: Any) -> None:
+    for given, wanted in ((tune_config, TuneConfig), (run_config, RunConfig)):
+        if given is not None and not isinstance(given, wanted):
+            what = f"tune.Tuner was given {given!r:.80}"
+            raise UserError(what, f"give a tune.{wanted.__name__}")
+
+
+def _new_name(located: Located) -> str:
+    trainable = located.kind.partition(":")[2]
+    return f"{trainable}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}"
+
+
+# ------------------------------------------------------------------------------------- its place
+
+
+def _root(ran: RunConfig) -> str:
+    """The storage path: an absolute folder, or a URL.
+
+    Raises:
+        UserError: It can only be reached through an object of the script's.
+    """
+    if ran.storage_filesystem is not None:
+        what = "tune.RunConfig(storage_filesystem=...) cannot be carried over"
+        raise UserError(what, "give a URL such as s3://bucket/folder as storage_path")
+    stated = str(ran.storage_path)
+    return stated.rstrip("/") if is_url(stated) else root_at(stated)
+
+
+def root_at(folder: str | os.PathLike[str]) -> str:
+    """A folder by its absolute name."""
+    return str(Path(folder).expanduser().absolute())
+
+
+def database_of(root: str) -> str:
+    """The URL of the database for studies in a storage path.
+
+    Raises:
+        UserError: None can be there, and the environment names no other.
+    """
+    stated = os.environ.get("HPSEARCH_STORAGE")
+    if stated:
+        return stated
+    if is_url(root):
+        what = f"a database cannot be in {root}"
+        raise UserError(what, "name one in HPSEARCH_STORAGE, such as postgresql://host/studies")
+    return f"sqlite:///{root}/{DATABASE}"
+
+
+# ---------------------------------------------------------------------------------- its sections
+
+
+def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
+    args = dict(space.constants)
+    if located.noted:
+        args["_tune"] = dict(located.noted)
+    task: dict[str, Any] = {"kind": located.kind, "library": RAY_TUNE}
+    return {**task, "args": args} if args else task
+
+
+def _objective(tuned: TuneConfig) -> dict[str, str]:
+    givers = (tuned, tuned.scheduler, tuned.search_alg)
+    metric = _first(givers, "metric", "_metric")
+    mode = _first(givers, "mode", "_mode")
+    if metric is None or mode is None:
+        what = "a study needs to know what makes a trial good"
+        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
+    if not isinstance(metric, str) or mode not in DIRECTIONS:
+        what = f"tune.TuneConfig(metric={metric!r}, mode={mode!r}) cannot be carried over"
+        raise UserError(what, 'give one metric, and "min" or "max"')
+    return {"metric": metric, "direction": DIRECTIONS[mode]}
+
+
+def _first(givers: tuple[Any, ...], *names: str) -> Any:
+    """What the first of some objects says by one of some names; schedulers keep their mode to
+    themselves."""
+    for giver in givers:
+        for name in names:
+            found = getattr(giver, name, None)
+            if found is not None:
+                return found
+    return None
+
+
+def _budget(tuned: TuneConfig, ran: RunConfig, space: ReadSpace) -> dict[str, Any]:
+    seconds = tuned.time_budget_s
+    if isinstance(seconds, datetime.timedelta):
+        seconds = seconds.total_seconds()
+    budget: dict[str, Any] = {}
+    if tuned.num_samples != -1:
+        budget["trials"] = tuned.num_samples * len(space.grid_points())
+    elif not seconds:
+        what = "tune.TuneConfig(num_samples=-1) without time_budget_s would never end"
+        raise UserError(what, "give one of them")
+    if seconds:
+        budget["wall_clock"] = seconds
+    iterations = _iterations(tuned, ran)
+    every = ran.checkpoint_config.checkpoint_frequency or math.ceil(iterations / REPORTS)
+    every = min(every, iterations)
+    return {**budget, "per_trial": {"steps": iterations, "report_every": every}}
+
+
+def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
+    """The training iterations of a trial in full.
+
+    Raises:
+        UserError: Nothing says how many, or something else ends a trial.
+    """
+    stop = {} if ran.stop is None else ran.stop
+    if not isinstance(stop, Mapping) or set(stop) - {ITERATION}:
+        what = f"tune.RunConfig(stop={ran.stop!r:.80}) cannot be carried over"
+        hint = f"give {STOP}, and return from the trainable where it has reached its goal"
+        raise UserError(what, hint)
+    found = stop.get(ITERATION)
+    scheduler = tuned.scheduler
+    if found is None and getattr(scheduler, "_time_attr", None) == ITERATION:
+        # Ray Tune ends trials there.
+        found = getattr(scheduler, "_max_t", None)
+    if found is None:
+        what = "a study needs to know how many reports a trial makes at most"
+        raise UserError(what, f"give run_config={STOP}")
+    if isinstance(found, bool) or found != int(found) or found < 1:
+        raise UserError(f"a trial cannot have {found!r} training iterations", f"give {STOP}")
+    return int(found)
+
+
+def _resources(tuned: TuneConfig, located: Located) -> dict[str, Any]:
+    """What a trial takes: without `with_resources` one CPU and no GPU, as in Ray Tune."""
+    wanted = located.resources
+    cpu, gpu = wanted.get("cpu", 1) or 1, wanted.get("gpu", 0)
+    return {"workers": tuned.max_concurrent_trials or "auto", "cpu": cpu, "gpu": gpu}
+
+
+def _enqueued(tuned: TuneConfig, space: ReadSpace) -> list[dict[str, Any]]:
+    """Every point of the grids, as often as Ray Tune tries each."""
+    points = space.grid_points()
+    return [dict(point) for _ in range(max(tuned.num_samples, 1)) for point in points]
+
+
+# ----------------------------------------------------------------------------- what is left out
+
+
+def _dropped_by_search(tuned: TuneConfig, space: ReadSpace) -> list[str]:
+    found = []
+    if tuned.search_alg is not None:
+        found.append(f"search_alg {type(tuned.search_alg).__name__}: {DECIDED}")
+    if type(tuned.scheduler).__name__ not in ("NoneType", "FIFOScheduler"):
+        found.append(f"scheduler {type(tuned.scheduler).__name__}: {DECIDED}")
+    if tuned.trial_name_creator or tuned.trial_dirname_creator:
+        found.append("trial_name_creator, trial_dirname_creator: trials have numbers")
+    if space.grids:
+        names = ", ".join(space.grids)
+        found.append(f"grid_search of {names}: all combinations are tried, but weak ones pause")
+    return found
+
+
+def _dropped_by_run(ran: RunConfig) -> list[str]:
+    found = []
+    for name, why in (
+        ("callbacks", "nothing calls them"),
+        ("progress_reporter", "a study shows its own progress"),
+        ("log_to_file", "what a trial prints stays with its worker"),
+    ):
+        if getattr(ran, name):
+            found.append(f"{name}: {why}")
+    if _differs(ran.failure_config, FailureConfig()):
+        found.append("failure_config: lost workers cost an attempt, errors end a trial")
+    usual = CheckpointConfig(checkpoint_frequency=ran.checkpoint_config.checkpoint_frequency)
+    if _differs(ran.checkpoint_config, usual):
+        found.append("checkpoint_config: the best checkpoint of a trial is kept")
+    return found
+
+
+def _differs(given: Any, usual: Any) -> bool:
+    return any(getattr(given, each.name) != getattr(usual, each.name) for each in fields(usual))

@@ -1,0 +1,54 @@
+"""Ctrl-C and SIGTERM while a study is driven."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from hpsearch.driver.loop import Driver
+from hpsearch.errors import Interrupted
+
+STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
+
+
+@contextmanager
+def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
+    """Let Ctrl-C or SIGTERM stop a driver: first with everything saved, then at once.
+
+    Yields what is given the driver before it starts. In another thread than the main one, signals
+    are left as they are.
+
+    Args:
+        resume: The command that continues the study.
+
+    Raises:
+        Interrupted: It was stopped at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda driver: None
+        return
+    drivers: list[Driver] = []
+    received = 0
+
+    def on_signal(number: int, frame: types.FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received > 1 or not drivers:
+            raise KeyboardInterrupt
+        drivers[0].request_stop()
+        with suppress(OSError):  # nobody reads it any more
+            os.write(2, STOPPING)
+
+    before = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield drivers.append
+    except KeyboardInterrupt:
+        message = f"interrupted at once; saved up to the last reports. Continue with: {resume}"
+        raise Interrupted(message) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

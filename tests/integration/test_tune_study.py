@@ -1,0 +1,61 @@
+"""The script of the page on Ray Tune: run, killed, continued from the command line, run again."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from integration.test_run_and_resume import Workplace
+
+PAGE = (Path(__file__).parents[2] / "docs" / "ray-tune.md").read_text(encoding="utf-8")
+HELD = """\
+        while epoch == 3 and Path("hold").exists():
+            __import__("time").sleep(0.02)
+"""
+LOOP = "    for epoch in range(done + 1, 10):\n"
+
+
+def test_the_script_of_the_page_is_killed_resumed_and_read(
+    tmp_path: Path, shared_ray: Mapping[str, str]
+) -> None:
+    workplace = Workplace(tmp_path / "work", shared_ray)
+    script = workplace.folder / "my_tuning.py"
+    (text,) = re.findall(r"```python\n(# my_tuning.py\n.*?)```", PAGE, flags=re.DOTALL)
+    hold = str(workplace.folder / "hold")
+    held = text.replace(LOOP, LOOP + HELD.replace('"hold"', repr(hold)))
+    assert held != text
+    script.write_text(held)
+    Path(hold).touch()
+
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(script)],
+            cwd=workplace.folder,
+            env={**os.environ, **workplace.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    process = started()
+    workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 2", process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    Path(hold).unlink()
+    workplace.call("resume", "my-tuning")
+
+    states = dict(workplace.rows("SELECT state, count(*) FROM trials GROUP BY state"))
+    assert sum(states.values()) == 8
+    assert states["complete"] >= 1
+    longest = "SELECT max(n) FROM (SELECT count(*) AS n FROM reports GROUP BY trial)"
+    assert workplace.rows(longest) == [(9,)]
+    again = started()
+    out, errors = again.communicate(timeout=60)
+    assert again.returncode == 0, errors
+    assert "'depth': 2" in out
+    assert "'width': 5" in out or "'width': 4" in out or "'width': 6" in out
