@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpsearch.adapters.loading import load
 from hpsearch.domain import events as ev
-from trials import tasks
 from trials.checkpoints import places
 from trials.contract import Budget, Goal, Task
 
@@ -46,7 +46,7 @@ class WorkerConfig:
         """Build the task. Python also looks for the user's modules beside the study file."""
         if self.base not in sys.path:
             sys.path.insert(0, self.base)
-        return tasks.load(self.task, Path(self.base))
+        return load(self.task, Path(self.base))
 
     def params(self, order: ev.Launch) -> dict[str, Any]:
         """Every setting of an attempt."""

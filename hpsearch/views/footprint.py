@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpsearch.adapters.loading import load
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.models import GB, StudySpec
-from trials import tasks
 from trials.checkpoints import places
 from trials.contract import TaskError
 from trials.tasks.huggingface.model_size import parameters
@@ -46,7 +46,7 @@ def guessed(spec: StudySpec) -> CheckpointSize | None:
     if spec.settings.get("lora") or "lora" in spec.space:
         return None
     try:
-        task = tasks.load(spec.task, spec.base)
+        task = load(spec.task, spec.base)
     except TaskError:  # the trials and `check` report it, with its place
         return None
     model = getattr(task, "model", None)

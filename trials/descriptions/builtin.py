@@ -7,7 +7,8 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import Field, TaskDescription
+from trials.descriptions.description import TaskDescription
+from trials.descriptions.function import of_function
 from trials.descriptions.images import IMAGE_CLASSIFICATION
 from trials.descriptions.tabular import TABULAR
 from trials.descriptions.text import (
@@ -59,9 +60,3 @@ def describe(kind: Any) -> TaskDescription:
         hint = nearest(kind, known)
     function = "or name your own function as package.module:function"
     raise TaskError([Problem("task.kind", f"{what}; {hint}, {function}")])
-
-
-def of_function(kind: str) -> TaskDescription:
-    """The description of a training function, from its name alone."""
-    args = Field("args", (dict,), "parameters given to every trial")
-    return TaskDescription(kind=kind, fields={"args": args}, settings=None, metrics=None)

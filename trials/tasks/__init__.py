@@ -16,10 +16,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Task, TaskError
 from trials.descriptions.builtin import describe
+
+if TYPE_CHECKING:
+    from trials.tasks.function.task import Adapt
 
 _CLASSES = {
     "text_classification": "trials.tasks.text.task:TextClassification",
@@ -34,12 +37,14 @@ _CLASSES = {
 """The class of each kind that has a name, imported when a task of its kind is built."""
 
 
-def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
+def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None = None) -> Task:
     """Build the task that the `task` part of a study file states.
 
     Args:
         task: The part, as parsed.
         base: The folder that its relative paths and modules are found in; None for the current one.
+        adapt: For a function that is written for a library, as its `library` says: turns it into
+            one that takes `(params, trial)`. Only for the kind ``package.module:function``.
 
     Raises:
         TaskError: With every mistake in it.
@@ -48,7 +53,8 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
     if problems := description.problems_with(task):
         raise TaskError(problems)
     base = Path.cwd() if base is None else base.absolute()
-    built: Task = _class_of(description.kind)(task, base)
+    build = _class_of(description.kind)
+    built: Task = build(task, base) if adapt is None else build(task, base, adapt)
     return built
 
 

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from hpsearch.adapters import loading
 from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.executors.address import refuse_unreachable
@@ -30,7 +31,6 @@ from hpsearch.views.plan import Capacity
 from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of
-from trials import tasks
 from trials.contract import ProgramFailed, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
@@ -60,7 +60,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             fails.
         Unreachable: The database or the cluster does not answer.
     """
-    spec = load(study, inspect=tasks.inspect)
+    spec = load(study, inspect=loading.inspect)
     note(f"{study.name}: no mistakes found")
     for line in advice(spec):
         note(f"{study.name}: {line}")
@@ -157,7 +157,7 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
         if isinstance(share, float | int) and share > 0:
             keep_to_share(device, share)
         try:
-            task: Task = tasks.load(spec.task, spec.base)
+            task: Task = loading.load(spec.task, spec.base)
             return task.rehearse(setup, task.prepare(setup.params))
         except TaskError as error:
             raise refusal(spec.text, name, error.problems) from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hpsearch.adapters import loading
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.best import gained_by
@@ -35,7 +36,6 @@ from hpsearch.wiring import driving, warm_start
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.ownership import refuse_if_held
-from trials import tasks
 
 STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
 
@@ -81,7 +81,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
-    spec = load(path, inspect=tasks.inspect)
+    spec = load(path, inspect=loading.inspect)
     known_good = configurations(options.enqueue, spec.space)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import ExportTo, TrainOn, note
 from hpsearch.domain.lifecycle import State
@@ -23,7 +24,7 @@ from hpsearch.study_file.reading import parse, refusal
 from hpsearch.views.tables import expected, may_change
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
-from trials import arithmetic, tasks
+from trials import arithmetic
 from trials.arithmetic import Arithmetic
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
@@ -102,7 +103,7 @@ def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) 
     plan = _plan(chosen, home, data, export)
     study, spec = chosen.study, chosen.spec
     try:
-        task = tasks.load(spec.task, spec.base)
+        task = load(spec.task, spec.base)
         if "test" not in spec.task:
             note("note: the task has no test file, so the model is not tested on unseen data")
         with Interruption() as interruption:

@@ -9,6 +9,9 @@
 The function runs in a thread of its own, which takes turns with the code that iterates the run:
 `trial.report` hands the report over and waits until the run is iterated further. In a stopped
 trial, `trial.report` raises `TrialStopped`.
+
+Code that is written for another library is adapted: whoever loads the task gives what turns it into
+such a function.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,27 +28,41 @@ from trials.contract import Problem, Setting, Setup, TaskError
 from trials.settings import nearest
 from trials.tasks.function.run import Function, FunctionRun
 
+Adapt = Callable[[Any, Mapping[str, Any]], Function]
+"""Turns what `kind` names into a function that takes `(params, trial)`. It is also given the `task`
+part, and raises a `TaskError` for what it cannot adapt. It pickles by its name: another process
+imports it."""
+
 
 class FunctionTask:
     """The task of a training function (a `contract.Task`).
 
     Args:
-        task: The `task` part of a study file: `kind`, and `args` that every trial is given.
+        task: The `task` part of a study file: `kind`, `args` that every trial is given, and
+            `library`, which says for which library the code is written.
         base: The folder that its module may be in.
+        adapt: For code that is written for a library; None for a function that takes
+            `(params, trial)`.
 
     Raises:
-        TaskError: There is no such function, or it does not take `(params, trial)`.
+        TaskError: There is no such function, it does not take `(params, trial)` and is not adapted,
+            or `adapt` refuses it.
     """
 
-    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
+    def __init__(self, task: Mapping[str, Any], base: Path, adapt: Adapt | None = None) -> None:
         self.metrics: frozenset[str] | None = None
         self.settings: Mapping[str, Setting] | None = None
-        self._task, self._base = dict(task), base
+        self._task, self._base, self._adapt = dict(task), base, adapt
         self._args: dict[str, Any] = dict(task.get("args") or {})
-        self._function = find(task["kind"], base)
+        if adapt is None:
+            _refuse_library(task)
+            self._function = find(task["kind"], base)
+        else:
+            self._function = adapt(named(task["kind"], base), task)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FunctionTask, (self._task, self._base)  # another process imports the function itself
+        # Another process imports the function itself.
+        return FunctionTask, (self._task, self._base, self._adapt)
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         """One for all: a function reads its own data."""
@@ -63,20 +80,31 @@ class FunctionTask:
         return {}
 
 
+def named(kind: str, base: Path) -> Any:
+    """Import what ``package.module:name`` names, looking in `base` first.
+
+    Raises:
+        TaskError: There is no such module or name, or the module fails on import.
+    """
+    module_name, _, name = kind.partition(":")
+    if str(base) not in sys.path:
+        sys.path.insert(0, str(base))
+    module = _imported(module_name, base)
+    found = getattr(module, name, None)
+    if found is None:
+        hint = nearest(name, _functions_in(module))
+        raise _mistake(f"{module_name} has no function {name!r}; {hint}")
+    return found
+
+
 def find(kind: str, base: Path) -> Function:
     """Import the function that ``package.module:function`` names, looking in `base` first.
 
     Raises:
         TaskError: There is no such module or function, it fails on import, or it cannot be called.
     """
-    module_name, _, name = kind.partition(":")
-    if str(base) not in sys.path:
-        sys.path.insert(0, str(base))
-    module = _imported(module_name, base)
-    function = getattr(module, name, None)
-    if function is None:
-        hint = nearest(name, _functions_in(module))
-        raise _mistake(f"{module_name} has no function {name!r}; {hint}")
+    function = named(kind, base)
+    name = kind.partition(":")[2]
     if not callable(function) or isinstance(function, type):
         raise _mistake(f"{kind} is not a function; write def {name}(params, trial)")
     signature = inspect.signature(function)
@@ -87,6 +115,19 @@ def find(kind: str, base: Path) -> Function:
         raise _mistake(f"{what}; write def {name}(params, trial)") from None
     found: Function = function
     return found
+
+
+def _refuse_library(task: Mapping[str, Any]) -> None:
+    """Refuse code that is written for a library where nobody adapts it.
+
+    Raises:
+        TaskError: The task names a library.
+    """
+    library = task.get("library")
+    if library is None:
+        return
+    what = f"code that is written for {library} trains in a study; use hpsearch run, or hpsearch"
+    raise TaskError([Problem("task.library", f"{what} train for a chosen trial")])
 
 
 def _imported(name: str, base: Path) -> ModuleType:

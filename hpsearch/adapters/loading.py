@@ -1,0 +1,56 @@
+"""Builds the task that a study file states: adapted where it names a library, else as it is."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trials import tasks
+from trials.contract import Problem, Task, TaskError
+from trials.descriptions.builtin import describe
+from trials.descriptions.function import OPTUNA, RAY_TUNE
+
+ADAPTERS: Mapping[str, str] = {
+    RAY_TUNE: "hpsearch.adapters.ray_tune",
+    OPTUNA: "hpsearch.adapters.optuna_objective",
+}
+"""By the name of a library: the module whose `adapt` turns code for it into a function that takes
+`(params, trial)`. It is imported when code for the library is first loaded."""
+
+
+def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
+    """Build the task that the `task` part of a study file states.
+
+    Args:
+        task: The part, as parsed.
+        base: The folder that its relative paths and modules are found in; None for the current one.
+
+    Raises:
+        TaskError: With every mistake in it.
+    """
+    library = task.get("library")
+    if library is None:
+        return tasks.load(task, base)
+    if problems := describe(task.get("kind")).problems_with(task):
+        raise TaskError(problems)
+    module = importlib.import_module(ADAPTERS[library])
+    return tasks.load(task, base, module.adapt)
+
+
+def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
+    """Everything wrong with a task that can be seen before training: its fields, its data, its
+    function.
+
+    Args:
+        task: The `task` part of a study file.
+        base: The folder that its relative paths and modules are found in; None for the current one.
+    """
+    if task.get("library") is None:
+        return tasks.inspect(task, base)
+    try:
+        load(task, base)
+    except TaskError as error:
+        return error.problems
+    return []
