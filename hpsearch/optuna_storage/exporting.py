@@ -27,6 +27,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
+from hpsearch.store import shapes
 from hpsearch.store.database import Database
 from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 from hpsearch.store.version import stored_version
@@ -38,18 +39,15 @@ SOURCE, IS_WHOLE = f"{OURS}source", f"{OURS}whole"
 """Attributes of a copied study: which study it is a copy of, and whether all trials are there."""
 
 
-def export(history: History, metrics: list[str], to: str, *, replace: bool) -> int:
+def export(history: History, to: str, *, replace: bool) -> None:
     """Copy a study into an Optuna storage, under its own name.
 
     A copy that was interrupted is always replaced.
 
     Args:
         history: The study.
-        metrics: The names of its objectives' metrics; empty where they are not known.
         to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
         replace: Whether to replace an earlier copy of the same study.
-
-    Returns: How many trials were written.
 
     Raises:
         StudyExists: The storage has a study of that name, and it is not to be replaced or is not a
@@ -64,7 +62,7 @@ def export(history: History, metrics: list[str], to: str, *, replace: bool) -> i
         storage = _opened(url)
         try:
             _make_room(storage, history.study, url, replace=replace)
-            return _write(storage, history, metrics)
+            _write(storage, history)
         finally:
             storage.remove_session()
             storage.engine.dispose()
@@ -138,7 +136,7 @@ def _make_room(storage: RDBStorage, study: StudyRecord, url: URL, *, replace: bo
     optuna.delete_study(study_name=name, storage=storage)
 
 
-def _write(storage: RDBStorage, history: History, metrics: list[str]) -> int:
+def _write(storage: RDBStorage, history: History) -> None:
     record = history.study
     study = optuna.create_study(
         study_name=record.name, storage=storage, directions=directions_of(record)
@@ -148,7 +146,7 @@ def _write(storage: RDBStorage, history: History, metrics: list[str]) -> int:
         study.set_user_attr(key, value)
     if record.spec:
         study.set_user_attr(f"{OURS}study_file", record.spec)
-    if metrics:
+    if metrics := _metrics(record):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             study.set_metric_names(metrics)
@@ -156,7 +154,14 @@ def _write(storage: RDBStorage, history: History, metrics: list[str]) -> int:
         _add(study, copy_of(record, trial))
     study.set_user_attr(f"{OURS}exported", time.time())
     study.set_user_attr(IS_WHOLE, value=True)
-    return len(history.trials)
+
+
+def _metrics(study: StudyRecord) -> list[str]:
+    """The metrics of a study's objectives, in order; empty where there is no study file."""
+    written = shapes.written_in(study.spec).get("objective") if study.spec else None
+    objectives = written if isinstance(written, list) else [written]
+    named = [each["metric"] for each in objectives if isinstance(each, dict) and "metric" in each]
+    return named if len(named) == len(study.directions) else []
 
 
 def _add(study: optuna.Study, trial: FrozenTrial) -> None:

@@ -24,6 +24,22 @@ NOTED_FROM = 1000
 """A copy for Optuna of so many trials takes long enough to say so."""
 
 
+def one_place(to: Path | None, optuna: str | None) -> Path | str:
+    """The one place that an export is written to: a file, or the URL of an Optuna storage.
+
+    Raises:
+        UserError: Neither is given, or both are.
+    """
+    if to is None and optuna is None:
+        what = "there is no place to export to"
+        raise UserError(what, "add --to trials.csv, or --optuna sqlite:///optuna.db")
+    if to is not None and optuna is not None:
+        raise UserError("--to and --optuna exclude each other", "export twice")
+    place = to or optuna
+    assert place is not None
+    return place
+
+
 def export_for_optuna(name: str | None, to: str, storage: str, *, force: bool) -> None:
     """Write a copy of a study into a stock Optuna storage.
 
@@ -41,8 +57,7 @@ def export_for_optuna(name: str | None, to: str, storage: str, *, force: bool) -
     trials = len(history.trials)
     if trials >= NOTED_FROM:
         note(f"writing {count(trials, 'trial')}, one transaction each; this may take minutes ...")
-    metrics = [objective["metric"] for objective in _objectives(study)]
-    export(history, metrics, to, replace=force)
+    export(history, to, replace=force)
     place = display(parse_url(to))
     note(f"wrote {count(trials, 'trial')} of {study.name} to {place}")
 
