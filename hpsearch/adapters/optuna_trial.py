@@ -263,10 +263,8 @@ def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
     several = list(returned) if isinstance(returned, Sequence) else [returned]
     if isinstance(returned, str) or len(several) != len(goals):
         metrics = ", ".join(goal.metric for goal in goals)
-        what = f"the objective returned {returned!r}"
-        raise ValueError(
-            f"{what}, and the study file has the objectives {metrics}: one number each"
-        )
+        wanted = f"the study file wants one number for each of: {metrics}"
+        raise ValueError(f"the objective returned {returned!r}, and {wanted}")
     return [_number("returned value", value) for value in several]
 
 

@@ -27,9 +27,9 @@ def written(name: str, choices: Sequence[Any]) -> tuple[Any, ...]:
     """Choices as a study writes them.
 
     Raises:
-        ValueError: Two of them are written alike.
+        ValueError: Two of them are written alike, or one differently in each process.
     """
-    found = tuple(each if _is_plain(each) else str(each) for each in choices)
+    found = tuple(each if _is_plain(each) else _text(name, each) for each in choices)
     different = {(type(each), each) for each in found}
     if len(different) < len(found):
         what = f"two choices of {name!r} are written alike: {', '.join(map(str, found))}"
@@ -39,6 +39,15 @@ def written(name: str, choices: Sequence[Any]) -> tuple[Any, ...]:
 
 def _is_plain(choice: Any) -> bool:
     return choice is None or type(choice) in (bool, int, float, str)
+
+
+def _text(name: str, choice: Any) -> str:
+    """A choice by its name, or as Python writes it."""
+    text = str(getattr(choice, "__qualname__", choice))
+    if " at 0x" in text:  # where it lies in memory
+        what = f"the choice {text} of {name!r} cannot be written down"
+        raise ValueError(f"{what}; suggest a name for it, and look it up by that")
+    return text
 
 
 def fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
