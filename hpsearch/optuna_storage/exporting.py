@@ -58,7 +58,7 @@ def export(history: History, to: str, *, replace: bool) -> None:
     """
     url = parse_url(to)
     _refuse_place(url)
-    with _optuna_errors(url):
+    with _optuna_errors(url), _quiet():
         storage = _opened(url)
         try:
             _make_room(storage, history.study, url, replace=replace)
@@ -216,6 +216,17 @@ def _facts(trial: Trial) -> dict[str, Any]:
 def _source(study: StudyRecord) -> str:
     """What tells a study from all others."""
     return study.uid or f"{study.name} of {study.created:.3f}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Optuna from saying what it does; its warnings come through."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 @contextmanager

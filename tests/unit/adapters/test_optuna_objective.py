@@ -94,7 +94,8 @@ def test_steps_from_zero_are_units_of_the_budget_and_the_result_is_at_its_end(
 def test_the_parameters_are_read_like_those_of_a_study_file(driven: ObjectiveStudy) -> None:
     with open_study(driven.url, "objective") as study:
         frame = study.trials(where="kind = 'tree' and depth < 9 and size >= 0", sort="share")
-        assert len(frame) and frame["share"].is_monotonic_increasing
+        assert len(frame)
+        assert frame["share"].is_monotonic_increasing
         assert study.best()["class"].notna().all()
         shown = study.optuna().trials
     assert [trial.params for trial in shown] == params_of(driven)
@@ -157,6 +158,12 @@ def test_an_objective_that_only_returns_is_one_report_at_the_full_budget(tmp_pat
     assert {at: report.value for at, report in trial.reports.items()} == {4.0: trial.params["x"]}
 
 
+def test_a_trial_is_worth_what_its_objective_returns(tmp_path: Path) -> None:
+    trial = one(tmp_path, "for step in range(4):\n    trial.report(-step, step)\nreturn 3.0")
+    assert [report.value for report in trial.reports.values()] == [0.0, -1.0, -2.0, 3.0]
+    assert trial.value == 3.0
+
+
 def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
     trial = one(tmp_path, 'trial.report(x, 1)\nraise optuna.TrialPruned("too wide")')
     assert trial.state is State.PRUNED
@@ -192,6 +199,7 @@ def test_a_loop_longer_than_the_budget_ends_at_the_budget(tmp_path: Path) -> Non
     trial = one(tmp_path, "for step in range(99):\n    trial.report(step, step)\nreturn -1")
     assert trial.state is State.COMPLETE
     assert [report.value for report in trial.reports.values()] == [0.0, 1.0, 2.0, 3.0]
+    assert trial.value == 3.0
 
 
 def test_several_values_are_several_objectives(tmp_path: Path) -> None:
