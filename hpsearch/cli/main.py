@@ -404,7 +404,7 @@ def export(
     """Write a study to a CSV or Parquet file, or a copy of it for Optuna."""
     from hpsearch.cli.results.export import export_for_optuna, export_study, one_place
 
-    match one_place(to, optuna):
+    match one_place(to, optuna, what):
         case Path() as file:
             export_study(name, file, what, storage, force=force)
         case url:

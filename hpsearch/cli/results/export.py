@@ -24,17 +24,20 @@ NOTED_FROM = 1000
 """A copy for Optuna of so many trials takes long enough to say so."""
 
 
-def one_place(to: Path | None, optuna: str | None) -> Path | str:
+def one_place(to: Path | None, optuna: str | None, what: What) -> Path | str:
     """The one place that an export is written to: a file, or the URL of an Optuna storage.
 
     Raises:
-        UserError: Neither is given, or both are.
+        UserError: Neither is given, both are, or a copy for Optuna is to have a part only.
     """
     if to is None and optuna is None:
-        what = "there is no place to export to"
-        raise UserError(what, "add --to trials.csv, or --optuna sqlite:///optuna.db")
+        message = "there is no place to export to"
+        raise UserError(message, "add --to trials.csv, or --optuna sqlite:///optuna.db")
     if to is not None and optuna is not None:
         raise UserError("--to and --optuna exclude each other", "export twice")
+    if optuna is not None and what is not What.TRIALS:
+        message = "a copy for Optuna always has all of a study"
+        raise UserError(message, "leave out --what, or name a file with --to")
     place = to or optuna
     assert place is not None
     return place

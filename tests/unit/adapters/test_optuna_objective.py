@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import optuna
 import pytest
+import yaml
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from hpsearch.adapters.loading import load
@@ -133,6 +135,8 @@ def test_several_workers_ask_at_the_same_time(tmp_path: Path) -> None:
     assert [trial.state for trial in trials] == [State.COMPLETE] * 8
     assert all("class" in trial.params for trial in trials)
 
+
+LANGUAGES = ("python", "yaml")
 
 X = """
 import optuna
@@ -313,6 +317,18 @@ def test_what_is_no_objective_is_refused(code: str, says: str, tmp_path: Path) -
     (tmp_path / f"{module}.py").write_text(code)
     with pytest.raises(TaskError, match=says):
         load({"kind": f"{module}:objective", "library": "optuna"}, tmp_path)
+
+
+def test_the_page_shows_an_objective_that_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
+    code, text = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in LANGUAGES)
+    shown = yaml.safe_load(text)
+    assert shown.pop("task") == {"kind": "my_search:objective", "library": "optuna"}
+    study = ObjectiveStudy(tmp_path, code, **{**shown, "study": "objective", "search": {}})
+    study.drive()
+    trials = study.history().trials
+    assert len(trials) == 30
+    assert {trial.state for trial in trials} == {State.COMPLETE, State.PRUNED}
 
 
 def test_optuna_itself_runs_the_same_objective(tmp_path: Path) -> None:
