@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
+from hpsearch.cli.output import What
+from hpsearch.cli.results.export import export_for_optuna, one_place
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -251,3 +254,21 @@ def test_postgresql_takes_a_copy_as_well(postgresql_url: str) -> None:
     )
     assert len(optuna.load_study(study_name="copied", storage=storage).trials) == 7
     storage.engine.dispose()
+
+
+def test_the_command_says_what_it_wrote_and_what_excludes_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, url = f"sqlite:///{tmp_path / 'ours.db'}", f"sqlite:///{tmp_path / 'optuna.db'}"
+    with closing(Store.open(ours)) as store:
+        store.create_study(StudyRecord(0, "empty", FILE, ("maximize",), uid="u"))
+    export_for_optuna("empty", url, ours, force=False)
+    assert f"wrote 0 trials of empty to {url}" in capsys.readouterr().err
+    assert loaded(url, "empty").trials == []
+    for to, optuna_url, what in (
+        (None, None, What.TRIALS),
+        (Path("a.csv"), url, What.TRIALS),
+        (None, url, What.REPORTS),
+    ):
+        with pytest.raises(UserError):
+            one_place(to, optuna_url, what)
