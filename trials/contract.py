@@ -92,6 +92,37 @@ class Setup:
     goal: Goal | None = None
     attempt: int = 1
     log: Path | str | None = None
+    number: int = 0
+    """The trial's in its study; 0 without a study."""
+    goals: tuple[Goal, ...] = ()
+    """All objectives, `goal` first; empty if nobody says."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A parameter that a run needs and that nobody named before: only the study can draw it.
+
+    Args:
+        name: The parameter's.
+        distribution: What it is drawn from, in the JSON that Optuna writes distributions in.
+    """
+
+    name: str
+    distribution: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a run says of its trial, for people, beside what it reports.
+
+    Args:
+        attributes: By name; values that JSON has.
+        constraints: By name, how far the trial exceeds a limit of its own; 0 or less if it keeps
+            it.
+    """
+
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,6 +144,10 @@ class Report:
     being written, the one before."""
     best: Path | str | None = None
     """Of the whole checkpoints, the one of the best report."""
+
+
+Item = Report | Question | Note | None
+"""What a run hands over: None after a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +175,10 @@ class Run(Protocol):
         """Of the checkpoints that are whole by now, the one of the best report; None if it keeps
         none."""
 
-    def __iter__(self) -> Iterator[Report | None]:
+    def __iter__(self) -> Iterator[Item]:
         """Train: yields None after every optimizer step, and a Report at every level of the
-        budget's grid."""
+        budget's grid. A run that is `Asking` may also yield a Question, which must be answered
+        before it is iterated further, and a Note."""
 
     def save(self) -> Path | str | None:
         """Write a checkpoint of this moment and return its folder once it is whole; None if the
@@ -158,6 +194,13 @@ class Run(Protocol):
     def close(self) -> bool:
         """Release memory, files and threads. False while code of the run is still running: call it
         again."""
+
+
+class Asking(Protocol):
+    """A run that has questions."""
+
+    def answer(self, value: Any) -> None:
+        """Give it the value that its last Question asked for."""
 
 
 class Task(Protocol):
@@ -344,6 +387,10 @@ class ProgramFailed(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ProgramFailed, (str(self), self.details)
+
+
+class Pruned(Exception):
+    """A run gives up its trial, which is not worth more training. Its text says why."""
 
 
 class TrialStopped(BaseException):

@@ -4,16 +4,20 @@ failed."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trials.contract import (
+    Asking,
     Diagnosed,
     Diverged,
     Failure,
     Finding,
+    Note,
+    Problem,
     ProgramFailed,
+    Question,
     Report,
     Setup,
     Task,
@@ -21,6 +25,24 @@ from trials.contract import (
 )
 from trials.devices.memory import is_out_of_memory
 from trials.disk.whole_folders import is_disk_full
+
+Ask = Callable[[Question], Mapping[str, Any]]
+"""Gives the values that are known of a trial once a question is settled, by name. It has none of
+that name where the run is to stop."""
+
+
+def nobody_to_ask(question: Question) -> Mapping[str, Any]:
+    """An `Ask` outside of a study, where nothing draws values.
+
+    Raises:
+        TaskError: Always.
+    """
+    what = f"asks for {question.name!r}, which has no value here; only a study draws values"
+    raise TaskError([Problem("task.kind", what)])
+
+
+def take_no_note(note: Note) -> None:
+    """Takes notes outside of a study, where nobody reads them."""
 
 
 class Runner:
@@ -30,11 +52,22 @@ class Runner:
         task: The training job.
         data: What `task.prepare` returned for these settings.
         setup: What the run is given.
+        ask: Settles the questions of the run.
+        note: Takes its notes.
     """
 
-    def __init__(self, task: Task, data: Any, setup: Setup) -> None:
+    def __init__(
+        self,
+        task: Task,
+        data: Any,
+        setup: Setup,
+        ask: Ask = nobody_to_ask,
+        note: Callable[[Note], None] = take_no_note,
+    ) -> None:
         self._run = task.start(setup, data)
         self._iterator = iter(self._run)
+        self._ask = ask
+        self._note = note
 
     @property
     def finished(self) -> str | None:
@@ -50,12 +83,25 @@ class Runner:
         step), or when the run has finished. Whatever the run raises comes through.
         """
         for item in self._iterator:
-            if item is not None:
+            if isinstance(item, Question):
+                if not self._settled(item):
+                    return
+            elif isinstance(item, Note):
+                self._note(item)
+            elif item is not None:
                 yield item
                 if item.resource >= until:
                     return
             if should_stop():
                 return
+
+    def _settled(self, question: Question) -> bool:
+        """Answer a question of the run; False if it is to stop instead."""
+        values = self._ask(question)
+        if question.name not in values:
+            return False
+        cast(Asking, self._run).answer(values[question.name])
+        return True
 
     def save(self) -> Path | str | None:
         """Write a checkpoint of this moment; None if the task cannot."""

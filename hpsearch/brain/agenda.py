@@ -359,8 +359,8 @@ class Agenda:
         number = leader.number
         trial = self._add(now, Role.CONFIRM)
         trial.repeats = number
-        trial.params = leader.params
-        trial.distributions = leader.distributions
+        trial.params = dict(leader.params)
+        trial.distributions = dict(leader.distributions)
         return Work(trial, DecisionKind.START, f"confirms trial {number}", [number])
 
     def _add(self, now: float, role: Role) -> Trial:

@@ -186,7 +186,7 @@ class Attempts:
             number,
             attempt.number,
             slot.name,
-            trial.params,
+            dict(trial.params),
             trial.seed,
             until,
             resume_from=trial.checkpoint,

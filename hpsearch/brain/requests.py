@@ -104,7 +104,7 @@ class Requests:
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
         """Add a trial with the parameters that are asked for; the sampler draws the others."""
         params = dict(request.content["params"])
-        problems = space.contains(spec.space, params)
+        problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
         trial = self._agenda.propose(params, now)

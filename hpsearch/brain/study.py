@@ -48,6 +48,7 @@ from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, ReportRecord, Request, StudyState, Trial
+from hpsearch.search.questions import Unanswerable
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
 from hpsearch.study_file.models import StudySpec
@@ -267,6 +268,10 @@ class Study:
                 self._attempts.began(live, event)
             case ev.Reported():
                 return self._reported(live, trial, event, now)
+            case ev.Asked():
+                return self._asked(live, trial, event, now)
+            case ev.Noted():
+                self._log.note(trial, event)
             case ev.Finished():
                 return self._finished(live, trial, event, now)
             case ev.Stopped():
@@ -385,11 +390,30 @@ class Study:
         short_by = self.spec.objective.sign * (value - target)
         return short_by <= 0
 
+    # ----------------------------------------------------------------------------------- a question
+
+    def _asked(self, live: Live, trial: Trial, event: ev.Asked, now: float) -> list[ev.Command]:
+        """Answer with a parameter's value: the one on record, or one that is drawn and recorded
+        now.
+
+        The answer goes out once the record has been committed, so that another attempt of the trial
+        gets the same value.
+        """
+        try:
+            value = self._searcher.value_for(trial, event.name, event.distribution)
+        except Unanswerable as problem:
+            commands = self._failed(live, trial, ErrorKind.ERROR, str(problem), now)
+            return [*commands, ev.Stop(event.trial, event.attempt)]
+        return [ev.Advance(event.trial, event.attempt, live.until, {event.name: value})]
+
     # ------------------------------------------------------------------------ the end of an attempt
 
     def _finished(
         self, live: Live, trial: Trial, event: ev.Finished, now: float
     ) -> list[ev.Command]:
+        if event.pruned:
+            self._gave_up(live, trial, event, now)
+            return []
         if trial.value is None:
             kind = ErrorKind.DIVERGED if trial.reports else ErrorKind.ERROR
             text = f"it ended without a finite {self.spec.objective.metric}"
@@ -399,6 +423,13 @@ class Study:
         self._log.move(trial, State.COMPLETE, ended=now)
         self._log.keep(trial, event.checkpoint, event.held)
         return []
+
+    def _gave_up(self, live: Live, trial: Trial, event: ev.Finished, now: float) -> None:
+        """End a trial that says itself that it is not worth more training."""
+        self._log.decide(trial, DecisionKind.PRUNE, event.why, now)
+        self._attempts.end(live, Outcome.PRUNED, now)
+        self._log.move(trial, State.PRUNED, ended=now)
+        self._log.keep(trial, event.checkpoint, event.held)
 
     def _stopped(self, live: Live, trial: Trial, event: ev.Stopped, now: float) -> None:
         trial.checkpoint = event.checkpoint or trial.checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hpsearch.domain.events import Reported
+from hpsearch.domain.events import Noted, Reported
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
@@ -61,6 +61,13 @@ class TrialLog:
                 constraint = CONSTRAINT + metric
                 trial.system_attrs[constraint] = over
         trial.rung = answer.rung
+        self._history.touch(trial)
+
+    def note(self, trial: Trial, event: Noted) -> None:
+        """Keep what a trial says of itself."""
+        trial.user_attrs.update(event.attributes)
+        for name, over in event.constraints.items():
+            trial.system_attrs[CONSTRAINT + name] = over
         self._history.touch(trial)
 
     def expects(self, trial: Trial, value: float | None, deviation: float | None) -> None:

@@ -410,18 +410,28 @@ def logs(
 
 @app.command(rich_help_panel=_RESULTS)
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The .csv or .parquet file to write.")],
     name: OptionalStudyName = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The .csv or .parquet file to write.")
+    ] = None,
+    optuna: Annotated[
+        str | None,
+        typer.Option("--optuna", help="The URL of an Optuna storage to write a copy into."),
+    ] = None,
     what: Annotated[
-        What, typer.Option("--what", help="What to write, one row each.")
+        What, typer.Option("--what", help="What to write to the file, one row each.")
     ] = What.TRIALS,
     force: Force = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Write a study to a CSV or Parquet file."""
-    from hpsearch.cli.results.export import export_study
+    """Write a study to a CSV or Parquet file, or a copy of it for Optuna."""
+    from hpsearch.cli.results.export import export_for_optuna, export_study, one_place
 
-    export_study(name, to, what, storage, force=force)
+    match one_place(to, optuna, what):
+        case Path() as file:
+            export_study(name, file, what, storage, force=force)
+        case url:
+            export_for_optuna(name, url, storage, force=force)
 
 
 @app.command(rich_help_panel=_RESULTS)

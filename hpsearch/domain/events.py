@@ -71,8 +71,32 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """An attempt needs a parameter that nobody named before. It now waits for an `Advance` that
+    gives the value."""
+
+    trial: int
+    attempt: int
+    name: str
+    distribution: str
+    """What it is drawn from, in the JSON that Optuna writes distributions in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An attempt says something of its trial, beside what it reports."""
+
+    trial: int
+    attempt: int
+    attributes: Mapping[str, Any] = field(hash=False)
+    constraints: Mapping[str, float] = field(hash=False)
+    """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
-    """An attempt ended by itself: the trial's budget is used up, or it stopped improving."""
+    """An attempt ended by itself: the trial's budget is used up, it stopped improving, or it gave
+    itself up."""
 
     trial: int
     attempt: int
@@ -81,6 +105,8 @@ class Finished:
     """Its best checkpoint, where it keeps one."""
     findings: Findings = ()
     held: Held | None = None
+    pruned: bool = False
+    """Whether it gave itself up, as not worth more training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +154,19 @@ class Learned:
     facts: Mapping[str, Sequence[int | None]] = field(hash=False)
 
 
-Event = SlotUp | SlotDown | Began | Reported | Finished | Stopped | Failed | Lost | Learned
+Event = (
+    SlotUp
+    | SlotDown
+    | Began
+    | Reported
+    | Asked
+    | Noted
+    | Finished
+    | Stopped
+    | Failed
+    | Lost
+    | Learned
+)
 
 # ----------------------------------------------------------------------------------------- commands
 
@@ -155,11 +193,13 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Let a waiting attempt train on to `until`."""
+    """Let a waiting attempt train on to `until`, with the parameters that it has asked for."""
 
     trial: int
     attempt: int
     until: float
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Values by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,17 @@ from trials import arithmetic
 from trials.arithmetic import Arithmetic
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
-from trials.contract import Finding, Held, Report, Setup, Severity, Task
+from trials.contract import (
+    Finding,
+    Held,
+    Note,
+    Pruned,
+    Question,
+    Report,
+    Setup,
+    Severity,
+    Task,
+)
 from trials.devices.memory import keep_to_share
 from trials.loop import memory_facts
 from trials.runner import Runner, failure_of
@@ -30,6 +40,9 @@ KEPT_DATA = 2
 RETIRED = "told to end (SIGTERM)"
 
 Ending = ev.Finished | ev.Stopped | ev.Failed
+
+Said = ev.Reported | ev.Asked | ev.Noted
+"""What an attempt says while it trains."""
 
 log = logging.getLogger("hpsearch")
 
@@ -101,6 +114,8 @@ class Control:
     """Whether the whole process is to end."""
     recorded: float = 0.0
     """Up to which resource its reports are in the database."""
+    given: dict[str, Any] = field(default_factory=dict)
+    """The parameters that it has asked for, as far as they are known."""
     changed: threading.Event = field(default_factory=threading.Event)
 
     def limit(self, seconds: float | None) -> None:
@@ -113,12 +128,17 @@ class Control:
         return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def wait_for_word(self, resource: float) -> None:
-        """Wait at a level until the attempt may train beyond it, or must stop.
+        """Wait at a level until the attempt may train beyond it, or must stop."""
+        self._wait(lambda: self.until > resource)
 
-        Waiting takes none of its time limit.
-        """
+    def wait_for_value(self, name: str) -> None:
+        """Wait until a parameter has its value, or the attempt must stop."""
+        self._wait(lambda: name in self.given)
+
+    def _wait(self, has_word: Callable[[], bool]) -> None:
+        """Wait for word, or until the attempt must stop. This takes none of its time limit."""
         began = time.monotonic()
-        while self.until <= resource and not self.stop:
+        while not has_word() and not self.stop:
             self.changed.wait()
             self.changed.clear()
         waited_s = time.monotonic() - began
@@ -135,7 +155,8 @@ class Execution:
         control: What it is told while it runs.
         began: Called with how the attempt computes, and again once it can train, with how long
             that took.
-        reported: Called with each report, and whether the attempt now waits for an answer.
+        said: Called with each report, question and note, and whether the attempt now waits for an
+            answer.
     """
 
     def __init__(
@@ -144,14 +165,14 @@ class Execution:
         order: ev.Launch,
         control: Control,
         began: Callable[[ev.Began], None],
-        reported: Callable[[ev.Reported, bool], None],
+        said: Callable[[Said, bool], None],
     ) -> None:
         self._workshop = workshop
         self._config = workshop.config
         self._order = order
         self._control = control
         self._began = began
-        self._reported = reported
+        self._said = said
         self._runner: Runner | None = None
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
@@ -169,6 +190,9 @@ class Execution:
             self._runner = self._start(params, given)
             self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
             return self._drive(self._runner)
+        except Pruned as verdict:
+            assert self._runner is not None, "only a run gives itself up"
+            return replace(self._finished(self._runner, str(verdict)), pruned=True)
         # What a training job raises is its trial's failure.
         except BaseException as error:  # noqa: BLE001
             failure = failure_of(_cause(error))
@@ -243,15 +267,18 @@ class Execution:
             goal=self._config.goal,
             attempt=order.attempt,
             log=self._config.log(order.trial, order.attempt),
+            number=order.trial,
+            goals=self._config.goals,
         )
         task = self._workshop.task
         data = self._workshop.data_for(order, given)
         try:
             carry_along(setup, self._config.stated_params(order))
-            return Runner(task, data, setup)
+            return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
             log.warning("trial %d starts from the beginning: %s", order.trial, damage)
-            return Runner(task, data, replace(setup, resume_from=None))
+            afresh = replace(setup, resume_from=None)
+            return Runner(task, data, afresh, self._ask, self._note)
 
     # ---------------------------------------------------------------------------------- training
 
@@ -297,8 +324,21 @@ class Execution:
             _text(best),
             _held(checkpoint, best),
         )
-        self._reported(reported, waits)
+        self._said(reported, waits)
         return reported
+
+    def _ask(self, question: Question) -> Mapping[str, Any]:
+        """Ask for a parameter, and wait for its value or for the word to stop."""
+        order = self._order
+        asked = ev.Asked(order.trial, order.attempt, question.name, question.distribution)
+        self._said(asked, True)
+        self._control.wait_for_value(question.name)
+        return self._control.given
+
+    def _note(self, note: Note) -> None:
+        order = self._order
+        noted = ev.Noted(order.trial, order.attempt, note.attributes, note.constraints)
+        self._said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best

@@ -18,7 +18,7 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.executors.execution import RETIRED, Control, Ending, Execution, Workshop
+from hpsearch.executors.execution import RETIRED, Control, Ending, Execution, Said, Workshop
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts
@@ -82,8 +82,9 @@ class Worker:
     def advance(self, order: ev.Advance) -> None:
         """Let a waiting attempt train on."""
         control = self._controls.get((order.trial, order.attempt))
-        if control is not None and order.until > control.until:
-            control.until = order.until
+        if control is not None:
+            control.given.update(order.given)
+            control.until = max(control.until, order.until)
             control.changed.set()
 
     def stop(self, order: ev.Stop) -> None:
@@ -181,8 +182,8 @@ class Worker:
         with self._news:
             self._held_back = [event]
 
-    def _send(self, report: ev.Reported, waits: bool) -> None:
-        self._emit(report, urgent=waits)
+    def _send(self, event: Said, waits: bool) -> None:
+        self._emit(event, urgent=waits)
 
     def _emit(self, *events: ev.Event | Unfit, urgent: bool) -> None:
         with self._news:

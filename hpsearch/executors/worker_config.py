@@ -30,6 +30,7 @@ class WorkerConfig:
         goal: The study's objective.
         unstated: Settings that earlier versions of this program did not give to a trial: their
             checkpoints are identified without them.
+        goals: All its objectives, `goal` first.
     """
 
     task: Mapping[str, Any]
@@ -41,6 +42,7 @@ class WorkerConfig:
     threads: int = 1
     goal: Goal | None = None
     unstated: frozenset[str] = frozenset()
+    goals: tuple[Goal, ...] = ()
 
     def load_task(self) -> Task:
         """Build the task. Python also looks for the user's modules beside the study file."""

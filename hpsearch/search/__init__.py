@@ -2,6 +2,7 @@
 
 `searcher`        everything the brain asks; read this first
 `proposals`       draws the parameters of new trials
+`questions`       parameters that trials ask for, because the space does not name them
 `worth`           what a report is worth
 `rungs`           who continues, pauses and is promoted, in a study and as an Optuna pruner
 `rough_order`     trials by what was expected of them before

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from optuna.distributions import BaseDistribution
 from optuna.pruners import HyperbandPruner
 from optuna.samplers import BruteForceSampler
 from optuna.samplers._brute_force import _TreeNode
@@ -24,6 +25,14 @@ def study_attribute(study: Study, key: str) -> Any:
 def set_study_attribute(study: Study, key: str, value: Any) -> None:
     """Write a system attribute of a study."""
     study._storage.set_study_system_attr(study._study_id, key, value)
+
+
+def contains(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether a parameter with this distribution can have a value."""
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
 
 
 def brackets_of(

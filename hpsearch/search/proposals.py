@@ -28,7 +28,7 @@ from hpsearch.search.informed_random import InformedRandom
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
 from hpsearch.study_file import methods, space
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Method, StudySpec
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """What a validation loss is called, which counts beside the objective: `loss` by our own loop."""
@@ -102,16 +102,29 @@ class Proposals:
 
     def view_for(self, trial: Trial) -> optuna.Study:
         """The study as the sampler of this trial reads it."""
-        name = self._history.study.name
         if self._method.kind == methods.CURVE_GP:
+            name = self._history.study.name
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
-        heeds_limits = methods.heeds_constraints(self._method)
+        return self._view(trial, self._method, self._sampler_for(trial))
+
+    def view_for_question(self, trial: Trial, name: str) -> optuna.Study | None:
+        """The study as the sampler reads it that draws a parameter which the space does not name.
+
+        None if the study's sampler needs the whole space in advance.
+        """
+        if self._class in methods.LAID_OUT:
+            return None
+        method = methods.for_questions(self._method)
+        seed = derived_seed(self._spec.seed, trial.number, "sampler", name)
+        return self._view(trial, method, cast(BaseSampler, methods.sampler(method, seed)))
+
+    def _view(self, trial: Trial, method: Method, sampler: BaseSampler) -> optuna.Study:
+        heeds_limits = methods.heeds_constraints(method)
         limits = self._spec.constraints if heeds_limits else None
         storage = self._storage
-        if not methods.averages(self._method):
+        if not methods.averages(method):
             storage = cast(BaseStorage, WithoutRepeats(storage, self._history))
-        study = optuna.Study(name, storage, pruner=self._pruner)
-        sampler = self._sampler_for(trial)
+        study = optuna.Study(self._history.study.name, storage, pruner=self._pruner)
         return SamplerView(study, storage, trial.number, sampler, limits)
 
     def _sampler_for(self, trial: Trial) -> BaseSampler:

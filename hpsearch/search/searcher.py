@@ -29,6 +29,7 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.domain.seeds import is_spared
 from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
+from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
@@ -106,12 +107,17 @@ class Searcher:
             self._pruner = methods.pruner(_with_known_steps(spec, history))
         self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
         """What draws the parameters of new trials."""
+        self._questions = Questions(history, storage, self.proposals)
 
     # ------------------------------------------------------------------------------------ proposing
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
         """Draw the trial's parameters and write them into it; see `Proposals.propose`."""
         self.proposals.propose(trial, given)
+
+    def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
+        """The value of a parameter that a trial asks for; see `Questions.value_for`."""
+        return self._questions.value_for(trial, name, distribution)
 
     @property
     def exhausted(self) -> bool:

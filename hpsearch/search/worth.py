@@ -3,7 +3,8 @@
 A trial is valued by its best report. Of two reports, one that keeps the limits is better than one
 that does not. Of two that do not, the one that exceeds them by less is better; of two that do, the
 one with the better value. With several objectives no value is better than all others, and a trial
-is valued by its latest report.
+is valued by its latest report. An objective of Optuna is valued as by Optuna: by what it returns,
+which is its report at the full budget.
 
 Source of the order: Deb, "An efficient constraint handling method for genetic algorithms" (2000).
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.rungs import score_of
 from hpsearch.study_file.models import Limit, StudySpec
+from hpsearch.study_file.space import is_open
 
 OUTSIDE = 1e300
 """Scores of reports that exceed a limit lie above this, and above those of all that do not."""
@@ -56,6 +58,9 @@ class Scoring:
         self._objectives = spec.objectives
         self._sign = spec.objectives[0].sign
         self._limits = spec.constraints
+        self._returns = is_open(spec.task)
+        """Whether the report at the full budget is what an objective has returned."""
+        self._total = spec.budget.per_trial.total
 
     def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
         """What a report is worth to its trial.
@@ -91,7 +96,9 @@ class Scoring:
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
         """Whether a report with finite values is better than the one that gave its trial its
-        value."""
+        value, or is what the trial is valued by in any case."""
+        if self._returns and report.resource >= self._total:
+            return True
         several = len(self._objectives) > 1
         stood_by = trial.value
         if several or stood_by is None:

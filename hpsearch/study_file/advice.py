@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpsearch.study_file.levels import PROMOTION
-from hpsearch.study_file.methods import PRUNERS
+from hpsearch.study_file.methods import CURVE_GP, PRUNERS
 from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
+from hpsearch.study_file.space import is_open
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.models import KEY, Pretrained, brings_code
 
@@ -56,6 +57,7 @@ def _advice(spec: StudySpec) -> Iterator[str]:
             "trials that run before that, such as the first one of every worker, are never pruned; "
             f"{PROMOTION} compares from the first rung on"
         )
+    yield from _of_open_space(spec)
     metric = spec.objective.metric
     if len(spec.objectives) > 1 and pruner.kind == PROMOTION:
         yield (
@@ -64,6 +66,23 @@ def _advice(spec: StudySpec) -> Iterator[str]:
         )
     if len(spec.objectives) > 1 and spec.budget.target is not None:
         yield f"budget.target: is a value of the first objective ({metric})"
+
+
+def _of_open_space(spec: StudySpec) -> Iterator[str]:
+    """What an objective of Optuna should know of the defaults, which were made for other tasks."""
+    if not is_open(spec.task):
+        return
+    if spec.search.sampler.kind == CURVE_GP:
+        yield (
+            f"search.sampler: {CURVE_GP} draws the parameters that space names; Optuna's tpe draws "
+            "those that only the objective names"
+        )
+    if spec.search.pruner.kind == PROMOTION and len(spec.objectives) == 1:
+        yield (
+            "search.pruner: an objective has no checkpoints, so a paused trial that continues "
+            "trains from the beginning, and is charged for it; to only end trials: pruner: "
+            "successive_halving"
+        )
 
 
 def _innermost(pruner: Method) -> Method:

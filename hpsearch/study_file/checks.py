@@ -15,6 +15,7 @@ from hpsearch.study_file import space as spaces
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import (
     CURVE_GP,
+    LAID_OUT,
     MULTI_OBJECTIVE,
     PRUNERS,
     SAMPLERS,
@@ -66,6 +67,11 @@ class Draft:
     """The GPUs of each worker."""
     enqueue: list[dict[str, Any]] | None = None
     description: TaskDescription | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether trials may ask for parameters that the space does not name."""
+        return self.task is not None and spaces.is_open(self.task)
 
 
 def problems(draft: Draft) -> list[Problem]:
@@ -276,6 +282,7 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
         yield from sampler_problems(draft.sampler)
         yield from _endless_problems(draft.sampler, draft.space)
         yield from _prior_problems(draft.sampler, draft)
+        yield from _laid_out_problems(draft.sampler, draft)
         yield from _warm_start_problems(draft.sampler, draft)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
@@ -298,6 +305,9 @@ def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
     if draft.objectives > 1:
         what = "compares results by one objective, and there are several; remove it"
         yield Problem("search.warm_start", what)
+    elif draft.is_open and not draft.names:
+        what = "compares parameters that both studies name under space, and this one names none"
+        yield Problem("search.warm_start", f"{what}; name them, or remove warm_start")
     elif sampler.kind != CURVE_GP:
         what = f"the sampler {sampler.kind} does not take earlier studies into account"
         yield Problem("search.warm_start", f"{what}; use {CURVE_GP}, or remove warm_start")
@@ -342,6 +352,16 @@ def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterat
             yield Problem(f"space.{name}", f"{what}; raise step, or use another sampler")
 
 
+def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
+    """A sampler that needs the space in advance, and none is named."""
+    if draft.names or not draft.is_open or class_name(sampler) not in LAID_OUT:
+        return
+    what = f"{sampler.kind} needs the whole space in advance, and the objective names it as it runs"
+    able = [name for name, long in SAMPLERS.items() if long not in LAID_OUT]
+    hint = f"use one of {', '.join([CURVE_GP, *able])}, or write the parameters under space"
+    yield Problem("search.sampler", f"{what}; {hint}")
+
+
 def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
     """Priors for a sampler that would ignore them."""
     known = sampler.kind == CURVE_GP or class_name(sampler) in SAMPLERS.values()
@@ -359,5 +379,6 @@ def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
     """Configurations to try first that do not lie in the space."""
     for i, configuration in enumerate(draft.enqueue or []):
-        for problem in spaces.problems_with(draft.space, configuration):
+        found = spaces.problems_with(draft.space, configuration, is_open=draft.is_open)
+        for problem in found:
             yield Problem(f"enqueue[{i}].{problem.where}", problem.what)

@@ -46,6 +46,9 @@ AVERAGING = frozenset({"GPSampler"})
 CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISampler"})
 """Samplers of Optuna that take constraints into account."""
 
+LAID_OUT = frozenset({"QMCSampler", "BruteForceSampler"})
+"""Samplers of Optuna that need the whole space in advance."""
+
 BELIEVING = frozenset({CURVE_GP, "RandomSampler"})
 """Samplers that take the priors of parameters into account."""
 
@@ -183,6 +186,15 @@ def sampler(method: Method, seed: int) -> Any:
 def class_name(method: Method) -> str:
     """The class of Optuna's samplers that a study file names, by its short name or its own."""
     return SAMPLERS.get(method.kind, method.kind)
+
+
+def for_questions(method: Method) -> Method:
+    """What draws parameters that the space does not name.
+
+    It is the study's sampler. `curve_gp` models only what the space names: for the rest, it is
+    Optuna's own default.
+    """
+    return Method(kind="tpe") if method.kind == CURVE_GP else method
 
 
 def averages(method: Method) -> bool:

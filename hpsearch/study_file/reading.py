@@ -29,6 +29,7 @@ from hpsearch.study_file.models import (
     StudyBudget,
     StudySpec,
 )
+from hpsearch.study_file.space import is_open
 from hpsearch.study_file.types import shown
 from hpsearch.study_file.yaml_source import Source
 from trials.contract import Problem, TaskError
@@ -162,7 +163,7 @@ def _sections(
         except ValidationError as error:
             problems += problems_of(error, _alone(StudySpec, key))
     sections["objectives"], wrong_objectives = _objectives(written.get("objective"))
-    sections["space"], wrong_parameters = space_in(written.get("space"))
+    sections["space"], wrong_parameters = _space(written)
     description, wrong_task = _task(sections.get("task"), base, inspect)
     problems += [*wrong_objectives, *wrong_parameters, *wrong_task]
     problems += checks.problems(_draft(written, sections, description))
@@ -261,6 +262,15 @@ def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
     for name in constraints or {}:
         metrics[f"constraints.{name}"] = name
     return metrics
+
+
+def _space(written: dict[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
+    """As `space_in`; an open space may name no parameter."""
+    task = written.get("task")
+    may_be_empty = isinstance(task, dict) and is_open(task)
+    if may_be_empty and written.get("space") in (None, {}):
+        return {}, []
+    return space_in(written.get("space"))
 
 
 def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:

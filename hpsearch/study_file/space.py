@@ -3,6 +3,9 @@
 A parameter with a condition is active only while each of its parents is active and has one of the
 required values; an inactive parameter is absent from a configuration. Conditions form no cycle:
 `checks` refuses it.
+
+A space may be *open*: then trials may also ask for parameters that it does not name, as objectives
+of Optuna do.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
 from hpsearch.study_file.types import Scalar, is_number, same, shown
 from trials.contract import Problem, Setting
+from trials.descriptions.function import OPTUNA
 from trials.settings import nearest
 
 if TYPE_CHECKING:
@@ -34,6 +38,15 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
             parameter.low, parameter.high, log=parameter.log, step=parameter.step
         )
     return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+def is_open(task: Mapping[str, Any]) -> bool:
+    """Whether trials of a task may ask for parameters that the space does not name.
+
+    Args:
+        task: The `task` part of a study file.
+    """
+    return task.get("library") == OPTUNA
 
 
 class Prior(NamedTuple):
@@ -120,13 +133,18 @@ def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
     return any(same(value, each) for each in values)
 
 
-def problems_with(space: Space, params: Mapping[str, Any]) -> list[Problem]:
+def problems_with(
+    space: Space, params: Mapping[str, Any], *, is_open: bool = False
+) -> list[Problem]:
     """Why a configuration does not lie in the space; `where` is the parameter's name.
 
-    A configuration may be incomplete: the sampler draws what is missing.
+    A configuration may be incomplete: the sampler draws what is missing. It may have other
+    parameters where the space is open.
     """
     problems = []
     for name, value in params.items():
+        if is_open and name not in space:
+            continue
         what = _problem_with(space, params, name, value)
         if what is not None:
             problems.append(Problem(name, what))
@@ -148,9 +166,10 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
     return None
 
 
-def contains(space: Space, params: Mapping[str, Any]) -> list[str]:
+def contains(space: Space, params: Mapping[str, Any], *, is_open: bool = False) -> list[str]:
     """Why a configuration does not lie in the space, as texts; empty if it does."""
-    return [f"{problem.where}: {problem.what}" for problem in problems_with(space, params)]
+    problems = problems_with(space, params, is_open=is_open)
+    return [f"{problem.where}: {problem.what}" for problem in problems]
 
 
 def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ def plan(
     parameters = table("parameter", "values", "scale", "only if", width=width, title="\nspace")
     for name, parameter in spec.space.items():
         parameters.add_row(name, *_parameter(parameter))
-    return [facts, parameters]
+    return [facts, parameters] if spec.space else [facts]
 
 
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
@@ -88,6 +88,7 @@ def _what(spec: StudySpec) -> dict[str, str]:
         "study": spec.study,
         "task": str(spec.task["kind"]),
         "objective": ", ".join(objectives),
+        **({} if spec.space else {"space": "what the objective asks for as it runs"}),
         "sampler": spec.search.sampler.kind,
         "pruner": pruner.kind,
         "each trial": f"{number(per_trial.total)} {unit}, {reports}",

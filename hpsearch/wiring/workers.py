@@ -7,7 +7,7 @@ from pathlib import Path
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Objective, StudySpec
 from trials.contract import Goal
 from trials.descriptions.builtin import BUILT_IN, describe
 
@@ -35,9 +35,14 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
         threads=max(1, int(spec.resources.cpu)),
         goal=goal_of(spec),
         unstated=frozenset(largest),
+        goals=tuple(map(_goal, spec.objectives)),
     )
 
 
 def goal_of(spec: StudySpec) -> Goal:
     """What makes one report of a trial better than another: the first objective."""
-    return Goal(spec.objective.metric, maximize=spec.objective.direction == "maximize")
+    return _goal(spec.objective)
+
+
+def _goal(objective: Objective) -> Goal:
+    return Goal(objective.metric, maximize=objective.direction == "maximize")

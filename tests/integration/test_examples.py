@@ -122,12 +122,19 @@ def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
     assert data.class_weights[2] > 10
 
 
+def test_an_objective_of_optuna_is_searched_as_it_is(workplace: Workplace) -> None:
+    best = run_small(workplace, "objective.yaml")
+    assert len(best) == 3
+    assert all({"model", "alpha"} <= trial["params"].keys() for trial in best)
+
+
 @pytest.mark.parametrize(
     "script",
     [
         "digits.py",
         "houses.py",
         "modules.py",
+        "objective.py",
         "reviews.py",
         "spiral.py",
         "tickets.py",

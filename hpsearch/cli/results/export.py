@@ -1,7 +1,9 @@
-"""`hpsearch export`: a study's trials, reports or attempts as a file."""
+"""`hpsearch export`: a study's trials, reports or attempts as a file, or a copy of the study for
+Optuna."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +11,58 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import What, note
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
+from hpsearch.store.store import Store
+from hpsearch.store.url import display, parse_url
 from hpsearch.views.numbers import cell, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FRAMES = {What.TRIALS: trials_frame, What.REPORTS: reports_frame, What.ATTEMPTS: attempts_frame}
+
+NOTED_FROM = 1000
+"""A copy for Optuna of so many trials takes long enough to say so."""
+
+
+def one_place(to: Path | None, optuna: str | None, what: What) -> Path | str:
+    """The one place that an export is written to: a file, or the URL of an Optuna storage.
+
+    Raises:
+        UserError: Neither is given, both are, or a copy for Optuna is to have a part only.
+    """
+    if to is None and optuna is None:
+        message = "there is no place to export to"
+        raise UserError(message, "add --to trials.csv, or --optuna sqlite:///optuna.db")
+    if to is not None and optuna is not None:
+        raise UserError("--to and --optuna exclude each other", "export twice")
+    if optuna is not None and what is not What.TRIALS:
+        message = "a copy for Optuna always has all of a study"
+        raise UserError(message, "leave out --what, or name a file with --to")
+    place = to or optuna
+    assert place is not None
+    return place
+
+
+def export_for_optuna(name: str | None, to: str, storage: str, *, force: bool) -> None:
+    """Write a copy of a study into a stock Optuna storage.
+
+    Raises:
+        UserError: The storage has a study of that name already, or cannot be one of Optuna's.
+        StoreUnreachable: A database does not answer, or belongs to another program.
+    """
+    # Imported here: Optuna is slow to import, and files need none.
+    from hpsearch.optuna_storage.exporting import export
+
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+    with closing(Store.open(storage, create=False)) as store:
+        history = store.load(study.name)
+    trials = len(history.trials)
+    if trials >= NOTED_FROM:
+        note(f"writing {count(trials, 'trial')}, one transaction each; this may take minutes ...")
+    export(history, to, replace=force)
+    place = display(parse_url(to))
+    note(f"wrote {count(trials, 'trial')} of {study.name} to {place}")
 
 
 def export_study(name: str | None, to: Path, what: What, storage: str, *, force: bool) -> None:

@@ -18,6 +18,7 @@ from hpsearch.driver.journal import RENEW_S
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
+from hpsearch.study_file.space import is_open
 from hpsearch.wiring.creation import spec_of
 
 WAIT_S = 3 * RENEW_S
@@ -52,7 +53,7 @@ def propose(name: str, text: str, like: int | None, why: str, storage: str) -> N
         spec = spec_of(store.find_study(name))
         params = _params_of(store, name, like)
     if text:
-        params |= configurations([text], spec.space)[0]
+        params |= configurations([text], spec.space, is_open=is_open(spec.task))[0]
     elif like is None:
         raise UserError("there is nothing to try", 'for example: hpsearch enqueue NAME "lr=1e-4"')
     request = _request(RequestKind.PROPOSE, {"params": params, "why": why})

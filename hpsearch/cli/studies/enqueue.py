@@ -12,17 +12,24 @@ from hpsearch.study_file.space import Space, contains
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def configurations(texts: Iterable[str], space: Space) -> list[dict[str, Any]]:
+def configurations(
+    texts: Iterable[str], space: Space, *, is_open: bool = False
+) -> list[dict[str, Any]]:
     """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``; parameters that
     are left out are drawn.
+
+    Args:
+        texts: One for each configuration.
+        space: The study's.
+        is_open: Whether they may have parameters that the space does not name.
 
     Raises:
         UserError: A text cannot be read as that, or its configuration is outside the space.
     """
-    return [_configuration(text, space) for text in texts]
+    return [_configuration(text, space, is_open) for text in texts]
 
 
-def _configuration(text: str, space: Space) -> dict[str, Any]:
+def _configuration(text: str, space: Space, is_open: bool) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -31,7 +38,7 @@ def _configuration(text: str, space: Space) -> dict[str, Any]:
         if name in params:
             raise _unreadable(text, f"{name} appears twice")
         params[name] = value_of(value)
-    problems = contains(space, params)
+    problems = contains(space, params, is_open=is_open)
     if problems:
         what = "; ".join(problems)
         raise UserError(f'--enqueue "{text}": {what}')

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.cli.options import DEFAULT_STORAGE
@@ -25,6 +26,7 @@ from hpsearch.study_file.advice import advice
 from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
+from hpsearch.study_file.space import is_open
 from hpsearch.views import footprint
 from hpsearch.views.plan import workers_of
 from hpsearch.views.running.live import LiveView
@@ -77,7 +79,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path, inspect=loading.inspect)
-    known_good = configurations(options.enqueue, spec.space)
+    known_good = _enqueued(options, spec)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:
         refuse_unreachable(options.address)
@@ -130,7 +132,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             spec = spec_of(history.study)
         if "trials" in budget:
             _refuse_fewer(spec, history)
-        known_good = configurations(options.enqueue, spec.space)
+        known_good = _enqueued(options, spec)
         if known_good:
             _refuse_without_trials_left(spec, history)
         home = home_of(spec, history.study, options.checkpoints)
@@ -142,6 +144,11 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         resources = options.resources(spec)
         study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
         _drive(store, study_run, lambda: history, options)
+
+
+def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:
+    """The configurations that the command line asks for."""
+    return configurations(options.enqueue, spec.space, is_open=is_open(spec.task))
 
 
 def _drive(

@@ -25,6 +25,7 @@ from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import TaskDescription
+from trials.descriptions.function import OPTUNA
 from trials.settings import TABLE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,7 +33,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "A study file of hpsearch"
 """Marks a file as a schema that this program wrote."""
 
-_REQUIRED = ("study", "task", "space", "objective", "budget")
+_REQUIRED = ("study", "task", "objective", "budget")
+"""The keys that every study file has."""
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "Search": {"sampler": CURVE_GP, "pruner": PROMOTION},
 }
@@ -72,7 +74,7 @@ def study_file_schema(
         "properties": _sections(whole["properties"], [*built_in, command.kind]),
         "required": list(_REQUIRED),
         "additionalProperties": False,
-        "allOf": [*kinds, tasks.own_code(own_code), tasks.of_command(command)],
+        "allOf": [*kinds, tasks.own_code(own_code), tasks.of_command(command), _space_is_named()],
         "$defs": dict(sorted(definitions.items())),
     }
 
@@ -94,7 +96,7 @@ def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
         "anyOf": [ref("Objective"), several],
     }
     del sections["objectives"]
-    sections["space"] |= {"type": "object", "minProperties": 1}
+    sections["space"]["type"] = "object"
     sections["space"]["additionalProperties"] = ref("Parameter")
     sections["enqueue"]["items"] = {"type": "object", "additionalProperties": SCALAR_SCHEMA}
     place = sections["checkpoints"]
@@ -113,6 +115,14 @@ def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
         "required": ["kind"],
     }
     return {key: sections[key] for key in sorted(sections, key=_order)}
+
+
+def _space_is_named() -> Schema:
+    """The space names a parameter, unless trials may ask for others (`space.is_open`)."""
+    library = {"required": ["library"], "properties": {"library": {"const": OPTUNA}}}
+    is_open = {"properties": {"task": library}}
+    named = {"required": ["space"], "properties": {"space": {"minProperties": 1, "not": NULL}}}
+    return {"if": is_open, "else": named}
 
 
 def _order(key: str) -> int:

@@ -313,7 +313,7 @@ def test_what_a_worker_learns_about_memory_is_told_once_and_what_it_is_told_it_k
 
 def waits(control: Any) -> bool:
     """Whether a thread waits for word on an attempt."""
-    code = type(control).wait_for_word.__code__
+    code = type(control)._wait.__code__
     for frame in sys._current_frames().values():
         caller: types.FrameType | None = frame
         while caller is not None:

@@ -344,6 +344,17 @@ def test_what_is_wrong_by_itself_is_refused(section: str, value: Any) -> None:
     assert problems(changed(**{section: value}))
 
 
+def test_only_an_objective_of_optuna_needs_no_space() -> None:
+    study = yaml.safe_load(GOOD)
+    del study["space"]
+    assert problems(yaml.safe_dump(study))
+    study |= {"task": {"kind": "my_search:objective"}, "settings": {}}
+    assert problems(yaml.safe_dump(study))
+    study["task"]["library"] = "optuna"
+    for space in ({}, {"space": None}, {"space": {}}):
+        assert not problems(yaml.safe_dump({**study, **space}))
+
+
 def test_images_and_tables_have_no_tokens_to_count() -> None:
     for kind in ("tabular", "image_classification"):
         study = yaml.safe_load(starter(kind))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Finding, Report, Setup, TrialStopped
+from trials.contract import Finding, Item, Report, Setup, TrialStopped
 from trials.tasks.function.thread import idle_thread, taken_lock
 from trials.tasks.function.trial import FunctionCall, FunctionTrial
 
@@ -28,8 +28,8 @@ class FunctionRun:
     """One call of a training function (a `contract.Run`).
 
     The function's thread and the iterating one take turns with two locks: `_go` is released to let
-    the function run, `_news` by the function's thread when there is a report, or the function's
-    end.
+    the function run, `_news` by the function's thread when there is a report, a question, a note,
+    or the function's end.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class FunctionRun:
         self._trial = FunctionTrial(setup, self._call, self._hand_over)
         self._go, self._news = taken_lock(), taken_lock()
         self._started = self._ended = self._waiting = False
-        self._report: Report | None = None
+        self._item: Item = None
+        """What the function's thread has handed over last."""
         self._error: BaseException | None = None
 
-    def __iter__(self) -> Iterator[Report | None]:
-        """The function's reports; None while it takes its time between two of them."""
+    def __iter__(self) -> Iterator[Item]:
+        """The function's reports, questions and notes; None while it takes its time between two of
+        them."""
         while self.finished is None and not self._call.stopping:
             self._let_go()
             while not self._news.acquire(timeout=TURN_S):
@@ -57,18 +59,24 @@ class FunctionRun:
                 self._end()
                 return
             self._waiting = True
-            report = self._report
-            assert report is not None
-            if report.resource >= self._total:
+            item = self._item
+            assert item is not None
+            if isinstance(item, Report) and item.resource >= self._total:
                 self.finished = "budget used"
-            yield report
+            yield item
+
+    def answer(self, value: Any) -> None:
+        """Give the function the value that it asks for. It continues when the run is iterated
+        further."""
+        self._call.answer = value
 
     def save(self) -> Path | str | None:
         """The checkpoint that came with the report the function waits in; None if it saved none
         for it."""
-        if not self._waiting or self._report is None:
+        item = self._item
+        if not self._waiting or not isinstance(item, Report):
             return None
-        return self._report.checkpoint
+        return item.checkpoint
 
     @property
     def best(self) -> Path | str | None:
@@ -137,7 +145,7 @@ class FunctionRun:
         self._ended = True
         return self._news
 
-    def _hand_over(self, report: Report) -> None:
-        self._report = report
+    def _hand_over(self, item: Item) -> None:
+        self._item = item
         self._news.release()
         self._go.acquire()

@@ -11,7 +11,7 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.contract import Report, Setup, TrialStopped
+from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.tasks.function.course import Course
 
 MOST_RESOURCE = 2.0**53
@@ -30,6 +30,7 @@ class FunctionCall:
         newest: The newest checkpoint that this call has saved, or None.
         course: Its reports.
         stopping: Whether the trial is over.
+        answer: To the last question.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -44,6 +45,7 @@ class FunctionCall:
         self.newest: Path | str | None = None
         self.course = Course(setup, self.checkpoints, _read(self.checkpoint, _COURSE))
         self.stopping = False
+        self.answer: Any = None
         self._unreported: Path | str | None = None
         self._resource = 0.0
         self._before: float = _read(self.checkpoint, _ELAPSED) or 0.0
@@ -78,8 +80,12 @@ class FunctionCall:
             raise ValueError(f"trial.report({resource}): {what}")
         return reached
 
+    def wait(self) -> None:
+        """The function waits for an answer. The clock stops until `go_on`."""
+        self._before = self._elapsed()
+
     def go_on(self) -> None:
-        """The function continues after a report."""
+        """The function continues after a report or an answer."""
         self._resumed = time.perf_counter()
 
     @contextmanager
@@ -117,7 +123,9 @@ class FunctionTrial:
     """What a training function is given of its trial.
 
     Attributes:
+        number: The trial's in its study; 0 without a study.
         seed: The trial's own seed.
+        goals: The objectives, the first one first; empty if nobody says.
         budget: How far to train, in the study file's unit; an int where it is whole.
         unit: What the budget counts, such as epochs.
         report_at: The ascending levels at which the study wants a report; the last one is the
@@ -127,11 +135,13 @@ class FunctionTrial:
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
     """
 
-    def __init__(
-        self, setup: Setup, call: FunctionCall, hand_over: Callable[[Report], None]
-    ) -> None:
+    def __init__(self, setup: Setup, call: FunctionCall, hand_over: Callable[[Item], None]) -> None:
         total = setup.budget.total
+        self.number = setup.number
         self.seed = setup.seed
+        self.goals: tuple[Goal, ...] = setup.goals
+        if not self.goals and setup.goal is not None:
+            self.goals = (setup.goal,)
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at
@@ -162,6 +172,35 @@ class FunctionTrial:
         self._call.raise_if_stopping()
         self._hand_over(self._call.report(resource, metrics))
         self._call.go_on()
+        self._call.raise_if_stopping()
+
+    def ask(self, name: str, distribution: str) -> Any:
+        """Ask the study for the value of a parameter that nobody named before, and wait for it.
+
+        An attempt that repeats or continues the trial finds the value among its parameters.
+
+        Args:
+            name: The parameter's.
+            distribution: What it is drawn from, in the JSON that Optuna writes distributions in.
+
+        Raises:
+            TrialStopped: The trial is over.
+        """
+        self._call.raise_if_stopping()
+        self._call.wait()
+        self._hand_over(Question(name, distribution))
+        self._call.go_on()
+        self._call.raise_if_stopping()
+        return self._call.answer
+
+    def note(self, note: Note) -> None:
+        """Record something about the trial, beside what it reports.
+
+        Raises:
+            TrialStopped: The trial is over.
+        """
+        self._call.raise_if_stopping()
+        self._hand_over(note)
         self._call.raise_if_stopping()
 
     @contextmanager

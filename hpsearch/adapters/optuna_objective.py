@@ -1,0 +1,70 @@
+"""Objectives of Optuna as training functions: ``task: {kind: my_module:objective, library:
+optuna}``.
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for step in range(10):
+            ...
+            trial.report(accuracy, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return accuracy
+
+The objective is called as Optuna calls it, with a trial (`ObjectiveTrial`) that talks to the study
+which runs it. What it returns is the report at the full budget.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from optuna.exceptions import TrialPruned
+
+from hpsearch.adapters.optuna_trial import ObjectiveTrial
+from trials.contract import Problem, Pruned, TaskError
+from trials.tasks.function.run import Function
+from trials.tasks.function.trial import FunctionTrial
+
+
+def adapt(objective: Any, task: Mapping[str, Any]) -> Function:
+    """An objective as a function that takes `(params, trial)`.
+
+    Args:
+        objective: What the study file names: a function, or an object that can be called.
+        task: The `task` part of the study file.
+
+    Raises:
+        TaskError: It cannot be called with a trial alone.
+    """
+    name = task["kind"].partition(":")[2]
+    if isinstance(objective, type):
+        example = f"{name.lower()} = {name}(...)"
+        raise _mistake(f"{name} is a class; name an object of it that the module makes: {example}")
+    if not callable(objective):
+        raise _mistake(f"{name} is not an objective; write def {name}(trial)")
+    signature = inspect.signature(objective)
+    try:
+        signature.bind(None)
+    except TypeError:
+        what = f"{name}{signature} cannot be called with a trial alone; write def {name}(trial)"
+        raise _mistake(what) from None
+    return _function(objective)
+
+
+def _function(objective: Callable[[ObjectiveTrial], Any]) -> Function:
+    def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
+        of_optuna = ObjectiveTrial(params, trial)
+        try:
+            returned = objective(of_optuna)
+        except TrialPruned as verdict:
+            why = str(verdict) or "the objective raised TrialPruned"
+            raise Pruned(why) from verdict
+        of_optuna.finish(returned)
+
+    return train
+
+
+def _mistake(what: str) -> TaskError:
+    return TaskError([Problem("task.kind", what)])

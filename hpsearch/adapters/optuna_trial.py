@@ -1,0 +1,298 @@
+"""A trial as an objective of Optuna sees it: `optuna.trial.Trial`'s interface over our own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    check_distribution_compatibility,
+    distribution_to_json,
+)
+from optuna.study import StudyDirection
+from optuna.trial import BaseTrial
+
+from hpsearch.adapters.suggestions import fitting, place_of, refuse_name, written
+from trials.contract import Goal, Note, TrialStopped
+from trials.tasks.function.trial import FunctionTrial
+
+_log = logging.getLogger(__name__)
+
+
+class ObjectiveTrial(BaseTrial):
+    """The trial that an objective is called with.
+
+    A suggestion is answered from the trial's parameters where they have it: those that the study
+    file names, those under its `settings` and `args`, and whatever an earlier attempt of the trial
+    was given. The study draws anything else when it is asked for.
+
+    A step is how far the trial has trained. Where an objective counts from 0, step 0 is the first
+    unit of the budget.
+
+    Args:
+        given: The parameters that the trial has.
+        trial: The trial that runs.
+    """
+
+    def __init__(self, given: Mapping[str, Any], trial: FunctionTrial) -> None:
+        self._trial = trial
+        self._values = dict(given)
+        """By name, as the study writes them."""
+        self._params: dict[str, Any] = {}
+        self._distributions: dict[str, BaseDistribution] = {}
+        self._attributes: dict[str, Any] = {}
+        self._constraints: dict[str, float] = {}
+        self._first_step: int | None = None
+        self._last_step = -1
+        self._last_value: float | None = None
+        """Of the report at the full budget, which waits for what the objective returns."""
+        self._started = datetime.now()
+
+    # ---------------------------------------------------------------------------------- parameters
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        value = self._suggest(name, FloatDistribution(low, high, log=log, step=step))
+        return float(value)
+
+    def suggest_int(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
+    ) -> int:
+        value = self._suggest(name, IntDistribution(low, high, log=log, step=step))
+        return int(value)
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        choices = tuple(choices)
+        plain = written(name, choices)
+        value = self._suggest(name, CategoricalDistribution(plain))
+        chosen = choices[place_of(name, value, plain)]
+        self._params[name] = chosen
+        return chosen
+
+    def suggest_uniform(self, name: str, low: float, high: float) -> float:
+        return self.suggest_float(name, low, high)
+
+    def suggest_loguniform(self, name: str, low: float, high: float) -> float:
+        return self.suggest_float(name, low, high, log=True)
+
+    def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
+        return self.suggest_float(name, low, high, step=q)
+
+    def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
+        """The value of a parameter, drawn by the study if the trial does not have it."""
+        refuse_name(name)
+        before = self._distributions.get(name)
+        if before is not None:
+            check_distribution_compatibility(before, distribution)
+        if name not in self._values:
+            self._values[name] = self._trial.ask(name, distribution_to_json(distribution))
+        value = fitting(name, self._values[name], distribution)
+        self._params[name] = value
+        self._distributions[name] = distribution
+        return value
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What has been suggested so far."""
+        return dict(self._params)
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Of what has been suggested so far."""
+        return dict(self._distributions)
+
+    # ------------------------------------------------------------------------------------- reports
+
+    def report(self, value: float, step: int) -> None:
+        """Report the objective's value at a step, and wait for the go-ahead.
+
+        The report at the full budget waits for what the objective returns.
+
+        Raises:
+            TypeError, ValueError, NotImplementedError: As Optuna raises them.
+            TrialStopped: The trial pauses or ends here; `except Exception` does not catch it.
+        """
+        if len(self._trial.goals) > 1:
+            raise NotImplementedError(
+                "Trial.report is not supported for multi-objective optimization."
+            )
+        number, step = _number("value", value), _step(step)
+        if self._first_step is None:
+            self._first_step = step
+        if step <= self._last_step:
+            _log.warning(
+                "the value reported at step %d is ignored: step %d is already reported",
+                step,
+                self._last_step,
+            )
+            return
+        self._last_step = step
+        if self._last_value is not None:
+            self._report(self._trial.budget, [self._last_value])  # the study ends it here
+        resource = step + 1 if self._first_step == 0 else step
+        if resource < self._trial.budget:
+            self._report(resource, [number])
+        else:
+            self._last_value = number
+
+    def should_prune(self) -> bool:
+        """False: what the study stops, it has stopped in `report`.
+
+        Raises:
+            TrialStopped: It has been told to stop since.
+        """
+        if len(self._trial.goals) > 1:
+            raise NotImplementedError(
+                "Trial.should_prune is not supported for multi-objective optimization."
+            )
+        if self._trial.stopped:
+            raise TrialStopped
+        return False
+
+    def finish(self, returned: Any) -> None:
+        """Report what the objective has returned, at the full budget.
+
+        Raises:
+            TypeError, ValueError: It is not a number for each objective of the study.
+            TrialStopped: The trial is over.
+        """
+        self._report(self._trial.budget, _values(returned, self._trial.goals))
+
+    def _report(self, resource: float, values: Sequence[float]) -> None:
+        metrics = _metrics(self._attributes)
+        names = [goal.metric for goal in self._trial.goals]
+        metrics.update(zip(names, values, strict=True))
+        self._trial.report(resource, metrics)
+
+    # ---------------------------------------------------------------------------------- attributes
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Keep something with the trial. Numbers are also metrics of its next reports.
+
+        Raises:
+            TypeError: JSON does not have such a value.
+        """
+        if not isinstance(value, list | tuple) and hasattr(value, "item"):
+            value = value.item()  # a number of numpy or torch
+        json.dumps(value)  # raises the TypeError
+        self._attributes[key] = value
+        self._trial.note(Note(attributes={key: value}))
+
+    def set_constraint(self, key: str, value: float) -> None:
+        """Say how far the trial exceeds a limit; 0 or less if it keeps it.
+
+        Raises:
+            TypeError, ValueError: It is not a number.
+        """
+        margin = _number("value", value)
+        if math.isnan(margin):
+            raise ValueError(f"Attempted to set a constraint for {key!r}, but NaN is not allowed.")
+        self._constraints[key] = margin
+        self._trial.note(Note(constraints={key: margin}))
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        return dict(self._attributes)
+
+    @property
+    def system_attrs(self) -> dict[str, Any]:
+        """Those of Optuna's samplers stay with the study: none are here."""
+        return {}
+
+    @property
+    def constraints(self) -> dict[str, float]:
+        return dict(self._constraints)
+
+    @property
+    def datetime_start(self) -> datetime | None:
+        """When this attempt began."""
+        return self._started
+
+    @property
+    def number(self) -> int:
+        return self._trial.number
+
+    @property
+    def study(self) -> StudyOfTrial:
+        """What is known of the study here: its directions."""
+        return StudyOfTrial(self._trial.goals)
+
+
+class StudyOfTrial:
+    """What a trial's worker knows of its study.
+
+    Args:
+        goals: The study's objectives.
+    """
+
+    def __init__(self, goals: Sequence[Goal]) -> None:
+        self.directions = [_direction(goal) for goal in goals]
+
+    @property
+    def direction(self) -> StudyDirection:
+        """The direction of the only objective."""
+        (direction,) = self.directions
+        return direction
+
+    def __getattr__(self, name: str) -> NoReturn:
+        what = f"trial.study.{name} is not known where a trial runs"
+        raise AttributeError(
+            f"{what}, only trial.study.directions; read the study with hpsearch.open(...).optuna()"
+        )
+
+
+def _direction(goal: Goal) -> StudyDirection:
+    return StudyDirection.MAXIMIZE if goal.maximize else StudyDirection.MINIMIZE
+
+
+def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
+    """What an objective has returned, as a number for each objective.
+
+    Raises:
+        TypeError, ValueError: It is something else.
+    """
+    several = list(returned) if isinstance(returned, Sequence) else [returned]
+    if isinstance(returned, str) or len(several) != len(goals):
+        metrics = ", ".join(goal.metric for goal in goals)
+        wanted = f"the study file wants one number for each of: {metrics}"
+        raise ValueError(f"the objective returned {returned!r}, and {wanted}")
+    return [_number("returned value", value) for value in several]
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        text = f"the {what} is of the type {kind}, but must be a number: {value!r}"
+        raise TypeError(text) from None
+
+
+def _step(step: Any) -> int:
+    try:
+        whole = int(step)
+    except (TypeError, ValueError):
+        kind = type(step).__name__
+        raise TypeError(f"the step is of the type {kind}, but must be a whole number") from None
+    if whole < 0:
+        raise ValueError(f"the step is {whole}, but must not be negative")
+    return whole
+
+
+def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
+    """Those attributes that can be metrics: numbers, by names that a person can type."""
+    found = {}
+    for name, value in attributes.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and name and name.isprintable() and not name.startswith("$"):
+            found[name] = float(value)
+    return found

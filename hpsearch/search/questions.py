@@ -1,0 +1,133 @@
+"""Parameters that a trial asks for while it runs, because the study's space does not name them.
+
+A value is drawn once, written into the trial with its distribution, and is the trial's from then
+on, for all of its attempts. The order is that of Optuna: a value that the user asked for, the only
+value there is, one that the sampler drew together with others, and else one that it draws for this
+parameter alone. What it draws together, it draws with the trial's first question, from what is
+known then, and it is kept with the trial.
+
+The randomness of a value is derived from the study's seed, the trial's number and the parameter's
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    json_to_distribution,
+)
+from optuna.storages import BaseStorage
+
+from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
+from hpsearch.search.optuna_private import contains
+from hpsearch.search.proposals import FIXED_PARAMS, Proposals
+
+DRAWN_TOGETHER = "hpsearch:relative_params"
+"""The system attribute of a trial that holds what its sampler drew together."""
+
+
+class Unanswerable(ValueError):
+    """A trial cannot have a value for what it asks for. The text says why, and what to do."""
+
+
+class Questions:
+    """Answers the questions of one study's trials.
+
+    Args:
+        history: The study's live state; values are written into its trials.
+        storage: An Optuna storage that reads that history.
+        proposals: What draws parameters.
+    """
+
+    def __init__(self, history: History, storage: BaseStorage, proposals: Proposals) -> None:
+        self._history = history
+        self._storage = storage
+        self._proposals = proposals
+
+    def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
+        """The value of a parameter: the one on record, or one that is drawn and recorded now.
+
+        Args:
+            trial: A running trial.
+            name: The parameter's.
+            distribution: What it is drawn from, in Optuna's JSON.
+
+        Raises:
+            Unanswerable: The study's sampler cannot draw it, or the parameter was another kind of
+                number or had other choices before.
+        """
+        if name in trial.params:
+            return trial.params[name]
+        wanted = json_to_distribution(distribution)
+        value = self._drawn(trial, name, wanted)
+        trial_id = self._id_of(trial)
+        try:
+            internal = wanted.to_internal_repr(value)
+            self._storage.set_trial_param(trial_id, name, internal, wanted)
+        except ValueError as error:
+            raise Unanswerable(f"suggesting {name!r}: {error}") from None
+        return trial.params[name]
+
+    def _drawn(self, trial: Trial, name: str, wanted: BaseDistribution) -> Any:
+        given = trial.system_attrs.get(FIXED_PARAMS, {})
+        if name in given:
+            return _asked_for(name, given[name], wanted)
+        if wanted.single():
+            return _only_value(wanted)
+        view = self._proposals.view_for_question(trial, name)
+        if view is None:
+            what = f"the objective asks for {name!r}, which the space does not name"
+            raise Unanswerable(f"{what}; add it there, or use the sampler tpe, random or curve_gp")
+        together = self._drawn_together(trial, view)
+        if name in together and contains(wanted, together[name]):
+            return together[name]
+        frozen = self._storage.get_trial(self._id_of(trial))
+        return view.sampler.sample_independent(view, frozen, name, wanted)
+
+    def _drawn_together(self, trial: Trial, view: optuna.Study) -> Mapping[str, Any]:
+        """What the sampler drew together for a trial, with its first question."""
+        known = trial.system_attrs.get(DRAWN_TOGETHER)
+        if known is None:
+            trial_id = self._id_of(trial)
+            drawn = optuna.trial.Trial(view, trial_id).relative_params
+            known = {name: _plain(value) for name, value in drawn.items()}
+            self._storage.set_trial_system_attr(trial_id, DRAWN_TOGETHER, known)
+        found: Mapping[str, Any] = known
+        return found
+
+    def _id_of(self, trial: Trial) -> int:
+        study_id = self._history.study.id
+        return self._storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
+
+
+def _asked_for(name: str, value: Any, wanted: BaseDistribution) -> Any:
+    """A value that the user asked for.
+
+    Raises:
+        Unanswerable: The parameter cannot have it.
+    """
+    if contains(wanted, value):
+        return value
+    what = f"{name}={value!r} was asked for, and the objective draws it from {wanted}"
+    raise Unanswerable(f"{what}; ask for a value in there")
+
+
+def _only_value(distribution: BaseDistribution) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[0]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    return distribution.low
+
+
+def _plain(value: Any) -> Any:
+    """A value of numpy as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value

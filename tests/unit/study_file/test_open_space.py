@@ -1,0 +1,75 @@
+"""Study files of objectives of Optuna, which name their parameters as they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpsearch.cli.studies.enqueue import configurations
+from hpsearch.errors import SpecError, UserError
+from hpsearch.study_file.advice import advice
+from hpsearch.views.plan import plan
+from studies import spec_with
+
+OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}
+SPACE = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
+
+
+def refused(**changes: Any) -> str:
+    with pytest.raises(SpecError) as error:
+        spec_with(**{"task": OBJECTIVE, "space": None, **changes})
+    return str(error.value)
+
+
+def test_only_an_objective_of_optuna_needs_no_space() -> None:
+    assert spec_with(task=OBJECTIVE, space=None).space == {}
+    assert spec_with(task=OBJECTIVE, space={}).space == {}
+    assert list(spec_with(task=OBJECTIVE, space=SPACE).space) == ["x"]
+    assert "space: has no parameters" in refused(task={"kind": "my_search:train"})
+    assert "space: has no parameters" in refused(
+        task={"kind": "my_search:train", "library": "ray_tune"}
+    )
+
+
+@pytest.mark.parametrize("sampler", ["qmc", "brute_force", "QMCSampler"])
+def test_a_sampler_that_needs_the_space_is_refused_without_one(sampler: str) -> None:
+    said = refused(search={"sampler": sampler})
+    assert f"search.sampler: {sampler} needs the whole space in advance" in said
+    assert "use one of curve_gp, tpe, random, cmaes, gp, nsgaii, nsgaiii" in said
+    quantized = {"x": {**SPACE["x"], "step": 0.5}}
+    spec_with(task=OBJECTIVE, space=quantized, search={"sampler": sampler})
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "gp", "nsgaii", "curve_gp"])
+def test_the_others_are_not(sampler: str) -> None:
+    spec_with(task=OBJECTIVE, space=None, search={"sampler": sampler})
+
+
+def test_earlier_studies_are_compared_by_named_parameters_only() -> None:
+    said = refused(search={"warm_start": ["before"]})
+    assert "search.warm_start: compares parameters that both studies name under space" in said
+
+
+def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it() -> None:
+    assert spec_with(task=OBJECTIVE, space=None, enqueue=[{"y": 3}]).enqueue == [{"y": 3}]
+    assert "enqueue[0].x" in refused(space=SPACE, enqueue=[{"x": 3, "y": 3}])
+    spec = spec_with(task=OBJECTIVE, space=SPACE)
+    assert configurations(["y=3"], spec.space, is_open=True) == [{"y": 3}]
+    with pytest.raises(UserError, match="no parameter of the space has this name"):
+        configurations(["y=3"], spec.space)
+
+
+def test_check_says_who_draws_and_what_a_pause_costs() -> None:
+    search = {"sampler": "curve_gp"}
+    said = "\n".join(advice(spec_with(task=OBJECTIVE, space=None, search=search)))
+    assert "Optuna's tpe draws those that only the objective names" in said
+    assert "an objective has no checkpoints" in said
+    other = {"sampler": "tpe", "pruner": "none"}
+    assert advice(spec_with(task=OBJECTIVE, space=None, search=other)) == []
+    assert advice(spec_with(search=search)) == []
+
+
+def test_the_plan_shows_no_empty_space() -> None:
+    assert len(plan(spec_with(task=OBJECTIVE, space=None), {}, None, None)) == 1
+    assert len(plan(spec_with(task=OBJECTIVE, space=SPACE), {}, None, None)) == 2
