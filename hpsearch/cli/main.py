@@ -379,7 +379,7 @@ def logs(
     ] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Show what the command of a trial has printed besides its reports."""
+    """Show what a trial has printed, and how each of its attempts ended."""
     from hpsearch.cli.results.logs import print_logs
 
     print_logs(trial, attempt, storage, follow=follow)

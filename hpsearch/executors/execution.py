@@ -21,6 +21,7 @@ from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
 from trials.contract import Finding, Held, Report, Setup, Severity, Task
 from trials.devices.memory import keep_to_share
+from trials.disk.log_file import LogFile
 from trials.loop import memory_facts
 from trials.runner import Runner, failure_of
 
@@ -136,6 +137,7 @@ class Execution:
         began: Called with how the attempt computes, and again once it can train, with how long
             that took.
         reported: Called with each report, and whether the attempt now waits for an answer.
+        log: The attempt's log; None if it has none.
     """
 
     def __init__(
@@ -145,6 +147,7 @@ class Execution:
         control: Control,
         began: Callable[[ev.Began], None],
         reported: Callable[[ev.Reported, bool], None],
+        log: LogFile | None,
     ) -> None:
         self._workshop = workshop
         self._config = workshop.config
@@ -152,6 +155,7 @@ class Execution:
         self._control = control
         self._began = began
         self._reported = reported
+        self._log = log
         self._runner: Runner | None = None
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
@@ -242,7 +246,7 @@ class Execution:
             device=self._workshop.device,
             goal=self._config.goal,
             attempt=order.attempt,
-            log=self._config.log(order.trial, order.attempt),
+            log=None if self._log is None else self._log.path,
         )
         task = self._workshop.task
         data = self._workshop.data_for(order, given)

@@ -91,6 +91,7 @@ def trial(
     width: int | None,
     disk: int | None = None,
     rungs: StudyTrust | None = None,
+    log: str | None = None,
 ) -> list[RenderableType]:
     """Everything that is recorded about one trial.
 
@@ -99,10 +100,14 @@ def trial(
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that the folder of its checkpoint takes, as far as that is known.
         rungs: How far the rungs of its study can be trusted.
+        log: Where the log of its latest attempt is; None if there is none.
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}
+    facts = _trial_facts(of, disk, rungs or StudyTrust())
+    if log is not None:
+        facts["log"] = log
     parts: list[RenderableType] = [
-        _facts(_trial_facts(of, disk, rungs or StudyTrust()), width),
+        _facts(facts, width),
         _facts(params, width, title="\nparameters"),
     ]
     if of.findings:
