@@ -406,7 +406,10 @@ def reproduce(
     ] = 0.0,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", help="The only metric to compare. Default: all, but for times."),
+        typer.Option(
+            "--metric",
+            help="The only metric to compare. Default: all but those of time, memory and energy.",
+        ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,

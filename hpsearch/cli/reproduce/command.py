@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
-from contextlib import closing, redirect_stdout
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpsearch.brain.trial_log import lacking
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note
+from hpsearch.cli.reproduce.aside import results_apart
 from hpsearch.cli.reproduce.causes import causes, of_chance, of_the_course
 from hpsearch.cli.reproduce.comparison import Comparison
 from hpsearch.cli.reproduce.course import OF_THE_MACHINE, Course, course_of
@@ -127,6 +127,8 @@ def _refuse(record: _Record, course: Course, wanted: Wanted) -> None:
     Raises:
         UserError: It is one.
     """
+    if wanted.until is not None and not wanted.until > 0:
+        raise UserError(f"--until is {wanted.until:g}", "give a resource above 0")
     trial, study = record.detail.trial, record.study
     if not course.reports and course.error is None:
         first = min((float(each["resource"]) for each in record.detail.reports), default=None)
@@ -159,17 +161,15 @@ def _repeat(record: _Record, comparison: Comparison, tolerance: float | None) ->
     spec, study = record.spec, record.study
     for line in code_that_runs(spec):
         note(line)
-    results = sys.stdout
     outcome = Outcome()
     try:
-        # What a training prints is not the result.
-        with redirect_stdout(sys.stderr), Interruption() as interruption:
+        with results_apart() as results, Interruption() as interruption:
             job, found = _job(record, comparison.course, lambda: interruption.asked)
             with closing(train(job, outcome)) as reports:
                 for report in reports:
                     compared = comparison.add(report.resource, report.metrics)
                     if tolerance is not None:
-                        print(escaped(line_of(compared, tolerance)), file=results, flush=True)
+                        results.line(line_of(compared, tolerance))
     except TaskError as error:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
     if outcome.interrupted:

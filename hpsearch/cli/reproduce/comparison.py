@@ -11,8 +11,11 @@ from typing import Any
 from hpsearch.cli.reproduce.course import Course
 from hpsearch.cli.reproduce.training import Outcome
 
-OF_TIME = re.compile(r"(runtime|_per_second|seconds|_time|time_s)$")
-"""Ends the names of metrics that measure time, which no two trainings have in common."""
+OF_THE_RUN = re.compile(
+    r"(runtime|_per_second|seconds|_time|time_s|_bytes|_joules|utilization|\bmfu)$"
+)
+"""Ends the names of metrics that measure time, memory or energy, which no two trainings have in
+common."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 
 
@@ -66,7 +69,7 @@ class Comparison:
 
     Args:
         course: The trial's.
-        only: The only metric that is compared; None for all but those that measure time.
+        only: The only metric that is compared; None for all but those of `OF_THE_RUN`.
 
     Attributes:
         reports: Those that were compared so far.
@@ -105,7 +108,7 @@ class Comparison:
     def _counts(self, metric: str) -> bool:
         if self.only is not None:
             return metric == self.only
-        return OF_TIME.search(metric) is None
+        return OF_THE_RUN.search(metric) is None
 
     def end(self, outcome: Outcome) -> None:
         """Compare the end, and what was not reported."""

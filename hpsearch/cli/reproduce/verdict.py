@@ -23,7 +23,7 @@ class Wanted:
     Args:
         until: The resource up to which to train; None for as far as the trial went.
         tolerance: The share by which metrics may differ.
-        metric: The only metric to compare; None for all but times.
+        metric: The only metric to compare; None for all but time, memory and energy.
     """
 
     until: float | None
@@ -87,6 +87,8 @@ def verdict(
 
 def _same(comparison: Comparison) -> str:
     error = comparison.course.error
+    if error is not None and not comparison.reports:
+        return f"THE SAME: it failed in the same way ({error[0].value}: {error[1]})"
     failed = "" if error is None else f", and it failed in the same way ({error[0].value})"
     if comparison.relative == 0:
         return f"THE SAME, bit for bit{failed}"
