@@ -79,8 +79,7 @@ class Setup:
             follow another metric, by the setting `monitor`, and have its direction from here where
             it is this one.
         attempt: Which attempt of its trial it is, from 1.
-        log: The file for what the run's own programs print, a path or a URL; None for standard
-            error.
+        log: The file for what the run's own programs print; None for standard error.
     """
 
     params: Mapping[str, Any]
@@ -91,7 +90,7 @@ class Setup:
     device: str = "cpu"
     goal: Goal | None = None
     attempt: int = 1
-    log: Path | str | None = None
+    log: Path | None = None
     number: int = 0
     """The trial's in its study; 0 without a study."""
     goals: tuple[Goal, ...] = ()

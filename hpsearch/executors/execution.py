@@ -31,6 +31,7 @@ from trials.contract import (
     Task,
 )
 from trials.devices.memory import keep_to_share
+from trials.disk.log_file import LogFile
 from trials.loop import memory_facts
 from trials.runner import Runner, failure_of
 
@@ -157,6 +158,7 @@ class Execution:
             that took.
         said: Called with each report, question and note, and whether the attempt now waits for an
             answer.
+        log: The attempt's log; None if it has none.
     """
 
     def __init__(
@@ -166,6 +168,7 @@ class Execution:
         control: Control,
         began: Callable[[ev.Began], None],
         said: Callable[[Said, bool], None],
+        log: LogFile | None,
     ) -> None:
         self._workshop = workshop
         self._config = workshop.config
@@ -173,6 +176,7 @@ class Execution:
         self._control = control
         self._began = began
         self._said = said
+        self._log = log
         self._runner: Runner | None = None
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
@@ -266,7 +270,7 @@ class Execution:
             device=self._workshop.device,
             goal=self._config.goal,
             attempt=order.attempt,
-            log=self._config.log(order.trial, order.attempt),
+            log=None if self._log is None else self._log.path,
             number=order.trial,
             goals=self._config.goals,
         )

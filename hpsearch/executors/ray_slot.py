@@ -49,7 +49,9 @@ class WorkerActor:
         self._device = "cuda:0" if has_gpu else "cpu"
         share = gpus if has_gpu else 1.0
         worker_process.let_children_die_with_us()
-        self._worker = Worker(config, lambda box: ray.get(box[0]), self._device, share)
+        self._worker = Worker(
+            config, lambda box: ray.get(box[0]), self._device, share, prints_into_logs=True
+        )
         worker_process.on_notice(self._worker.retire)
 
     @ray.method(concurrency_group="command")

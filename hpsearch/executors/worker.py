@@ -19,6 +19,8 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.execution import RETIRED, Control, Ending, Execution, Said, Workshop
+from hpsearch.executors.printing import logged
+from hpsearch.executors.story import Story
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts
@@ -47,6 +49,8 @@ class Worker:
         fetch: Turns what `launch` was given as data into the data.
         device: The torch device that attempts train on.
         share: The share of that device's memory that is this worker's; 1 and more for all of it.
+        prints_into_logs: Whether what this whole process prints during an attempt goes into its
+            log, and nowhere else.
     """
 
     def __init__(
@@ -55,7 +59,10 @@ class Worker:
         fetch: Callable[[Any], Any],
         device: str = "cpu",
         share: float = 1.0,
+        *,
+        prints_into_logs: bool = False,
     ) -> None:
+        self._prints_into_logs = prints_into_logs
         self._workshop = Workshop(config, fetch, device, share)
         self._device = device
         self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
@@ -144,18 +151,34 @@ class Worker:
         """Run one attempt, and send how it ended, whatever it raises."""
         control.limit(order.time_limit_s)
         before = allocated_bytes(self._device)
-        execution = Execution(self._workshop, order, control, self._hold_back, self._send)
-        ending = execution.run(data)
+        target = self._workshop.config.log(order.trial, order.attempt)
+        ending: Ending | None = None
         try:
-            ending = execution.with_findings(ending)
-            execution.close()
-            ending = execution.with_best(ending)
+            # Its log is whole before its end is known: a study that ends may end this process.
+            with logged(target, redirects=self._prints_into_logs) as log:
+                story = Story(order, self._workshop.config, log)
+                story.begins(self._device)
+
+                def send(event: Said, waits: bool) -> None:
+                    if isinstance(event, ev.Reported):
+                        story.reached = event.resource
+                    self._send(event, waits)
+
+                execution = Execution(self._workshop, order, control, self._hold_back, send, log)
+                ending = execution.run(data)
+                try:
+                    ending = execution.with_findings(ending)
+                    execution.close()
+                    ending = execution.with_best(ending)
+                finally:
+                    del execution
+                    if self._device != "cpu" or _ran_out_of_memory(ending):
+                        release_memory()
+                    story.ends(ending)
         finally:
-            del execution
-            if self._device != "cpu" or _ran_out_of_memory(ending):
-                release_memory()
-            learned = _learned(order.known)
-            self._emit(ending, *learned, *self._unfit(before), urgent=True)
+            if ending is not None:
+                learned = _learned(order.known)
+                self._emit(ending, *learned, *self._unfit(before), urgent=True)
 
     def _unfit(self, before: int | None) -> list[Unfit]:
         """Whether this process should be replaced after an attempt.

@@ -25,7 +25,7 @@ from hpsearch.study_file.reading import parse
 from hpsearch.tune.locating import locate
 from hpsearch.tune.plan import PlannedStudy, database_of, plan_of, root_at
 from hpsearch.tune.results import ResultGrid
-from hpsearch.views.live import LiveView
+from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new

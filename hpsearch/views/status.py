@@ -134,6 +134,7 @@ def trial(
     width: int | None,
     disk: int | None = None,
     rungs: StudyTrust | None = None,
+    log: str | None = None,
 ) -> list[RenderableType]:
     """Everything that is recorded about one trial.
 
@@ -142,10 +143,14 @@ def trial(
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that the folder of its checkpoint takes, as far as that is known.
         rungs: How far the rungs of its study can be trusted.
+        log: Where the log of its latest attempt is; None if there is none.
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}
+    facts = _trial_facts(of, disk, rungs or StudyTrust())
+    if log is not None:
+        facts["log"] = log
     parts: list[RenderableType] = [
-        fact_table(_trial_facts(of, disk, rungs or StudyTrust()), width),
+        fact_table(facts, width),
         fact_table(params, width, "\nparameters"),
     ]
     if of.findings:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
+from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
 
 RECORDED_PACKAGES = (
@@ -72,19 +73,35 @@ def _fingerprint(spec: StudySpec) -> str | None:
 
 def _files(spec: StudySpec) -> list[Path]:
     """The files that the task names, in the order of the names of their settings, or of the words
-    of its command."""
+    of its command; the module of a function last."""
     if spec.task["kind"] == COMMAND.kind:
         folder = spec.base / spec.task.get("cwd", ".")
         words = line_of(spec.task).plain_words
         return [folder / word for word in words if _is_file(folder / word)]
     files = []
-    for setting, value in sorted(spec.task.items()):
+    named = {**spec.task.get("args", {}), **spec.task} if is_function(spec) else spec.task
+    for setting, value in sorted(named.items()):
         if not isinstance(value, str) or setting == "kind":
             continue
         path = spec.base / value
-        if path.is_file():
+        if _is_file(path):
             files.append(path)
-    return files
+    return [*files, *_modules(spec)]
+
+
+def is_function(spec: StudySpec) -> bool:
+    """Whether the study searches a function of the user's own."""
+    return spec.task["kind"] not in BUILT_IN
+
+
+def _modules(spec: StudySpec) -> list[Path]:
+    """The module of a function, where it is beside the study file; what it imports is not read."""
+    if not is_function(spec):
+        return []
+    module, _, _ = spec.task["kind"].partition(":")
+    path = spec.base.joinpath(*module.split("."))
+    candidates = (path.with_suffix(".py"), path / "__init__.py")
+    return [candidate for candidate in candidates if _is_file(candidate)]
 
 
 def _is_file(path: Path) -> bool:

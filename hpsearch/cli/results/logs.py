@@ -1,26 +1,30 @@
-"""`hpsearch logs`: what the command of a trial has printed besides its reports."""
+"""`hpsearch logs`: what the attempts of a trial have printed, and how they ended."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import note
 from hpsearch.cli.results.show import name_and_number
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import StudyHead, trial_detail
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
+from hpsearch.views.numbers import duration, moment
+from hpsearch.views.status import first_line
 from hpsearch.views.terminal import escaped
 from trials.checkpoints import places
-from trials.descriptions.command import COMMAND
-from trials.tasks.command.output import EARLIER
+from trials.disk.log_file import EARLIER, OURS
 
 LOOK_S = 0.5
 """How often a log that is followed is read."""
+LOOK_INTO_STORE_S = 10.0
+"""The same of one in a store, which arrives there now and then."""
 ASK_S = 2.0
 """How often the database is asked whether its trial has ended."""
 
@@ -35,103 +39,171 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
         follow: Whether to go on until the trial has ended.
 
     Raises:
-        UserError: There is no such trial or attempt, its task keeps no logs, or they are not here.
+        UserError: There is no such trial or attempt, it has no logs, or they are not here.
     """
     name, number = name_and_number(words, "logs")
-    with reading(storage) as connection:
-        study = chosen_study(connection, name)
-        detail = trial_detail(connection, study, number)
-    folder = _folder_of(study)
-    if follow and places.is_url(folder):
-        message = f"the logs of study {study.name} are in {folder}, where an attempt's log arrives"
-        raise UserError(f"{message} when it has ended", "read it without --follow")
-    known = [int(each["number"]) for each in detail.attempts]
-    if attempt is not None and attempt not in known:
-        message = f"trial {number} of {study.name} has had {len(known)} attempts"
+    study, detail = _read(name, number, storage)
+    folder = study.checkpoints
+    if folder is None:
+        message = f"study {study.name} was not made from a study file, so its trials have no logs"
+        raise UserError(message, "only `hpsearch run` writes logs")
+    count = len(detail.attempts)
+    if attempt is not None and attempt not in [each["number"] for each in detail.attempts]:
+        attempts = "1 attempt" if count == 1 else f"{count} attempts"
+        message = f"trial {number} of {study.name} has had {attempts}"
         raise UserError(message, "leave out --attempt to see the logs of all")
     shown = _Shown(folder, number, attempt)
-    any_shown = shown.print_new(known, to_the_end=not follow)
-    if follow:
+    goes_on = follow and not _is_over(study, detail)
+    shown.print_new(detail.attempts, to_the_end=not goes_on)
+    if goes_on:
+        if places.is_url(folder):
+            note(f"the logs are in {folder}, where what is printed arrives within a minute")
         with suppress(KeyboardInterrupt):
             _follow(shown, study.name, number, storage)
-    elif not any_shown:
+    elif not shown.any:
         message = f"there is no log of trial {number} of {study.name} in {folder}"
-        hint = "it has not started yet, or its worker's files are not on this machine"
-        raise UserError(message, hint)
+        hint = "its worker's files are not on this machine, or an earlier version trained it"
+        raise UserError(message, hint if count else "it has not started yet")
 
 
-def _folder_of(study: StudyHead) -> str:
-    """The study's folder.
+def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, TrialDetail]:
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        return study, trial_detail(connection, study, number)
 
-    Raises:
-        UserError: Its task keeps no logs.
-    """
-    kind = (study.written.get("task") or {}).get("kind")
-    if kind != COMMAND.kind:
-        raise UserError(
-            f"study {study.name} has no logs: only tasks of the kind command have them",
-            "Ray keeps what a worker prints on its machine, in /tmp/ray/session_latest/logs",
-        )
-    assert study.checkpoints is not None, "a study file gives its study a folder"
-    return study.checkpoints
+
+def _is_over(study: StudyHead, detail: TrialDetail) -> bool:
+    """Whether nothing more will be printed: the trial has ended, or nobody drives its study."""
+    return detail.trial.state.terminal or study.state is not StudyState.RUNNING
+
+
+def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
+    """Print what comes until the trial has ended, or nobody drives its study."""
+    while True:
+        study, detail = _read(name, number, storage)
+        is_over = _is_over(study, detail)
+        shown.print_new(detail.attempts, to_the_end=is_over)
+        if is_over:
+            return
+        ask_at = time.monotonic() + ASK_S
+        while time.monotonic() < ask_at:
+            time.sleep(shown.look_s)
+            shown.print_new(detail.attempts, to_the_end=False)
 
 
 class _Shown:
-    """What was printed of the logs of a trial."""
+    """What was printed of the logs of a trial.
+
+    Args:
+        folder: The study's.
+        trial: The trial's number.
+        attempt: The only attempt that is printed; None for all.
+    """
 
     def __init__(self, folder: str, trial: int, attempt: int | None) -> None:
         self._folder = folder
         self._trial = trial
         self._attempt = attempt
-        self._read: dict[int, int] = {}
-        """How much was printed of the log of each attempt, in characters."""
+        self._logs: dict[int, _Log] = {}
+        self._over: set[int] = set()
+        """The attempts whose end was printed."""
+        self.look_s = LOOK_INTO_STORE_S if places.is_url(folder) else LOOK_S
 
-    def print_new(self, known: list[int], *, to_the_end: bool) -> bool:
+    @property
+    def any(self) -> bool:
+        """Whether there is a log of any of the attempts."""
+        return any(log.any for log in self._logs.values())
+
+    def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
         """Print what is new in the logs of these attempts.
 
         Args:
-            known: The attempts.
+            attempts: Their rows.
             to_the_end: Whether a last line without an end is printed, too.
-
-        Returns: False if there is no log.
         """
-        any_there = False
-        for attempt in known:
-            if self._attempt not in (None, attempt):
+        for row in attempts:
+            number = int(row["number"])
+            if self._attempt not in (None, number) or number in self._over:
                 continue
-            text = self._text(attempt)
-            if text is None:
-                continue
-            any_there = True
-            before = self._read.get(attempt, 0)
-            whole_lines = text if to_the_end else text[: text.rfind("\n") + 1]
-            # A log that was put aside begins anew.
-            new = whole_lines[before if len(whole_lines) >= before else 0 :]
-            self._read[attempt] = len(whole_lines)
-            sys.stdout.writelines(_lines(new))
+            log = self._logs.setdefault(number, _Log(self._folder, self._trial, number))
+            has_ended = row["outcome"] is not None
+            sys.stdout.writelines(log.new_lines(to_the_end=to_the_end or has_ended))
+            if has_ended and log.any:
+                self._over.add(number)
+                sys.stdout.write(f"{OURS}{_end_of(row)}\n")
         sys.stdout.flush()
-        return any_there
 
-    def _text(self, attempt: int) -> str | None:
-        """The log of an attempt; None if there is none."""
-        log = str(places.log_of(self._folder, self._trial, attempt))
-        text = _content(log)
-        if text is None or attempt in self._read:
-            return text
-        earlier = _content(f"{log}{EARLIER}") or ""
-        sys.stdout.writelines(_lines(earlier))
-        return text
+
+class _Log:
+    """The log of one attempt, and how much of it was printed.
+
+    Args:
+        folder: The study's.
+        trial: The trial's number.
+        attempt: The attempt's.
+    """
+
+    def __init__(self, folder: str, trial: int, attempt: int) -> None:
+        self._place = str(places.log_of(folder, trial, attempt))
+        self._begin: str | None = None
+        """The first line of the part that was read last: it has a time in it, so that another part
+        begins in another way. None before anything was read."""
+        self._printed = 0
+        """How much of that part was printed, in characters."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a log."""
+        return self._begin is not None
+
+    def new_lines(self, *, to_the_end: bool) -> Iterator[str]:
+        """The lines that were not printed yet.
+
+        Args:
+            to_the_end: Whether a last line without an end is one of them.
+        """
+        text = _content(self._place)
+        if text is None:
+            return
+        begin, end, _ = text.partition("\n")
+        if not end and not to_the_end:
+            return
+        if begin != self._begin:
+            # What is put aside is the part that was printed before, or all that was before.
+            earlier = _content(f"{self._place}{EARLIER}") or ""
+            is_known = self._begin is not None and earlier.startswith(f"{self._begin}\n")
+            yield from _lines(earlier[self._printed if is_known else 0 :])
+            self._begin = begin
+            self._printed = 0
+        whole = text if to_the_end else text[: text.rfind("\n") + 1]
+        yield from _lines(whole[self._printed :])
+        self._printed = len(whole)
+
+
+def _end_of(row: Mapping[str, Any]) -> str:
+    """How an attempt ended, as the database has it."""
+    outcome = getattr(row["outcome"], "value", row["outcome"])
+    took = duration(row["ended"] - row["started"]) if row["ended"] is not None else "some time"
+    text = f"attempt {row['number']}: {outcome} after {took}, begun {moment(row['started'])}"
+    why = f": {escaped(first_line(row['note']))}" if row["note"] else ""
+    return f"{text}{why}"
 
 
 def _content(log: str) -> str | None:
-    """What a log holds, a path or a URL; None if there is none."""
-    if places.is_url(log):
-        folder, name = places.split(log)
-        return places.place(folder).text(name)
+    """What a log holds, a path or a URL; None if there is none.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    folder, name = places.split(log)
     try:
+        if places.is_url(log):
+            return places.place(folder).text(name)
         return Path(log).read_bytes().decode("utf-8", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except Exception as error:  # each store has errors of its own
+        raise UserError(f"{log} cannot be read: {error}", "check the access to it") from error
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -141,20 +213,3 @@ def _lines(text: str) -> Iterator[str]:
     for line in text.removesuffix("\n").split("\n"):
         _, _, shown = line.rstrip("\r").rpartition("\r")
         yield escaped(shown) + "\n"
-
-
-def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
-    """Print what comes until the trial has ended, or nobody drives its study."""
-    while True:
-        with reading(storage) as connection:
-            study = chosen_study(connection, name)
-            detail = trial_detail(connection, study, number)
-        known = [int(each["number"]) for each in detail.attempts]
-        has_ended = detail.trial.state in (State.COMPLETE, State.PRUNED, State.FAILED)
-        if has_ended or study.state is not StudyState.RUNNING:
-            shown.print_new(known, to_the_end=True)
-            return
-        ask_at = time.monotonic() + ASK_S
-        while time.monotonic() < ask_at:
-            shown.print_new(known, to_the_end=False)
-            time.sleep(LOOK_S)

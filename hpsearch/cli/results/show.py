@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -37,13 +38,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
         rungs = study_trust(connection, study)
+    logs = _logs_of(study, detail)
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
-        show(*view.trial(detail, terminal_width(), disk, rungs))
+        show(*view.trial(detail, terminal_width(), disk, rungs, logs[-1] if logs else None))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(_as_plain(study.name, detail, rungs))
+        emit_yaml(_as_plain(study.name, detail, rungs, logs))
     else:
-        emit_json(_as_plain(study.name, detail, rungs))
+        emit_json(_as_plain(study.name, detail, rungs, logs))
 
 
 def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -56,7 +58,8 @@ def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         detail = trial_detail(connection, study, number)
-        return [_as_plain(study.name, detail, study_trust(connection, study))]
+        rungs = study_trust(connection, study)
+        return [_as_plain(study.name, detail, rungs, _logs_of(study, detail))]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         detail = trial_detail(connection, study, number)
@@ -90,7 +93,19 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
     return used(str(folder))
 
 
-def _as_plain(study: str, detail: TrialDetail, rungs: StudyTrust) -> dict[str, Any]:
+def _logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
+    """The logs of a trial's attempts. In a store, nobody looks whether they are there."""
+    folder = study.checkpoints
+    if folder is None:
+        return []
+    number = detail.trial.number
+    logs = [str(places.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
+    return logs if places.is_url(folder) else [log for log in logs if Path(log).is_file()]
+
+
+def _as_plain(
+    study: str, detail: TrialDetail, rungs: StudyTrust, logs: list[str]
+) -> dict[str, Any]:
     trial = detail.trial
     rung = rungs.of(trial.rung)
     return {
@@ -102,4 +117,5 @@ def _as_plain(study: str, detail: TrialDetail, rungs: StudyTrust) -> dict[str, A
         "reports": detail.reports,
         "attempts": detail.attempts,
         "decisions": detail.decisions,
+        "logs": logs,
     }

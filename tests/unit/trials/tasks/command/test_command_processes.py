@@ -12,7 +12,8 @@ import pytest
 
 from command_runs import Python, Start, first_of, is_gone, log_of, reports_of, wait_until
 from trials.contract import ProgramFailed
-from trials.tasks.command.output import EARLIER, MOST_BYTES, Output
+from trials.disk.log_file import EARLIER, MOST_BYTES
+from trials.tasks.command.output import Output
 
 FAMILY = """
 def note(): open("processes", "a").write(str(os.getpid()) + "\\n")
@@ -128,17 +129,6 @@ def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
     files = {path.name: path.stat().st_size for path in (tmp_path / "logs").iterdir()}
     assert files.keys() == {"log", f"log{EARLIER}"}
     assert MOST_BYTES < sum(files.values()) < 2.1 * MOST_BYTES
-
-
-def test_a_log_behind_a_url_is_written_when_it_is_closed(tmp_path: Path) -> None:
-    from trials.checkpoints import places
-
-    folder = f"memory://{tmp_path.name}/logs"
-    output = Output(f"{folder}/log")
-    output.write(b"one\n")
-    output.close()
-    output.close()
-    assert places.place(folder).text("log") == "one\n"
 
 
 def test_a_progress_bar_is_told_by_what_it_showed_last(start: Start, tmp_path: Path) -> None:

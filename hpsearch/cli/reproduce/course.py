@@ -1,0 +1,76 @@
+"""How a trial was trained, as far as that decides on its results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.store.reading.queries import TrialDetail
+
+OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
+"""Failures that another training of the same configuration need not have."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The course of a trial.
+
+    Args:
+        parts: The resources at which it was continued from a checkpoint, rising; the first is 0.
+        end: Where its last report is that is to be compared.
+        reports: The metrics of its reports, by resource, up to `end`.
+        must_end: Whether it ended by itself there: it used its budget, stopped early or failed.
+        error: The kind and the text of the failure that ended it; None if it did not fail, or if
+            its failure was the machine's.
+    """
+
+    parts: tuple[float, ...]
+    end: float
+    reports: Mapping[float, Mapping[str, float]]
+    must_end: bool
+    error: tuple[ErrorKind, str] | None
+
+
+def course_of(detail: TrialDetail, until: float | None) -> Course:
+    """How a trial was trained.
+
+    Args:
+        detail: The trial.
+        until: The resource up to which it is trained again; None for as far as it went.
+    """
+    trial = detail.trial
+    reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
+    last = max(reports, default=0.0)
+    is_cut = until is not None and until < last
+    end = until if until is not None and is_cut else last
+    error = None
+    if trial.state is State.FAILED and trial.error_kind not in (None, *OF_THE_MACHINE):
+        error = trial.error_kind, trial.error_text or ""
+    ended_itself = trial.state is State.COMPLETE or error is not None
+    return Course(
+        parts=tuple(start for start in _parts(detail.attempts) if start < end or start == 0.0),
+        end=end,
+        reports={at: metrics for at, metrics in reports.items() if at <= end},
+        must_end=ended_itself and not is_cut,
+        error=None if is_cut else error,
+    )
+
+
+def _parts(attempts: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Where the trial was continued, without what was trained in vain: an attempt that continues
+    from before another one's beginning replaces it."""
+    parts: list[float] = []
+    for each in attempts:
+        if each["arithmetic"] is None:
+            continue  # it never came to train
+        start = float(each["start_resource"])
+        while parts and parts[-1] >= start:
+            parts.pop()
+        parts.append(start)
+    if not parts or parts[0] != 0.0:
+        parts.insert(0, 0.0)
+    return [start for start in parts if math.isfinite(start)]

@@ -1,0 +1,111 @@
+"""Trains a trial again, in the parts that it was trained in, in this process and without Ray."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hpsearch.cli.reproduce.course import Course
+from trials.contract import Failure, Report, Setup, Task
+from trials.runner import Runner, failure_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained.
+
+    Args:
+        task: The training job.
+        data: What it has prepared.
+        setup: What its first part is given, but for the folder.
+        course: How far, and where it was paused.
+        problem_with: What is wrong with a report, in a sentence; None if nothing is.
+        should_stop: Asked after every step.
+    """
+
+    task: Task
+    data: Any
+    setup: Setup
+    course: Course
+    problem_with: Callable[[Report], str | None]
+    should_stop: Callable[[], bool]
+
+
+@dataclass
+class Outcome:
+    """How a training ended.
+
+    Attributes:
+        finished: Why it ended by itself; None if it did not.
+        failure: How it failed; None if it did not.
+        interrupted: Whether it was asked to stop.
+        unpaused: Where it should have been paused and continued, but had no checkpoint.
+    """
+
+    finished: str | None = None
+    failure: Failure | None = None
+    interrupted: bool = False
+    unpaused: tuple[float, ...] = ()
+
+
+def train(job: Job, outcome: Outcome) -> Generator[Report, None, None]:
+    """Train, and yield the reports; its files are removed in the end.
+
+    Args:
+        job: What to train.
+        outcome: Told how it ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="hpsearch-reproduce-") as folder:
+        setup = replace(job.setup, folder=Path(folder) / "trial")
+        try:
+            for report in _train_parts(job, setup, outcome):
+                problem = job.problem_with(report)
+                if problem is not None:
+                    outcome.failure = Failure("error", problem)
+                    return
+                yield report
+        # What a training job raises is its trial's failure.
+        except Exception as error:  # noqa: BLE001
+            outcome.failure = failure_of(error)
+
+
+def _train_parts(job: Job, setup: Setup, outcome: Outcome) -> Iterator[Report]:
+    pauses = [*job.course.parts[1:], math.inf]
+    runner = Runner(job.task, job.data, setup)
+    try:
+        for number, pause in enumerate(pauses, start=2):
+            yield from _advance(runner, min(pause, _end(job.course)), job.should_stop)
+            outcome.finished = runner.finished
+            outcome.interrupted = job.should_stop()
+            if outcome.finished or outcome.interrupted or pause == math.inf:
+                return
+            checkpoint = runner.save()
+            if checkpoint is None:
+                outcome.unpaused += (pause,)
+                continue
+            _close(runner)
+            setup = replace(setup, resume_from=checkpoint, attempt=number)
+            runner = Runner(job.task, job.data, setup)
+    finally:
+        _close(runner)
+
+
+def _end(course: Course) -> float:
+    """How far to train at most. What must end by itself is let: one report too many shows that it
+    does not."""
+    return math.nextafter(course.end, math.inf) if course.must_end else course.end
+
+
+def _advance(runner: Runner, until: float, should_stop: Callable[[], bool]) -> Iterator[Report]:
+    for report in runner.advance(until, should_stop):
+        yield report
+        runner.recorded(report.resource)
+
+
+def _close(runner: Runner) -> None:
+    while not runner.close():
+        pass

@@ -1,0 +1,166 @@
+"""What a worker prints while it trains an attempt, as the log of that attempt.
+
+A worker trains one attempt at a time, so its output is the attempt's. For that time, the process's
+own file descriptors 1 and 2 are the log itself: whatever prints in it or is started by it, in any
+language, writes there without help of this program. Nothing runs at a line that is printed, and a
+process that is killed has left in the file what it had printed. A pipe would keep the last lines
+from it, and would block a library that prints while it holds Python's lock.
+
+A thread looks at the log's size now and then, and sends it to a store if it belongs there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from trials.checkpoints import places
+from trials.disk.log_file import EARLIER, LogFile
+
+LOOK_S = 0.2
+"""How often the size of a log is looked at."""
+SEND_S = 30.0
+"""How often a log that has grown is sent to the store that it belongs to."""
+
+log = logging.getLogger("hpsearch")
+
+
+class AttemptLog:
+    """The log of one attempt.
+
+    Args:
+        target: Its path, or its URL: then it is written on this machine, and sent there now and
+            then, and when it is closed.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, target: Path | str) -> None:
+        self._target = str(target)
+        self._draft: Path | None = None
+        path = Path(target)
+        if places.is_url(target):
+            self._draft = Path(tempfile.mkdtemp(prefix="hpsearch-log-"))
+            path = self._draft / "log"
+        self.file = LogFile(path)
+        self._sent = 0
+        self._sent_at = time.monotonic()
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="attempt-log", daemon=True)
+        self._watcher.start()
+
+    @property
+    def path(self) -> Path:
+        """Where it is written."""
+        return self.file.path
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_S):
+            with suppress(OSError):  # a full disk: what is printed says so
+                self.file.keep_small()
+            if time.monotonic() - self._sent_at >= SEND_S:
+                self._send()
+
+    def _send(self) -> None:
+        """Write it where it belongs, if that is elsewhere and it has changed."""
+        size = self.file.size
+        if self._draft is None or size == self._sent:
+            return
+        self._sent_at = time.monotonic()
+        folder, name = places.split(self._target)
+        try:
+            place = places.place(folder)
+            for part in (EARLIER, ""):
+                path = Path(f"{self.path}{part}")
+                if path.is_file():
+                    place.write(f"{name}{part}", path.read_text("utf-8", "replace"))
+            self._sent = size
+        # Each store has errors of its own, and none of them may end a training.
+        except Exception as error:  # noqa: BLE001
+            log.warning("the log %s was not written: %s", self._target, error)
+
+    def close(self) -> None:
+        """Write it where it belongs, and close it."""
+        self._over.set()
+        self._watcher.join()
+        with suppress(OSError):
+            self.file.keep_small()
+        self._send()
+        self.file.close()
+        if self._draft is not None:
+            shutil.rmtree(self._draft, ignore_errors=True)
+
+
+@contextmanager
+def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
+    """The log of an attempt, from its beginning to its end.
+
+    Args:
+        target: Its path or URL.
+        redirects: Whether this process prints into it meanwhile.
+
+    Yields:
+        Where to write; None, with a warning, if nothing can be written there.
+    """
+    try:
+        attempt_log = AttemptLog(target)
+    except OSError as error:
+        log.warning("there will be no log %s: %s", target, error)
+        yield None
+        return
+    file = attempt_log.file
+    try:
+        with printing_into(file.descriptor) if redirects else nullcontext():
+            yield file
+    finally:
+        attempt_log.close()
+
+
+@contextmanager
+def printing_into(descriptor: int) -> Iterator[None]:
+    """Let this whole process, and what it starts, print into an open file meanwhile.
+
+    Args:
+        descriptor: The file's.
+    """
+    # What was warned of once in a process is otherwise not told to the attempts after the first.
+    # Adds nothing to how warnings are treated, but that what was told is forgotten.
+    warnings.simplefilter("default", append=True)
+    _flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
+    try:
+        for number in kept:
+            os.dup2(descriptor, number)
+        yield
+    finally:
+        _flush()
+        for number, before in kept.items():
+            os.dup2(before, number)
+            os.close(before)
+
+
+def _flush() -> None:
+    """Write what Python and C hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    _flush_c()
+
+
+def _flush_c() -> None:
+    """Write what C's `stdout` holds back, where C has one of that name."""
+    with suppress(OSError, ValueError, AttributeError):
+        library = ctypes.CDLL(None)
+        stdout = ctypes.c_void_p.in_dll(library, "stdout")
+        library.fflush(stdout)

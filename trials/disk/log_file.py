@@ -1,0 +1,116 @@
+"""A log of bounded size, which survives the process that writes it.
+
+What is written goes to the file at once and is added to its end, so that several processes can
+write one log, and nothing of it is lost with any of them. A log that has become too large is cut
+in place: processes that have it open go on with what is left of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+MOST_BYTES = 4 << 20
+"""A log that reaches this size is put aside, as the only earlier part that is kept: a log takes at
+most twice as much, and what is lost is the oldest."""
+EARLIER = ".earlier"
+"""Ends the name of the part that was put aside."""
+OURS = "[hpsearch] "
+"""Begins the lines of this program's own."""
+
+_SLACK_BYTES = 1 << 18
+_cutting = threading.Lock()
+
+
+class LogFile:
+    """A log that is written to its end.
+
+    Args:
+        path: Its file; made where it is missing, with its folder.
+
+    Raises:
+        OSError: It cannot be made or opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file
+
+    @property
+    def size(self) -> int:
+        """In bytes, without the part that was put aside."""
+        return os.fstat(self._file).st_size
+
+    def write(self, piece: bytes) -> None:
+        """Add what was printed.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        while piece:
+            written = os.write(self._file, piece)
+            piece = piece[written:]
+
+    def note(self, text: str) -> None:
+        """Add lines of this program's own, with the time. They begin a line.
+
+        A log that cannot be written must not end a training: then there is no note.
+        """
+        line = f"{OURS}{now()} {text}\n".encode("utf-8", "backslashreplace")
+        with suppress(OSError):
+            self.write(line if self._ends_a_line() else b"\n" + line)
+
+    def _ends_a_line(self) -> bool:
+        size = self.size
+        return size == 0 or os.pread(self._file, 1, size - 1) == b"\n"
+
+    def keep_small(self) -> None:
+        """Put what is there aside if it is too much.
+
+        Raises:
+            OSError: It cannot be read or written.
+        """
+        with _cutting:
+            size = self.size
+            if size <= MOST_BYTES:
+                return
+            # Its first line stays whole, unless very much was printed at once.
+            begin = size - MOST_BYTES if size > MOST_BYTES + _SLACK_BYTES else 0
+            self._put_aside(begin)
+
+    def _put_aside(self, begin: int) -> None:
+        """Copy what is there from an offset on, and begin anew in the same file.
+
+        It is not renamed: other processes would go on to write what was put aside, without a limit.
+        What they print between the copy and the new beginning is lost.
+        """
+        earlier = Path(f"{self.path}{EARLIER}")
+        draft = Path(f"{earlier}.new")
+        end = begin + MOST_BYTES + _SLACK_BYTES
+        with draft.open("wb") as target:
+            while begin < end and (piece := os.pread(self._file, _SLACK_BYTES, begin)):
+                target.write(piece)
+                begin += len(piece)
+        draft.replace(earlier)
+        os.ftruncate(self._file, 0)
+        self.note(f"goes on; what was before is in {earlier.name}")
+
+    def close(self) -> None:
+        """Close the file. May be repeated."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def now() -> str:
+    """The time, as logs write it: in this machine's time zone, which it names."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
