@@ -46,7 +46,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store import shapes
 
-VERSION = "hpsearch_0004"
+VERSION = "hpsearch_0005"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 
@@ -244,3 +244,23 @@ environments = Table(
     *columns_of("environments", Environment),
     Index(None, "study_id"),
 )
+
+heartbeats = Table(
+    "heartbeats",
+    metadata,
+    *_of_a_trial(
+        [
+            Column("trial", Integer, primary_key=True, autoincrement=False),
+            Column("attempt", Integer, primary_key=True, autoincrement=False),
+            Column("owner", Words, nullable=False),
+            Column("heard", Double, nullable=False),
+            Column("expires", Double, nullable=False),
+        ],
+        is_key=True,
+    ),
+)
+"""A row for each running attempt that a process has asked for (`hpsearch.store.heartbeats`); no
+record has it.
+
+`heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
+by the database's clock."""

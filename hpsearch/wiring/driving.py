@@ -109,13 +109,13 @@ def settle_in(
     move_in(store, history, run.home, lease)
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
-    notice = _adopt(history.study)
+    notice = adopt_search(history.study)
     if notice is not None:
         log.warning(notice)
     history.add_environment(replace(runs_on, notice=notice))
 
 
-def _adopt(study: StudyRecord) -> str | None:
+def adopt_search(study: StudyRecord) -> str | None:
     """Let the search of this version of the program go on with a study.
 
     Returns: What to tell about it, if the study began with an earlier one; else None.
