@@ -65,7 +65,7 @@ def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
     except StudyNotFound:
         told = told_to(store, spec)
     try:
-        return create_study(store, spec, "", told=told).study
+        return create_study(store, spec, None, told=told).study
     except StudyExists:  # another process was faster
         return store.find_study(spec.study)
 

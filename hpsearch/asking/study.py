@@ -22,8 +22,8 @@ from hpsearch.store.owners import shown
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
-"""While a process waits for work it looks whether anybody has written, after pauses that double from
-the first to the longest."""
+"""While a process waits for work it looks whether anybody has written, after pauses that double
+from the first to the longest."""
 
 OWN_TURN_S = 5.0
 """After so long it takes a turn anyway: nobody writes that a process has died."""

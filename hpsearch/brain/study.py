@@ -163,7 +163,8 @@ class Study:
     def _take_up(self, last_seen: float, running: Collection[Key]) -> None:
         """Find what runs, and what waits in the queue."""
         for trial in self.history.trials:
-            if (trial.number, len(trial.attempts)) in running and not trial.state.terminal:
+            is_running = trial.state is State.RUNNING
+            if is_running and (trial.number, len(trial.attempts)) in running:
                 self._attempts.adopt(trial, self._searcher.until(trial))
             elif self._attempts.settle_unfinished(trial, last_seen):
                 self._log.move(trial, State.QUEUED)

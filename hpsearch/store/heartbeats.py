@@ -9,13 +9,17 @@ All functions here work in a transaction of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Double, bindparam, delete, insert, select, update
 
 from hpsearch.store.leases import Now
+from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.schema import heartbeats, studies
+
+MOST_NAMED = 3
+"""Processes that a message names."""
 
 Key = tuple[int, int]
 """An attempt, as (trial, attempt)."""
@@ -42,6 +46,12 @@ _LIVE = (heartbeats.c.expires > Now()).label("live")
 _EACH = select(
     heartbeats.c.trial, heartbeats.c.attempt, heartbeats.c.owner, heartbeats.c.heard, _LIVE
 ).order_by(heartbeats.c.trial)
+_ASKERS = (
+    select(heartbeats.c.study_id, heartbeats.c.owner)
+    .where(heartbeats.c.expires > Now())
+    .distinct()
+    .order_by(heartbeats.c.study_id, heartbeats.c.owner)
+)
 _UNTIL = Now() + bindparam("ttl_s", type_=Double)
 _BEGIN = insert(heartbeats).values(
     study_id=bindparam("of_study"),
@@ -75,6 +85,30 @@ def read(connection: Connection, study_id: int) -> list[Heartbeat]:
     """The heartbeats of a study, by the number of the trial."""
     of_study = _EACH.where(heartbeats.c.study_id == study_id)
     return [Heartbeat(*row) for row in connection.execute(of_study)]
+
+
+def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
+    """The processes that have trials and are alive, by the id of the study.
+
+    Args:
+        connection: In a transaction.
+        study_id: The study; None for all.
+    """
+    found = _ASKERS
+    if study_id is not None:
+        found = found.where(heartbeats.c.study_id == study_id)
+    alive: dict[int, list[str]] = {}
+    for of_study, owner in connection.execute(found):
+        if not is_dead(owner):
+            alive.setdefault(of_study, []).append(owner)
+    return alive
+
+
+def named(owners: Sequence[str]) -> str:
+    """Processes for people: the first of them, and how many more there are."""
+    first = ", ".join(shown(owner) for owner in owners[:MOST_NAMED])
+    more = len(owners) - MOST_NAMED
+    return first if more <= 0 else f"{first} and {more} more"
 
 
 def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:

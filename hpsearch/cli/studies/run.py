@@ -36,6 +36,7 @@ from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.ownership import refuse_if_held
 from trials import tasks
+from trials.descriptions.asked import ASK
 
 STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at once\n"
 
@@ -82,6 +83,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path, inspect=tasks.inspect)
+    _refuse_asked(spec)
     known_good = configurations(options.enqueue, spec.space)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:
@@ -130,6 +132,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
                 f"study {name} was made through Optuna and has no study file to resume from"
             )
         spec = spec_of(history.study)
+        _refuse_asked(spec)
         if budget:
             history.study.spec = with_budget(history.study.spec, budget)
             spec = spec_of(history.study)
@@ -183,6 +186,16 @@ def _drive(
     if gained is not None:
         note(gained)
     note(f"see the best configurations with: {options.suggested(f'best {name}')}")
+
+
+def _refuse_asked(spec: StudySpec) -> None:
+    """Refuse a study that nothing here can train."""
+    if spec.task["kind"] == ASK.kind:
+        raise UserError(
+            f"study {spec.study} has no task to train: its trials are asked for in Python",
+            f'hpsearch.create(url, "study.yaml") or hpsearch.resume(url, "{spec.study}"), then '
+            "study.ask() - or give the study file a task",
+        )
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:
