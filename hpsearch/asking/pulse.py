@@ -9,7 +9,7 @@ from contextlib import closing
 
 from hpsearch.driver.journal import RENEW_S
 from hpsearch.errors import HpsearchError
-from hpsearch.store import heartbeats
+from hpsearch.store.asked import heartbeats
 from hpsearch.store.store import Store
 
 log = logging.getLogger("hpsearch")

@@ -17,7 +17,7 @@ from hpsearch.asking.turns import Turns
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
-from hpsearch.store.heartbeats import Key
+from hpsearch.store.asked.heartbeats import Key
 from hpsearch.store.owners import shown
 
 FIRST_LOOK_S = 0.1
@@ -71,13 +71,13 @@ class AskedStudy:
         """
         self._refuse_closed()
         while self.ended is None:
-            trial, ended, running = self._turns.take(self._asked)
-            if trial is not None:
-                return trial
-            self.ended = ended
-            if ended is None:
-                self._refuse_waiting_for_itself(running)
-                self._wait_for_news()
+            found = self._turns.take(self._asked)
+            if found.trial is not None:
+                return found.trial
+            self.ended = found.ended
+            if self.ended is None:
+                self._refuse_waiting_for_itself(found.running)
+                self._wait_for_news(found.revision)
         return None
 
     def tell(
@@ -163,17 +163,16 @@ class AskedStudy:
 
     # ---------------------------------------------------------------------------------- in a turn
 
-    def _asked(self, turn: Turn) -> tuple[AskedTrial | None, str | None, set[Key]]:
-        """A trial for this process; or why there will be none; and what runs."""
+    def _asked(self, turn: Turn) -> _Asked:
         order = turn.hand_out(shown(self._turns.owner), socket.gethostname())
         if order is not None:
-            return self._made(turn, order), None, turn.running()
+            return _Asked(turn, trial=self._made(turn, order))
         ending = None if turn.brain is None else turn.brain.ending
         turn.close_if_finished()
         study = turn.history.study
         if turn.brain is None:
             ending = study.reason or f"the study is {study.state.value}"
-        return None, ending, turn.running()
+        return _Asked(turn, ended=ending)
 
     def _made(self, turn: Turn, order: ev.Launch) -> AskedTrial:
         attempt = turn.history.trials[order.trial].attempts[-1]
@@ -238,15 +237,15 @@ class AskedStudy:
 
     # ------------------------------------------------------------------------------------ waiting
 
-    def _wait_for_news(self) -> None:
-        """Wait until somebody has written, or for a while."""
+    def _wait_for_news(self, since: int) -> None:
+        """Wait until somebody has written since a revision, or for a while."""
         turns = self._turns
         give_up = time.monotonic() + OWN_TURN_S
         pause_s = FIRST_LOOK_S
         while time.monotonic() < give_up:
             time.sleep(pause_s)
             pause_s = min(LONGEST_LOOK_S, pause_s * 2)
-            if turns.have_news():
+            if turns.have_news(since):
                 return
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
@@ -265,6 +264,24 @@ class AskedStudy:
             raise UserError(
                 f"study {self.name} was closed", "ask, report and tell inside the `with` block"
             )
+
+
+class _Asked:
+    """What a turn has for a process that asks.
+
+    Args:
+        turn: The turn.
+        trial: The trial that it was given; None if there is none now.
+        ended: Why there will be none any more; None if there may be.
+    """
+
+    def __init__(
+        self, turn: Turn, trial: AskedTrial | None = None, ended: str | None = None
+    ) -> None:
+        self.trial = trial
+        self.ended = ended
+        self.running = turn.running()
+        self.revision = turn.revision
 
 
 def _kind_of(name: str) -> ErrorKind:

@@ -11,7 +11,7 @@ from hpsearch.asking.turn import Answer
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
-from hpsearch.store.heartbeats import Key
+from hpsearch.store.asked.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from trials.tasks.function.reported import metric_name, number_of

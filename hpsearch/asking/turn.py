@@ -7,6 +7,7 @@ once, with the state of that report.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome
 from hpsearch.errors import AttemptLost, UserError
-from hpsearch.store.heartbeats import Heartbeat, Key
+from hpsearch.store.asked.heartbeats import Heartbeat, Key
 from hpsearch.store.owners import shown
 
 GOES_ON = "nothing speaks against it"
@@ -60,6 +61,7 @@ class Turn:
         beats: The attempts that run, or ran in a process that has died.
         dead: Those of them that nobody works on any more.
         owner: This process.
+        revision: The study's, before this turn.
     """
 
     history: History
@@ -70,6 +72,7 @@ class Turn:
     beats: list[Heartbeat]
     dead: list[Heartbeat]
     owner: str
+    revision: int
     active_s: float | None = None
     """How long the study has been worked on, as of now; None if nothing is to be noted."""
     forgets_stop: bool = False
@@ -201,6 +204,8 @@ class Turn:
             return False
         sign = objectives[0].sign
         value = sign * metrics[objectives[0].metric]
+        if not math.isfinite(value):
+            return False
         before = self.history.trials[number].reports.values()
         return all(each.value is None or value < sign * each.value for each in before)
 

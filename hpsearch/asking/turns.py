@@ -26,8 +26,9 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from hpsearch.errors import StoreUnreachable, UserError
-from hpsearch.store import contents, heartbeats, leases, owners
-from hpsearch.store.heartbeats import Heartbeat, Key
+from hpsearch.store import contents, leases, owners
+from hpsearch.store.asked import heartbeats
+from hpsearch.store.asked.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import spec_of
@@ -77,9 +78,9 @@ class Turns:
         """After how many seconds of silence a process is taken for dead."""
         return self.spec.resources.lease_s
 
-    def have_news(self) -> bool:
-        """Whether others have written to the study since this process's last turn."""
-        return self.store.revision(self.study_id) != self._revision
+    def have_news(self, since: int) -> bool:
+        """Whether anybody has written to the study since a revision."""
+        return self.store.revision(self.study_id) != since
 
     def take(self, act: Callable[[Turn], T], opens: Callable[[Turn], None] | None = None) -> T:
         """Act on the study as it is now; what that changes is written when this returns.
@@ -155,6 +156,7 @@ class Turns:
             beats=beats,
             dead=[beat for beat in beats if self._is_dead(beat)],
             owner=self.owner,
+            revision=entry.revision - 1,
         )
 
     def _is_dead(self, beat: Heartbeat) -> bool:

@@ -259,7 +259,7 @@ heartbeats = Table(
         is_key=True,
     ),
 )
-"""A row for each running attempt that a process has asked for (`hpsearch.store.heartbeats`); no
+"""A row for each running attempt that was asked for (`hpsearch.store.asked.heartbeats`); no
 record has it.
 
 `heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both

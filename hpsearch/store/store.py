@@ -147,7 +147,7 @@ class Store:
     def writing(self) -> Iterator[Connection]:
         """A connection in one transaction that writes, which ends with the block and is rolled back
         where it raises. For statements that have a module of their own, such as
-        `hpsearch.store.heartbeats`: they pass the fence themselves."""
+        `hpsearch.store.asked.heartbeats`: they pass the fence themselves."""
         with self._database.transaction("write") as connection:
             yield connection
 

@@ -32,7 +32,8 @@ from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import Damaged, StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, range_of_ties, rank, tied_with
-from hpsearch.store import codec, heartbeats, shapes
+from hpsearch.store import codec, shapes
+from hpsearch.store.asked import heartbeats
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
