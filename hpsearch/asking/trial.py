@@ -37,6 +37,7 @@ class AskedTrial:
         resume_from: The checkpoint to continue from, as it was given with a report; None to start
             afresh.
         resource: How far it had trained at that checkpoint; 0 to start afresh.
+        ended: The answer that ended it for this process; None while it goes on.
     """
 
     def __init__(
