@@ -167,6 +167,8 @@ class AskedStudy:
         order = turn.hand_out(shown(self._turns.owner), socket.gethostname())
         if order is not None:
             return _Asked(turn, trial=self._made(turn, order))
+        if turn.stop_requested:
+            return _Asked(turn, ended=f"it was stopped: hpsearch stop {self.name}")
         ending = None if turn.brain is None else turn.brain.ending
         turn.close_if_finished()
         study = turn.history.study
@@ -221,12 +223,16 @@ class AskedStudy:
         self._forget(trial, answer)
 
     def _give_back(self, trial: AskedTrial, why: str) -> None:
+        if trial.key not in self._turns.held:
+            return  # the turn that made it has failed
         try:
             with suppress(AttemptLost):
                 self._end(trial, lambda turn: turn.interrupt(trial.key, why))
         except HpsearchError as error:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
+        finally:
+            self._turns.held.discard(trial.key)  # whoever has the next turn finds it
 
     def _forget(self, trial: AskedTrial, answer: Answer) -> None:
         """A trial is not this process's any more."""

@@ -16,7 +16,7 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
-from hpsearch.domain.records import Attempt, Outcome
+from hpsearch.domain.records import ASKED, Attempt, Outcome
 from hpsearch.errors import AttemptLost, UserError
 from hpsearch.store.asked.heartbeats import Heartbeat, Key
 from hpsearch.store.owners import shown
@@ -132,7 +132,7 @@ class Turn:
         while slot in brain.slots:
             number += 1
             slot = f"{worker}/{number}"
-        brain.on_event(ev.SlotUp(slot, node, "asked", brain.stated_gpus), self.now)
+        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.stated_gpus), self.now)
         commands = brain.on_tick(self.now)
         for order in commands:
             if isinstance(order, ev.Launch):

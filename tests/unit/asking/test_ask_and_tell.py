@@ -22,7 +22,7 @@ from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, StudyState
+from hpsearch.domain.records import Environment, Outcome, StudyState
 from hpsearch.errors import (
     AttemptLost,
     HpsearchError,
@@ -32,10 +32,15 @@ from hpsearch.errors import (
     StudyNotFound,
     UserError,
 )
+from hpsearch.folders import Home, Mark
 from hpsearch.simulation.running import simulate
 from hpsearch.store.asked import heartbeats
+from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
+from hpsearch.wiring.creation import spec_of
+from hpsearch.wiring.driving import StudyRun, settle_in
+from hpsearch.wiring.ownership import owning
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})
 
@@ -245,7 +250,7 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         assert "interrupted" in answer.why
         study.tell(trial)
         assert study.ask() is None
-        assert study.ended == "interrupted"
+        assert study.ended == "it was stopped: hpsearch stop asked"
     history = loaded(sqlite_url)
     assert history.study.state is StudyState.INTERRUPTED
     assert history.trials[0].state is State.QUEUED
@@ -293,6 +298,24 @@ def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url: str) -> Non
         store.release(lease)
         assert trial.report(1, 0.5)
         study.tell(trial)
+
+
+def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Path) -> None:
+    with hpsearch.create(sqlite_url, {**WITHOUT_RUNGS, "task": {"kind": "math:sqrt"}}) as study:
+        trial, complete = study.ask(), study.ask()
+        assert trial is not None
+        assert complete is not None
+        assert trial.report(1, 0.5, checkpoint="mine")
+        assert not complete.report(9, 0.5, checkpoint="best")
+    with closing(Store.open(sqlite_url)) as store:
+        assert unusable(store) == []
+        history = store.load("asked")
+        spec = spec_of(history.study)
+        home = Home(Mark("asked", history.study.uid or ""), str(tmp_path / "own"))
+        run_of = StudyRun(spec, home, spec.resources)
+        with owning(store, history.study, 60.0) as lease:
+            settle_in(store, history, run_of, lease, Environment(1.0, None, {}, "CPU"))
+    assert [each.checkpoint for each in history.trials] == [None, "best"]
 
 
 def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
@@ -396,6 +419,27 @@ def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str)
         with pytest.raises(AttemptLost, match="attempt 1 of trial 0 is not current any more"):
             trial.report(1, 0.5)
         study.tell(again, 1.0)
+
+
+def test_what_a_failed_turn_handed_out_is_not_given_back(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("in the middle")
+
+    with hpsearch.create(sqlite_url, SPEC) as study, hpsearch.create(sqlite_url, SPEC) as other:
+        with monkeypatch.context() as patch:
+            patch.setattr(heartbeats, "begin", fails)
+            with pytest.raises(RuntimeError):
+                study.ask()
+        trial = other.ask()
+        assert trial is not None
+        assert trial.key == (0, 1)
+        # As if it had been another process that was given it.
+        study._turns.held = set()
+        study.close()
+        assert loaded(sqlite_url).trials[0].state is State.RUNNING
+        other.tell(trial, 1.0)
 
 
 def test_a_process_that_was_suspended_may_report_no_more(
