@@ -7,8 +7,50 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpsearch.api import StudyReader
+    from hpsearch.asking.study import AskedStudy
+    from hpsearch.asking.written import Written
 
-__all__ = ["open"]
+__all__ = ["create", "open", "resume"]
+
+
+def create(url: str, spec: Written) -> AskedStudy:
+    """Create a study whose trials this program asks for and trains itself.
+
+    If the database has a study of that name with the same study file, that one goes on: so the same
+    call can stand in each of several processes.
+
+    Args:
+        url: The database, such as ``sqlite:///hpsearch.db``.
+        spec: The study file: a mapping, its path, or its text. It needs no ``task``.
+
+    Raises:
+        SpecError: The study file has mistakes; the error lists them all.
+        StudyExists: The name is taken by a study with another study file.
+        StudyHeld: ``hpsearch run`` or ``resume`` drives the study.
+        StoreUnreachable: The database does not answer.
+    """
+    from hpsearch.asking.opening import create as create_study
+
+    return create_study(url, spec)
+
+
+def resume(url: str, name: str, **budget: float | str) -> AskedStudy:
+    """Go on with a study, to ask for its trials.
+
+    Args:
+        url: The database.
+        name: The study's name in it.
+        budget: New limits for the study, by their keys in the study file: ``trials=40``.
+
+    Raises:
+        StudyNotFound: There is no study of that name.
+        SpecError: The new budget is not valid.
+        StudyHeld: ``hpsearch run`` or ``resume`` drives the study.
+        StoreUnreachable: The database does not answer, or nothing of ours is in it.
+    """
+    from hpsearch.asking.opening import resume as resume_study
+
+    return resume_study(url, name, budget)
 
 
 def open(url: str, name: str) -> StudyReader:

@@ -17,6 +17,7 @@ The tree of errors::
     │       └── ClusterLost      it was there, and went away
     ├── StudyHeld                another driver owns the study                     exit 4
     │   └── LeaseLost            it did own it, and another driver took it over
+    ├── AttemptLost              an attempt that was asked for may report no more  exit 4
     └── Interrupted              stopped by a signal; everything is saved          exit 130
 
 Everything else that escapes is a bug and keeps its traceback (exit 1).
@@ -131,6 +132,13 @@ class StudyHeld(HpsearchError):
 
 class LeaseLost(StudyHeld):
     """This driver owned the study, and another took it over: it may write nothing more."""
+
+
+class AttemptLost(HpsearchError):
+    """An attempt of a trial that a process had asked for is not current any more: the process was
+    taken for dead, and the trial goes on elsewhere. Nothing was written."""
+
+    exit_code = 4
 
 
 class Interrupted(HpsearchError):

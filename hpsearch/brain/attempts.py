@@ -119,10 +119,7 @@ class Attempts:
             last_seen: When that driver was last known to be alive: the attempt is charged until
                 then.
         """
-        gpus = self._spec.resources.gpu
-        share = 0.0
-        if gpus != "auto":
-            share = float(gpus)
+        share = self.stated_gpus
         any_unfinished = False
         for attempt in trial.attempts:
             if attempt.ended is not None:
@@ -131,6 +128,30 @@ class Attempts:
             ended = max(attempt.started, last_seen)
             self._spending.settle(attempt, Outcome.INTERRUPTED, ended, share, "its driver died")
         return any_unfinished
+
+    def adopt(self, trial: Trial, until: float) -> None:
+        """Make the latest attempt of a trial current, as it is on record: it runs elsewhere.
+
+        Args:
+            trial: The trial.
+            until: The resource up to which it may train before it waits for a command.
+        """
+        attempt = trial.attempts[-1]
+        key = (trial.number, attempt.number)
+        device = attempt.device or ""
+        slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
+        self.slots[slot.name] = slot
+        self._spending.recall(attempt)
+        own = [each for each in trial.reports.values() if each.attempt == attempt.number]
+        resource = max((each.resource for each in own), default=attempt.start_resource)
+        heard = max((each.created for each in own), default=attempt.started)
+        self.live[trial.number] = Live(attempt, slot, until, resource, heard)
+
+    @property
+    def stated_gpus(self) -> float:
+        """GPUs a slot, as far as the study file states them; 0 where it does not."""
+        gpus = self._spec.resources.gpu
+        return 0.0 if gpus == "auto" else float(gpus)
 
     def current(self, trial: int, attempt: int) -> Live | None:
         """The attempt with that name; None if it is not current."""

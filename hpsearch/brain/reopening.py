@@ -32,12 +32,12 @@ def reopen(history: History) -> None:
         return
     for trial in history.trials:
         to = _back_to(trial, gave_up)
-        if to is None:
-            continue
-        if gave_up:
+        if gave_up and (to is not None or trial.state is State.FAILED):
             trial.forgiven = len(trial.attempts)
-        _send_back(trial, to)
-        history.touch(trial)
+            history.touch(trial)
+        if to is not None:
+            _send_back(trial, to)
+            history.touch(trial)
     if gave_up and study.race is not None:
         study.race = None
         history.touch_study()

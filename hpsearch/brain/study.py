@@ -29,12 +29,13 @@ it is charged.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hpsearch.brain.agenda import Agenda, Work, asked_for
 from hpsearch.brain.attempts import Attempts, Live, Slot, last_on_record
 from hpsearch.brain.budget.headroom import Headroom, WorkingTime
+from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.giving_up import DiskWatch, FailureWatch
@@ -110,6 +111,11 @@ class Study:
         return self._attempts.live
 
     @property
+    def stated_gpus(self) -> float:
+        """GPUs a worker, as far as the study file states them; 0 where it does not."""
+        return self._attempts.stated_gpus
+
+    @property
     def finished(self) -> bool:
         """Whether nothing runs and nothing more will."""
         return self.ending is not None and not self.live
@@ -138,11 +144,42 @@ class Study:
         forget_shortages(history)
         if last_seen is None:
             last_seen = last_on_record(history)
-        for trial in history.trials:
-            if self._attempts.settle_unfinished(trial, last_seen):
+        self._take_up(last_seen, frozenset())
+
+    def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
+        """Take part in a study that other processes work on too, as the history has it now.
+
+        Nothing of the study begins or ends with that: what they run stays current.
+
+        Args:
+            now: The time.
+            last_seen: When somebody was last known to work on the study. Attempts that are not
+                among `running` are charged until then, and go back to the queue.
+            running: The attempts that run.
+        """
+        self._time.begin(now)
+        self._take_up(last_seen, running)
+        if any(self._reaches_target(trial) for trial in self.history.trials):
+            self.ending = "a trial reached the target"
+        for trial in self.history.trials:
+            if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
+                self._failures.failed(trial.error_kind, trial.error_text or "")
+        self.ending = self.ending or self._failures.hopeless()
+
+    def _take_up(self, last_seen: float, running: Collection[Key]) -> None:
+        """Find what runs, and what waits in the queue."""
+        for trial in self.history.trials:
+            is_running = trial.state is State.RUNNING
+            if is_running and (trial.number, len(trial.attempts)) in running:
+                self._attempts.adopt(trial, self._searcher.until(trial))
+            elif self._attempts.settle_unfinished(trial, last_seen):
                 self._log.move(trial, State.QUEUED)
             if trial.state is State.QUEUED:
                 self._agenda.put_back(trial)
+
+    def worked(self, seconds: float, now: float) -> None:
+        """So many seconds were spent on the study until now, by all who work on it together."""
+        self._time.set(seconds, now)
 
     def was_away(self, seconds: float) -> None:
         """Hold this silence against no attempt: the driver was not listening."""

@@ -8,6 +8,7 @@ memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hpsearch.domain.records import (
@@ -103,6 +104,11 @@ class History:
         """Record why something was decided. Decisions are written once and not kept in memory."""
         self._decisions.append(decision)
         return decision
+
+    @property
+    def decided(self) -> Sequence[Decision]:
+        """The decisions that were recorded since the last `drain`."""
+        return self._decisions
 
     def add_environment(self, environment: Environment) -> None:
         """Record what this driver runs on. Written once and not kept in memory."""

@@ -145,6 +145,11 @@ class ReportRecord:
     created: float = 0.0
 
 
+ASKED = "asked"
+"""The device of an attempt that a process asked for. What it computes on is not known, and its
+checkpoints are its user's: only who asks can read them."""
+
+
 @dataclass(slots=True)
 class Attempt:
     """A row of `attempts`: one execution of a trial on a worker."""
@@ -245,6 +250,11 @@ class Trial:
             return None
         reports = self.reports.items()
         return min((at for at, report in reports if report.value == self.value), default=None)
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether its latest attempt was asked for."""
+        return bool(self.attempts) and self.attempts[-1].device == ASKED
 
     @property
     def violation(self) -> float:

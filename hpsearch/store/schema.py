@@ -47,7 +47,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store import shapes
 
-VERSION = "hpsearch_0008"
+VERSION = "hpsearch_0006"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 
@@ -255,3 +255,23 @@ requests = Table(
     Index(None, "study_id"),
 )
 """What people and programs ask of a study's driver."""
+
+heartbeats = Table(
+    "heartbeats",
+    metadata,
+    *_of_a_trial(
+        [
+            Column("trial", Integer, primary_key=True, autoincrement=False),
+            Column("attempt", Integer, primary_key=True, autoincrement=False),
+            Column("owner", Words, nullable=False),
+            Column("heard", Double, nullable=False),
+            Column("expires", Double, nullable=False),
+        ],
+        is_key=True,
+    ),
+)
+"""A row for each running attempt that was asked for (`hpsearch.store.asked.heartbeats`); no
+record has it.
+
+`heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
+by the database's clock."""

@@ -42,6 +42,11 @@ class Store:
         self._upserts = contents.upserts(database.dialect)
 
     @classmethod
+    def unchecked(cls, url: str) -> Store:
+        """The database at a URL that was opened before; it is connected to with the first call."""
+        return cls(Database(parse_url(url)))
+
+    @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
         """Open the database at a URL, at the schema version of this program.
 
@@ -97,6 +102,11 @@ class Store:
         return self._database.url.render_as_string(hide_password=False)
 
     @property
+    def dialect(self) -> str:
+        """Which kind of database it is: sqlite or postgresql."""
+        return self._database.dialect
+
+    @property
     def display_url(self) -> str:
         """The URL for people and logs: without its password."""
         return display(self._database.url)
@@ -132,6 +142,14 @@ class Store:
             return
         with self._database.transaction("read") as connection:
             raise damage.located(connection, found)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A connection in one transaction that writes, which ends with the block and is rolled back
+        where it raises. For statements that have a module of their own, such as
+        `hpsearch.store.asked.heartbeats`: they pass the fence themselves."""
+        with self._database.transaction("write") as connection:
+            yield connection
 
     # -------------------------------------------------------------------------------- whole studies
 

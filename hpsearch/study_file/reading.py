@@ -74,11 +74,17 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
         UserError: There is no such file, or it cannot be read.
         SpecError: The file has mistakes; the error lists them all.
     """
-    text = _text_of(path)
+    text = text_of(path)
     return parse(text, base=path.resolve().parent, name=path.name, inspect=inspect)
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a study file.
+
+    Raises:
+        UserError: There is no such file, or it cannot be read.
+        SpecError: It is not UTF-8.
+    """
     try:
         files.refuse_odd(path)
         size = path.stat().st_size

@@ -106,7 +106,8 @@ def picture(
 
 
 def _running(of: StudyStatus, now: float, width: int | None) -> Table:
-    title = "\nrunning" if of.summary.driver else "\nrunning when its driver died"
+    gone = "process" if of.summary.head.is_asked else "driver"
+    title = "\nrunning" if of.summary.driver else f"\nrunning when its {gone} died"
     heads: list[Head] = [("trial", NUMERIC), "worker", "node", ("resource", NUMERIC)]
     made = table(*heads, ("value", NUMERIC), ("time", NUMERIC), width=width, title=title)
     for each in of.running:
@@ -291,7 +292,10 @@ def _remark(summary: StudySummary) -> str:
     head = summary.head
     if summary.driver:
         stopping = ", asked to stop" if head.stop_requested else ""
-        return f", driven by {summary.driver}{stopping}"
+        how = "asked" if head.is_asked else "driven"
+        return f", {how} by {summary.driver}{stopping}"
+    if summary.state == "waiting":
+        return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
     if summary.state == "abandoned":
         return f": its driver died; continue with: hpsearch resume {head.name}"
     return f": {head.reason}" if head.reason else ""

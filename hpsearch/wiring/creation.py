@@ -20,7 +20,7 @@ from hpsearch.study_file.reading import parse
 def create_study(
     store: Store,
     spec: StudySpec,
-    checkpoints: Path | str,
+    checkpoints: Path | str | None,
     uid: str | None = None,
     told: Sequence[EarlierStudy] = (),
 ) -> History:
@@ -29,7 +29,8 @@ def create_study(
     Args:
         store: The database.
         spec: The study file.
-        checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
+        checkpoints: The study's own folder of checkpoints, an absolute path or a URL; None if it
+            keeps none.
         uid: The study's; None for a new one.
         told: By earlier studies (`wiring.warm_start`); nothing for a study that starts cold.
 
@@ -43,7 +44,7 @@ def create_study(
         directions=tuple(objective.direction for objective in spec.objectives),
         created=time.time(),
         base=str(spec.base.absolute()),
-        checkpoints=str(checkpoints),
+        checkpoints=None if checkpoints is None else str(checkpoints),
         step_scale=step_scale(spec),
         uid=uid or new_uid(),
         warm_start=list(told),

@@ -12,6 +12,7 @@ from typing import Any
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch
@@ -109,13 +110,23 @@ def settle_in(
     move_in(store, history, run.home, lease)
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
-    notice = _adopt(history.study)
+    _forget_asked(history)
+    notice = adopt_search(history.study)
     if notice is not None:
         log.warning(notice)
     history.add_environment(replace(runs_on, notice=notice))
 
 
-def _adopt(study: StudyRecord) -> str | None:
+def _forget_asked(history: History) -> None:
+    """Let trials that were asked for begin again: a worker cannot read what their users saved."""
+    for trial in history.trials:
+        if trial.was_asked and trial.state is not State.COMPLETE:
+            trial.checkpoint = None
+            trial.best_checkpoint = None
+            history.touch(trial)
+
+
+def adopt_search(study: StudyRecord) -> str | None:
     """Let the search of this version of the program go on with a study.
 
     Returns: What to tell about it, if the study began with an earlier one; else None.

@@ -6,10 +6,14 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlalchemy import Connection
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StoreUnreachable, StudyHeld
 from hpsearch.store import owners
+from hpsearch.store.asked import heartbeats
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 
@@ -28,7 +32,7 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
         lease_s: How long the lease lasts if nobody renews it.
 
     Raises:
-        StudyHeld: Another driver owns it.
+        StudyHeld: Another driver owns it, or processes that have asked for its trials are alive.
     """
     before = store.holder(record.name)
     if before is not None and owners.is_dead(before.owner):
@@ -36,7 +40,7 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
     owner = owners.this_process()
     lease = store.acquire(record.id, owner, lease_s)
     try:
-        yield lease
+        yield _after_askers(store, lease, record.name)
     except BaseException:
         # It may have ended the block in the middle of a transaction, as a second Ctrl-C does. A
         # new connection is not in one.
@@ -44,6 +48,34 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
         raise
     finally:
         _give_back(store, lease, record.name)
+
+
+def _after_askers(store: Store, lease: Lease, name: str) -> Lease:
+    """A lease on a study of which no asking process has a trial any more.
+
+    Those that have died were alive until their last sign of life, which is what they are charged
+    for.
+
+    Raises:
+        StudyHeld: One is alive.
+    """
+    with store.writing() as connection:
+        _refuse_asked(connection, lease.study_id, name)
+        left = heartbeats.read(connection, lease.study_id)
+        heartbeats.end(connection, lease.study_id, [beat.key for beat in left])
+    heard = [beat.heard for beat in left]
+    if not heard:
+        return lease
+    return replace(lease, alive_at=max(lease.alive_at or 0.0, *heard))
+
+
+def _refuse_asked(connection: Connection, study_id: int, name: str) -> None:
+    asking = heartbeats.askers(connection, study_id).get(study_id)
+    if asking:
+        raise StudyHeld(
+            f"study {name} is asked by {heartbeats.named(asking)}, which trains its trials",
+            f"wait until they are told, or stop the study first: hpsearch stop {name}",
+        )
 
 
 def _give_back(store: Store, lease: Lease, name: str) -> None:
@@ -54,11 +86,14 @@ def _give_back(store: Store, lease: Lease, name: str) -> None:
 
 
 def refuse_if_held(store: Store, name: str) -> None:
-    """Refuse a study that another driver owns, before a cluster is started for it.
+    """Refuse a study that another driver owns, or others ask, before a cluster is started for it.
 
     Raises:
-        StudyHeld: Another driver owns it.
+        StudyHeld: Another driver owns it, or processes that have asked for its trials are alive.
     """
+    study_id = store.find_study(name).id
+    with store.reading() as connection:
+        _refuse_asked(connection, study_id, name)
     holder = store.holder(name)
     if holder is None or not holder.live or owners.is_dead(holder.owner):
         return

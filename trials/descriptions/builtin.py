@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from trials.contract import Problem, TaskError
+from trials.descriptions.asked import ASK
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.function import of_function
@@ -39,7 +40,8 @@ def describe(kind: Any) -> TaskDescription:
     """The fields, settings and metrics of a kind of task.
 
     Args:
-        kind: The name of a built-in kind, ``command``, or ``package.module:function``.
+        kind: The name of a built-in kind, ``command``, ``ask`` for trials that are asked
+            for in Python, or ``package.module:function``.
 
     Raises:
         TaskError: There is no such kind.
@@ -49,9 +51,11 @@ def describe(kind: Any) -> TaskDescription:
             return BUILT_IN[kind]
         if kind == COMMAND.kind:
             return COMMAND
+        if kind == ASK.kind:
+            return ASK
         if ":" in kind:
             return of_function(kind)
-    known = [*BUILT_IN, COMMAND.kind]
+    known = [*BUILT_IN, COMMAND.kind, ASK.kind]
     if kind is None:
         what = "is missing"
         hint = f"known are {', '.join(known)}"

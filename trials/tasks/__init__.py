@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Task, TaskError
+from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import describe
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
     description = describe(task.get("kind"))
     if problems := description.problems_with(task):
         raise TaskError(problems)
+    if description is ASK:
+        what = "nothing can train it here: its trials are asked for in Python, with study.ask()"
+        raise TaskError([Problem("task.kind", what)])
     base = Path.cwd() if base is None else base.absolute()
     build = _class_of(description.kind)
     built: Task = build(task, base) if adapt is None else build(task, base, adapt)
@@ -72,6 +76,8 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         task: The `task` part of a study file.
         base: The folder that its relative paths and modules are found in; None for the current one.
     """
+    if task.get("kind") == ASK.kind:
+        return ASK.problems_with(task)
     from trials.tasks.huggingface import pretrained
     from trials.tasks.trained import TrainedTask
 

@@ -167,6 +167,12 @@ class WorkingTime:
         self._began = now
         self._noted = now
 
+    def set(self, seconds: float, now: float) -> None:
+        """The study has been worked on for this long by now; the caller records it."""
+        self._before = seconds
+        self._began = now
+        self._noted = now
+
     def so_far(self, now: float) -> float:
         """Seconds that drivers have worked on the study, over all of them."""
         return self._before + max(0.0, now - self._began)

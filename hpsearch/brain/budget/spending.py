@@ -240,6 +240,10 @@ class Spending:
             self._history.touch_attempt(attempt)
         return True
 
+    def recall(self, attempt: Attempt) -> None:
+        """Count what is on record as reserved for an attempt that runs elsewhere."""
+        self.ledger.reserved[attempt.trial, attempt.number] = attempt.reserved_gpu_seconds
+
     def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
         """When the first of these attempts will have outgrown its reservation.
 

@@ -97,11 +97,11 @@ def _ask(name: str, request: Request, storage: str, done: str) -> None:
         UserError: It is refused, or the study has ended.
     """
     with closing(Store.open(storage, create=False)) as store:
-        record = store.find_study(name)
-        lease = store.holder(name)
-        driven = lease is not None and lease.live
-        if not driven and record.state is StudyState.FINISHED:
-            message = f"study {name} has ended: {record.reason}"
+        with store.reading() as connection:
+            study = find_study(connection, name)
+        driven = study.driver is not None
+        if not driven and study.state is StudyState.FINISHED:
+            message = f"study {name} has ended: {study.reason}"
             raise UserError(message, f"to continue it: hpsearch resume {name} --trials N")
         number = store.ask(name, request)
         if not driven:

@@ -32,6 +32,7 @@ from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of
 from trials.contract import ProgramFailed, Setup, Task, TaskError
+from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
 from trials.descriptions.models import KEY
@@ -69,8 +70,10 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     if address is not None:
         refuse_unreachable(address)
     device = _device(spec)
-    note(_what_is_tried(spec, device))
-    rehearsal = _rehearse(spec, study.name, device)
+    rehearsal = {}
+    if spec.task["kind"] != ASK.kind:
+        note(_what_is_tried(spec, device))
+        rehearsal = _rehearse(spec, study.name, device)
     capacity = None if address is not None else _capacity()
     show(*plan.plan(spec, rehearsal, capacity, terminal_width()))
     checkpoint = plan.checkpoint_of(rehearsal)

@@ -14,7 +14,7 @@ from hpsearch.errors import UserError
 from hpsearch.folders import folders_of
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
-from hpsearch.store.reading.queries import names_checkpoints
+from hpsearch.store.reading.queries import find_study, names_checkpoints
 from hpsearch.store.store import Store
 from hpsearch.views.terminal import escaped
 from hpsearch.wiring.ownership import owning, refuse_if_held
@@ -27,10 +27,22 @@ Longer than it takes to remove the checkpoints of one trial.
 
 
 def stop_study(name: str, storage: str) -> None:
-    """Ask the driver of a study to save everything and end."""
+    """Ask the driver of a study to save everything and end, or let it hand out no more trials."""
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
         driver = _live(store.holder(name))
+        with store.reading() as connection:
+            head = find_study(connection, name)
+        may_be_asked = head.is_asked and head.state is StudyState.RUNNING
+        if driver is None and (head.driver is not None or may_be_asked):
+            store.request_stop(name)
+            note(
+                f"study {name} hands out no more trials: ask() returns None\n"
+                "running trials are stopped at their next report, and go back to the queue\n"
+                f"see its progress with: hpsearch status {name}\n"
+                f'go on later in Python: hpsearch.resume(url, "{name}")'
+            )
+            return
         if driver is None:
             finished = record.state is StudyState.FINISHED
             why = "is finished" if finished else "has no driver"

@@ -35,6 +35,7 @@ from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
+from trials.descriptions.asked import ASK
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     spec = load(path, inspect=loading.inspect)
+    _refuse_asked(spec)
     known_good = _enqueued(options, spec)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:
@@ -127,6 +129,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
                 f"study {name} was made through Optuna and has no study file to resume from"
             )
         spec = spec_of(history.study)
+        _refuse_asked(spec)
         if budget:
             history.study.spec = with_budget(history.study.spec, budget)
             spec = spec_of(history.study)
@@ -181,6 +184,16 @@ def _drive(
         )
     note(f"study {name} has ended: {study.reason}")
     print_answer(store, name, options.suggested)
+
+
+def _refuse_asked(spec: StudySpec) -> None:
+    """Refuse a study that nothing here can train."""
+    if spec.task["kind"] == ASK.kind:
+        raise UserError(
+            f"study {spec.study} has no task to train: its trials are asked for in Python",
+            f'hpsearch.create(url, "study.yaml") or hpsearch.resume(url, "{spec.study}"), then '
+            "study.ask() - or give the study file a task",
+        )
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:

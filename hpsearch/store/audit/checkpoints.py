@@ -9,15 +9,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import exists, func, select
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import ASKED
 from hpsearch.errors import Damaged, UserError
 from hpsearch.folders import mark_of
 from hpsearch.store.damage import Violation
-from hpsearch.store.schema import studies, trials
+from hpsearch.store.schema import attempts, studies, trials
 from hpsearch.store.store import Store
 from trials.checkpoints.manifests import check
+
+_LATEST = (
+    select(func.max(attempts.c.number))
+    .where(attempts.c.study_id == trials.c.study_id, attempts.c.trial == trials.c.number)
+    .correlate(trials)
+    .scalar_subquery()
+)
+_IS_USERS = exists().where(
+    attempts.c.study_id == trials.c.study_id,
+    attempts.c.trial == trials.c.number,
+    attempts.c.number == _LATEST,
+    attempts.c.device == ASKED,
+)
+"""Whether the latest attempt of a trial was asked for: nothing is known of what its user saved."""
 
 _NAMED = (
     select(
@@ -26,7 +41,7 @@ _NAMED = (
         trials.c.left_as,
     )
     .join_from(studies, trials, trials.c.study_id == studies.c.id)
-    .where(trials.c.checkpoint.is_not(None))
+    .where(trials.c.checkpoint.is_not(None), ~_IS_USERS)
     .order_by(studies.c.id, trials.c.number)
 )
 

@@ -33,6 +33,7 @@ from hpsearch.errors import Damaged, StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, range_of_ties, rank, tied_with
 from hpsearch.store import codec, shapes
+from hpsearch.store.asked import heartbeats
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
@@ -42,6 +43,7 @@ from hpsearch.store.schema import attempts, column_name, decisions, reports, stu
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.arithmetic import Arithmetic
 from trials.contract import Finding
+from trials.descriptions.asked import ASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class StudyHead:
     active_seconds: float
     """Seconds that drivers have worked on it, as of a few seconds ago."""
     driver: str | None
-    """Who drives it, as people are shown it; None if nobody does."""
+    """Who drives it, or asks for its trials, as people are shown it; None if nobody does."""
     stop_requested: bool
     base: str | None
     """The folder of the study file, where relative paths in it start."""
@@ -90,6 +92,15 @@ class StudyHead:
         stated = self.written.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
         return limit * GB if isinstance(limit, int | float) else None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether its trials are only asked for, and nothing can drive it."""
+        try:
+            task = self.written.get("task")
+        except Damaged:
+            return False
+        return isinstance(task, dict) and task.get("kind") == ASK.kind
 
     @property
     def has_best(self) -> bool:
@@ -164,7 +175,9 @@ _NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
 
 def study_heads(connection: Connection) -> list[StudyHead]:
     """All studies, the newest first."""
-    return [_head(row) for row in connection.execute(_NEWEST_FIRST)]
+    asking = heartbeats.askers(connection)
+    rows = connection.execute(_NEWEST_FIRST)
+    return [_head(row, asking) for row in rows]
 
 
 def find_study(connection: Connection, name: str) -> StudyHead:
@@ -178,7 +191,7 @@ def find_study(connection: Connection, name: str) -> StudyHead:
         row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
     if row is None:
         raise _not_found(connection, name)
-    return _head(row)
+    return _head(row, heartbeats.askers(connection, row.id))
 
 
 def id_of_study(connection: Connection, name: str) -> int:
@@ -218,7 +231,7 @@ def only_study(connection: Connection) -> StudyHead:
     most = 5
     rows = connection.execute(_NEWEST_FIRST.limit(most + 1)).all()
     if len(rows) == 1:
-        return _head(rows[0])
+        return _head(rows[0], heartbeats.askers(connection, rows[0].id))
     if not rows:
         raise StudyNotFound(
             "the database has no studies yet", "`hpsearch run STUDY.yaml` makes one"
@@ -229,7 +242,9 @@ def only_study(connection: Connection) -> StudyHead:
     raise UserError("the database has several studies; name one", f"the latest: {names}")
 
 
-def _head(row: Row[Any]) -> StudyHead:
+def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
+    """A study, with the processes that ask for the trials of each."""
+    askers = asking.get(row.id)
     return StudyHead(
         id=row.id,
         name=row.name,
@@ -240,7 +255,7 @@ def _head(row: Row[Any]) -> StudyHead:
         created=row.created,
         ended=row.ended,
         active_seconds=row.active_seconds,
-        driver=_driver(row),
+        driver=_driver(row) or (heartbeats.named(askers) if askers else None),
         stop_requested=row.stop_requested,
         base=row.base,
         checkpoints=row.checkpoints,

@@ -46,14 +46,15 @@ class StudySummary:
 
     @property
     def driver(self) -> str | None:
-        """Who holds a live lease on it."""
+        """Who holds a live lease on it, or has trials of it that were asked for."""
         return self.head.driver
 
     @property
     def state(self) -> str:
-        """Its state for people: a study whose driver died while it ran is shown as abandoned."""
+        """Its state for people: a study whose driver died while it ran is shown as abandoned, and
+        one that nobody has a trial of, and whose trials are only asked for, as waiting."""
         if self.head.state is StudyState.RUNNING and self.driver is None:
-            return "abandoned"
+            return "waiting" if self.head.is_asked else "abandoned"
         return self.head.state.value
 
 

@@ -23,6 +23,7 @@ from hpsearch.study_file.schema.tasks import OWN_CODE
 from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, or_empty, ref
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
+from trials.descriptions.asked import ASK
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.function import OPTUNA
@@ -66,15 +67,16 @@ def study_file_schema(
     for name, setting in TABLE.items():
         tasks.add_setting(definitions, name, setting)
 
+    others = [tasks.of_any_parameter(task) for task in (command, ASK)]
     kinds = [tasks.one_kind(definitions, task) for task in built_in.values()]
     return {
         "$schema": DIALECT,
         "title": TITLE,
         "type": "object",
-        "properties": _sections(whole["properties"], [*built_in, command.kind]),
+        "properties": _sections(whole["properties"], [*built_in, command.kind, ASK.kind]),
         "required": list(_REQUIRED),
         "additionalProperties": False,
-        "allOf": [*kinds, tasks.own_code(own_code), tasks.of_command(command), _space_is_named()],
+        "allOf": [*kinds, tasks.own_code(own_code), *others, _space_is_named()],
         "$defs": dict(sorted(definitions.items())),
     }
 

@@ -39,8 +39,8 @@ def own_code(task: TaskDescription) -> Schema:
     return _of_others(_of_kind({"pattern": OWN_CODE}), task)
 
 
-def of_command(task: TaskDescription) -> Schema:
-    """What follows if the task is a command."""
+def of_any_parameter(task: TaskDescription) -> Schema:
+    """What follows if the task is of a kind that takes any parameter, such as a command."""
     return _of_others(_of_kind({"const": task.kind}), task)
 
 

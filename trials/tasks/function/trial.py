@@ -13,6 +13,7 @@ from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.tasks.function.course import Course
+from trials.tasks.function.reported import metric_name, number_of
 
 MOST_RESOURCE = 2.0**53
 """The most that a trial can say it has trained: above it a float cannot tell a number from the next
@@ -60,7 +61,7 @@ class FunctionCall:
         reached = self._reached(resource)
         values = {}
         for name, value in metrics.items():
-            values[_name(name)] = _number(f"metric {name!r}", value)
+            values[metric_name(name)] = number_of(f"metric {name!r}", value)
         elapsed = self._elapsed()
         saved, self._unreported = self._unreported, None
         self.course.note(reached, values, elapsed, saved)
@@ -71,7 +72,7 @@ class FunctionCall:
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _reached(self, resource: float) -> float:
-        reached = _number("resource", resource)
+        reached = number_of("resource", resource)
         if not reached > self._resource:
             what = f"after {self._resource:g}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
@@ -221,24 +222,6 @@ class FunctionTrial:
         self._call.raise_if_stopping()
         with self._call.saving(state) as folder:
             yield folder
-
-
-def _name(of: object) -> str:
-    name = str(of)
-    if not name.isprintable() or not name or name.startswith("$"):
-        what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
-        raise ValueError(f"trial.report: {what}")
-    return name
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        # A tensor's own way: float() warns of one that carries gradients.
-        return float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
-    except OverflowError:
-        raise ValueError(f"trial.report: {name} is too large for a float") from None
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:

@@ -1,10 +1,10 @@
--- A database of schema version hpsearch_0008: written once, when that version was current; never changed.
+-- A database of schema version hpsearch_0006: written once, when that version was current; never changed.
 BEGIN TRANSACTION;
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO "alembic_version" VALUES('hpsearch_0008');
+INSERT INTO "alembic_version" VALUES('hpsearch_0006');
 CREATE TABLE attempts (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -50,6 +50,16 @@ CREATE TABLE environments (
 	CONSTRAINT fk_environments_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
 INSERT INTO "environments" VALUES(1,1,1.0,'abc','{"torch":"2"}','CPU',NULL,NULL);
+CREATE TABLE heartbeats (
+	study_id INTEGER NOT NULL, 
+	trial INTEGER NOT NULL, 
+	attempt INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	heard DOUBLE NOT NULL, 
+	expires DOUBLE NOT NULL, 
+	CONSTRAINT pk_heartbeats PRIMARY KEY (study_id, trial, attempt), 
+	CONSTRAINT fk_heartbeats_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
+);
 CREATE TABLE reports (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 

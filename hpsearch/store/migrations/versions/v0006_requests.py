@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "hpsearch_0008"
-down_revision = "hpsearch_0004"
+revision = "hpsearch_0006"
+down_revision = "hpsearch_0005"
 
 
 def upgrade() -> None:

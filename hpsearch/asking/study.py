@@ -1,0 +1,298 @@
+"""A study to ask for trials: `hpsearch.create(url, spec)` and `hpsearch.resume(url, name)`."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+from hpsearch.asking.pulse import Pulse
+from hpsearch.asking.trial import AskedTrial, Metrics
+from hpsearch.asking.turn import Answer, Turn
+from hpsearch.asking.turns import Turns
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.errors import AttemptLost, HpsearchError, UserError
+from hpsearch.store.asked.heartbeats import Key
+from hpsearch.store.owners import shown
+
+FIRST_LOOK_S = 0.1
+LONGEST_LOOK_S = 1.0
+"""While a process waits for work it looks whether anybody has written, after pauses that double
+from the first to the longest."""
+
+OWN_TURN_S = 5.0
+"""After so long it takes a turn anyway: nobody writes that a process has died."""
+
+KINDS = (ErrorKind.ERROR, ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT)
+"""Why a trial may fail by the word of its process."""
+
+log = logging.getLogger("hpsearch")
+
+
+class AskedStudy:
+    """A study whose trials are asked for. A context manager: trials that were not told when it ends
+    are given back, and are asked for again.
+
+    Several processes may ask the same study, each with an object of its own; the threads of one
+    process may share one.
+
+    Attributes:
+        name: The study's.
+        ended: Why `ask` gave None; None before it did.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self.name = turns.name
+        self.ended: str | None = None
+        self._turns = turns
+        self._open: dict[Key, AskedTrial] = {}
+        self._pulse: Pulse | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def ask(self) -> AskedTrial | None:
+        """A trial to train now, new or one that goes on.
+
+        Waits while nothing can be handed out, but may be once another process or thread has
+        reported.
+
+        Returns:
+            None once there is nothing more to train: the budget is used, all is decided, or the
+            study was stopped. `ended` says which.
+
+        Raises:
+            StudyHeld: A driver owns the study.
+            UserError: Nothing is handed out before this very thread has told a trial that it holds.
+        """
+        self._refuse_closed()
+        while self.ended is None:
+            found = self._turns.take(self._asked)
+            if found.trial is not None:
+                return found.trial
+            self.ended = found.ended
+            if self.ended is None:
+                self._refuse_waiting_for_itself(found.running)
+                self._wait_for_news(found.revision)
+        return None
+
+    def tell(
+        self,
+        trial: AskedTrial,
+        metrics: Metrics | None = None,
+        *,
+        failed: str | None = None,
+        kind: str = ErrorKind.ERROR.value,
+        interrupted: str | None = None,
+    ) -> None:
+        """Say that a trial has ended. Does nothing more for one that a report has ended.
+
+        Args:
+            trial: The trial.
+            metrics: What it measured at its full budget, where that was not reported. Without any
+                it is complete with the reports that it has.
+            failed: Why it cannot be trained. It is not asked for again.
+            kind: What kind of failure that is: error, diverged, out_of_memory or timeout. The
+                search avoids where trials diverge, take too much memory or too long.
+            interrupted: Why it was not trained to its end, through no fault of its own: it will be
+                asked for again, and continues from its last checkpoint.
+
+        Raises:
+            AttemptLost: This process was taken for dead, and the trial went on elsewhere.
+            StudyHeld: A driver has taken the study over.
+            UserError: More than one of these is given, or a metric is missing or not a number.
+        """
+        self._refuse_closed()
+        given = [each for each in (metrics, failed, interrupted) if each is not None]
+        if len(given) > 1:
+            what = "a trial ends in one way: give metrics, failed or interrupted"
+            raise UserError(f"study.tell(trial {trial.number}): {what}")
+        if trial.ended is not None:
+            if given:
+                what = f"trial {trial.number} has ended already: {trial.ended.why}"
+                raise UserError(what, "ask for the next trial")
+            return
+        if metrics is not None:
+            trial.report(trial.budget, metrics)
+        elif failed is not None:
+            error = _kind_of(kind)
+            self._end(trial, lambda turn: turn.fail(trial.key, error, failed))
+        elif interrupted is not None:
+            self._end(trial, lambda turn: turn.interrupt(trial.key, interrupted))
+        else:
+            self._end(trial, lambda turn: turn.finish(trial.key))
+
+    def close(self, why: str = "its process ended without telling it") -> None:
+        """Give back the trials that were not told, and let go of the connection.
+
+        Args:
+            why: For the record of those trials.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for trial in list(self._open.values()):
+                self._give_back(trial, why)
+        finally:
+            if self._pulse is not None:
+                self._pulse.close()
+            self._turns.store.close()
+
+    def __enter__(self) -> AskedStudy:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        text = f"{kind.__name__}: {error}" if str(error) else kind.__name__
+        self.close(f"its process was interrupted by {text}")
+
+    def __repr__(self) -> str:
+        return f"<study {self.name} in {self._turns.store.display_url}, to ask>"
+
+    # ---------------------------------------------------------------------------------- in a turn
+
+    def _asked(self, turn: Turn) -> _Asked:
+        order = turn.hand_out(shown(self._turns.owner), socket.gethostname())
+        if order is not None:
+            return _Asked(turn, trial=self._made(turn, order))
+        if turn.stop_requested:
+            return _Asked(turn, ended=f"it was stopped: hpsearch stop {self.name}")
+        ending = None if turn.brain is None else turn.brain.ending
+        turn.close_if_finished()
+        study = turn.history.study
+        if turn.brain is None:
+            ending = study.reason or f"the study is {study.state.value}"
+        return _Asked(turn, ended=ending)
+
+    def _made(self, turn: Turn, order: ev.Launch) -> AskedTrial:
+        attempt = turn.history.trials[order.trial].attempts[-1]
+        trial = AskedTrial(
+            (order.trial, order.attempt),
+            self._turns.spec,
+            params=order.params,
+            seed=order.seed,
+            resume_from=order.resume_from,
+            resource=attempt.start_resource,
+            report=self._report,
+        )
+        with self._lock:
+            self._open[trial.key] = trial
+            if self._pulse is None:
+                self._pulse = self._new_pulse()
+        return trial
+
+    def _new_pulse(self) -> Pulse:
+        turns = self._turns
+        return Pulse(
+            turns.store.url, turns.study_id, turns.owner, turns.ttl_s, lambda: bool(turns.held)
+        )
+
+    def _report(
+        self, trial: AskedTrial, resource: float, metrics: dict[str, float], checkpoint: str | None
+    ) -> Answer:
+        self._refuse_closed()
+        try:
+            answer = self._turns.take(
+                lambda turn: turn.report(trial.key, resource, metrics, checkpoint)
+            )
+        except AttemptLost as error:
+            self._forget(trial, Answer(False, error.message))
+            raise
+        if not answer:
+            self._forget(trial, answer)
+        return answer
+
+    def _end(self, trial: AskedTrial, act: Callable[[Turn], Answer]) -> None:
+        try:
+            answer = self._turns.take(act)
+        except AttemptLost as error:
+            self._forget(trial, Answer(False, error.message))
+            raise
+        self._forget(trial, answer)
+
+    def _give_back(self, trial: AskedTrial, why: str) -> None:
+        if trial.key not in self._turns.held:
+            return  # the turn that made it has failed
+        try:
+            with suppress(AttemptLost):
+                self._end(trial, lambda turn: turn.interrupt(trial.key, why))
+        except HpsearchError as error:
+            # What ended the block is what its user must see.
+            log.warning("trial %d was not given back: %s", trial.number, error.message)
+        finally:
+            self._turns.held.discard(trial.key)  # whoever has the next turn finds it
+
+    def _forget(self, trial: AskedTrial, answer: Answer) -> None:
+        """A trial is not this process's any more."""
+        trial.ended = answer
+        self._turns.held.discard(trial.key)
+        with self._lock:
+            self._open.pop(trial.key, None)
+
+    # ------------------------------------------------------------------------------------ waiting
+
+    def _wait_for_news(self, since: int) -> None:
+        """Wait until somebody has written since a revision, or for a while."""
+        turns = self._turns
+        give_up = time.monotonic() + OWN_TURN_S
+        pause_s = FIRST_LOOK_S
+        while time.monotonic() < give_up:
+            time.sleep(pause_s)
+            pause_s = min(LONGEST_LOOK_S, pause_s * 2)
+            if turns.have_news(since):
+                return
+
+    def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
+        here = threading.get_ident()
+        own = {key for key, trial in self._open.items() if trial.thread == here}
+        if running and running <= own:
+            numbers = ", ".join(str(number) for number, _ in sorted(own))
+            raise UserError(
+                "nothing can be handed out before one of these trials is told, and all were asked "
+                f"for by this thread: {numbers}",
+                "tell one of them first",
+            )
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise UserError(
+                f"study {self.name} was closed", "ask, report and tell inside the `with` block"
+            )
+
+
+class _Asked:
+    """What a turn has for a process that asks.
+
+    Args:
+        turn: The turn.
+        trial: The trial that it was given; None if there is none now.
+        ended: Why there will be none any more; None if there may be.
+    """
+
+    def __init__(
+        self, turn: Turn, trial: AskedTrial | None = None, ended: str | None = None
+    ) -> None:
+        self.trial = trial
+        self.ended = ended
+        self.running = turn.running()
+        self.revision = turn.revision
+
+
+def _kind_of(name: str) -> ErrorKind:
+    known = [each.value for each in KINDS]
+    if name not in known:
+        what = f"study.tell: {name!r} is not a kind of failure"
+        raise UserError(what, f"known are {', '.join(known)}")
+    return ErrorKind(name)

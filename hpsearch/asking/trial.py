@@ -1,0 +1,151 @@
+"""A trial as the code that trains it has it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hpsearch.asking.turn import Answer
+from hpsearch.brain.trial_log import lacking
+from hpsearch.domain.events import Reported
+from hpsearch.errors import UserError
+from hpsearch.store.asked.heartbeats import Key
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import StudySpec
+from trials.tasks.function.reported import metric_name, number_of
+
+Metrics = Mapping[str, Any] | float
+"""Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
+metric that the study needs."""
+
+
+class AskedTrial:
+    """A trial that was asked for, until it is told or does not go on.
+
+    Attributes:
+        number: Its number in the study.
+        attempt: How often it has been asked for, this time included.
+        params: Its parameters, with the study file's fixed settings; those that are not active are
+            absent.
+        seed: The trial's own seed: derive everything random from it.
+        budget: How far to train, in the study file's unit; an int where it is whole.
+        unit: What the budget counts, such as epochs.
+        report_at: The ascending levels at which the study wants a report; the last one is the
+            budget.
+        resume_from: The checkpoint to continue from, as it was given with a report; None to start
+            afresh.
+        resource: How far it had trained at that checkpoint; 0 to start afresh.
+        ended: The answer that ended it for this process; None while it goes on.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        spec: StudySpec,
+        *,
+        params: Mapping[str, Any],
+        seed: int,
+        resume_from: str | None,
+        resource: float,
+        report: Callable[[AskedTrial, float, dict[str, float], str | None], Answer],
+    ) -> None:
+        budget = trial_budget(spec)
+        self.number, self.attempt = key
+        self.params = {**spec.settings, **params}
+        self.seed = seed
+        self.budget = _whole(budget.total)
+        self.unit = budget.unit.value
+        self.report_at = tuple(map(_whole, budget.report_at))
+        self.resume_from = resume_from
+        self.resource = _whole(resource)
+        self.thread = threading.get_ident()
+        self.ended: Answer | None = None
+        self._spec = spec
+        self._report = report
+        self._reported = resource
+
+    @property
+    def key(self) -> Key:
+        """Its number and attempt."""
+        return self.number, self.attempt
+
+    def report(
+        self,
+        resource: float,
+        metrics: Metrics,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Answer:
+        """Report how far the trial has trained, and what it measured there.
+
+        Args:
+            resource: How far, in the budget's unit; above that of the report before.
+            metrics: What was measured.
+            checkpoint: A path or URL from which the trial can continue as it is now, complete by
+                now. It is handed out again as `resume_from`, and never read or removed.
+
+        Returns:
+            Whether the trial goes on. Where it does not it needs no `tell`.
+
+        Raises:
+            AttemptLost: This process was taken for dead, and the trial went on elsewhere.
+            StudyHeld: A driver has taken the study over.
+            UserError: The resource does not rise, or a metric is missing or not a number.
+        """
+        if self.ended is not None:
+            what = f"trial {self.number} has ended for now and takes no reports: {self.ended.why}"
+            raise UserError(what, "ask for the next trial")
+        reached = self._reached(resource)
+        values = self._values(reached, metrics)
+        place = None if checkpoint is None else os.fspath(checkpoint)
+        answer = self._report(self, reached, values, place)
+        self._reported = reached
+        if not answer:
+            self.ended = answer
+        return answer
+
+    def _reached(self, resource: float) -> float:
+        try:
+            reached = number_of("resource", resource)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        if not self._reported < reached < float("inf"):
+            raise UserError(
+                f"trial.report({resource}): the resource must rise, and is {self._reported:g}",
+                f"report how far the trial has trained in all, up to {self.budget} {self.unit}",
+            )
+        return reached
+
+    def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
+        """The metrics of a report as plain numbers.
+
+        Raises:
+            UserError: One is missing or not a number.
+        """
+        if not isinstance(metrics, Mapping):
+            metrics = {self._only_metric(): metrics}
+        values = {}
+        try:
+            for name, value in metrics.items():
+                values[metric_name(name)] = number_of(f"metric {name!r}", value)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        problem = lacking(self._spec, Reported(self.number, self.attempt, resource, values))
+        if problem is not None:
+            raise UserError(problem, "report every metric of the study's objective and constraints")
+        return values
+
+    def _only_metric(self) -> str:
+        objectives = self._spec.objectives
+        if len(objectives) > 1 or self._spec.constraints:
+            what = "the study has several objectives or constraints, and one number was reported"
+            raise UserError(what, "report the metrics by name, as a mapping")
+        return objectives[0].metric
+
+    def __repr__(self) -> str:
+        return f"<trial {self.number}, attempt {self.attempt}: {self.params}>"
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if number == int(number) else number

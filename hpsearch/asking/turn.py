@@ -1,0 +1,305 @@
+"""One turn: what a process may do with a study, of which it is the only writer for now.
+
+An asking process is a slot of the brain's for each trial that it runs, and no slot in between. A
+command is carried out by whoever asked for the trial, when it reports: so a stop is answered at
+once, with the state of that report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hpsearch.brain.attempts import Live
+from hpsearch.brain.study import Study
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.history import History
+from hpsearch.domain.records import ASKED, Attempt, Outcome
+from hpsearch.errors import AttemptLost, UserError
+from hpsearch.store.asked.heartbeats import Heartbeat, Key
+from hpsearch.store.owners import shown
+
+GOES_ON = "nothing speaks against it"
+
+_SAID = {
+    Outcome.COMPLETE: "it is complete",
+    Outcome.PAUSED: "it is paused",
+    Outcome.PRUNED: "it is pruned",
+    Outcome.FAILED: "it has failed",
+}
+"""How attempts end that nobody was taken for dead in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether a trial goes on after a report: true in an ``if`` where it does.
+
+    Args:
+        goes_on: Whether it does. Where not, nothing more can be reported; ask for the next trial.
+        why: The reason, in words.
+    """
+
+    goes_on: bool
+    why: str
+
+    def __bool__(self) -> bool:
+        return self.goes_on
+
+
+@dataclass
+class Turn:
+    """A study, for as long as nobody else writes to it.
+
+    Args:
+        history: As the database has it.
+        brain: What decides; None while the study is over.
+        now: The time by the database's clock, which no turn sees running backwards.
+        last_seen: When the turn before was; None before the first one.
+        stop_requested: Whether the study is to stop.
+        beats: The attempts that run, or ran in a process that has died.
+        dead: Those of them that nobody works on any more.
+        owner: This process.
+        revision: The study's, before this turn.
+    """
+
+    history: History
+    brain: Study | None
+    now: float
+    last_seen: float | None
+    stop_requested: bool
+    beats: list[Heartbeat]
+    dead: list[Heartbeat]
+    owner: str
+    revision: int
+    active_s: float | None = None
+    """How long the study has been worked on, as of now; None if nothing is to be noted."""
+    forgets_stop: bool = False
+    """Whether a stop that was requested is over."""
+    launched: set[Key] = field(default_factory=set)
+    """The attempts that began in this turn."""
+
+    def worked_s(self) -> float:
+        """For how many seconds somebody has worked on the study since the turn before."""
+        if self.last_seen is None or not self.beats:
+            return 0.0
+        until = self.now
+        if len(self.dead) == len(self.beats):
+            until = max(beat.heard for beat in self.beats)
+        return max(0.0, until - self.last_seen)
+
+    def bury(self) -> None:
+        """Take from the brain what nobody works on any more."""
+        assert self.brain is not None
+        for beat in self.dead:
+            live = self._current(beat.key)
+            if live is None:
+                continue
+            if beat.owner == self.owner:
+                self._end_of(live, ev.Stopped(*beat.key, why="nobody was told of it"))
+                continue
+            why = f"{shown(beat.owner)} has died"
+            if beat.live is False:
+                silent_s = self.now - beat.heard
+                why = f"{shown(beat.owner)} gave no sign of life for {silent_s:.0f} s"
+            heard = max(beat.heard, live.attempt.started)
+            self.brain.on_event(ev.SlotDown(live.slot.name, why), heard)
+
+    def free_slot_of(self, key: Key) -> None:
+        """Take the slot of an attempt that somebody has stopped from the brain."""
+        brain = self._brain()
+        for slot in list(brain.slots.values()):
+            if slot.holds == key:
+                brain.on_event(ev.SlotDown(slot.name, "its trial was stopped"), self.now)
+
+    def running(self) -> set[Key]:
+        """The attempts that run at the end of the turn."""
+        if self.brain is None:
+            return set()
+        return {(live.attempt.trial, live.attempt.number) for live in self.brain.live.values()}
+
+    def close_if_finished(self) -> None:
+        """Note the study's end once nothing runs and nothing more will."""
+        if self.brain is not None and self.brain.finished:
+            self.brain.close(self.now)
+            self.brain = None
+
+    # ------------------------------------------------------------------------------------- asking
+
+    def hand_out(self, worker: str, node: str) -> ev.Launch | None:
+        """A trial for this process; None if there is none now."""
+        brain = self.brain
+        if brain is None:
+            return None
+        if self.stop_requested:
+            brain.interrupt(self.now)
+        slot = worker
+        number = 1
+        while slot in brain.slots:
+            number += 1
+            slot = f"{worker}/{number}"
+        brain.on_event(ev.SlotUp(slot, node, ASKED, brain.stated_gpus), self.now)
+        commands = brain.on_tick(self.now)
+        for order in commands:
+            if isinstance(order, ev.Launch):
+                self.launched.add((order.trial, order.attempt))
+                return order
+        brain.on_event(ev.SlotDown(slot, "no work"), self.now)
+        return None
+
+    # ------------------------------------------------------------------------------------ telling
+
+    def report(
+        self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
+    ) -> Answer:
+        """A trial's process has measured it.
+
+        Raises:
+            AttemptLost: Its attempt is not current any more.
+        """
+        live = self._current(key)
+        if live is None:
+            return self._ended_before(key)
+        brain = self._brain()
+        best = checkpoint if self._is_best(key[0], metrics) else None
+        event = ev.Reported(*key, resource, metrics, checkpoint=checkpoint, best=best)
+        brain.on_event(event, self.now)
+        if self._current(key) is not None:
+            if resource >= brain.spec.budget.per_trial.total:
+                brain.on_event(ev.Finished(*key), self.now)
+            else:
+                self._watch_time(live)
+        return self._settled(live, checkpoint)
+
+    def finish(self, key: Key) -> Answer:
+        """A trial's process has ended it by itself.
+
+        Raises:
+            AttemptLost: Its attempt is not current any more.
+        """
+        return self._told(key, ev.Finished(*key, why="told so by its process"))
+
+    def fail(self, key: Key, kind: ErrorKind, text: str) -> Answer:
+        """A trial's process says that the trial cannot be trained.
+
+        Raises:
+            AttemptLost: Its attempt is not current any more.
+        """
+        return self._told(key, ev.Failed(*key, kind, text))
+
+    def interrupt(self, key: Key, why: str) -> Answer:
+        """A trial's process gives it back as it was at its last report.
+
+        Raises:
+            AttemptLost: Its attempt is not current any more.
+        """
+        return self._told(key, ev.Stopped(*key, why=why))
+
+    def _told(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> Answer:
+        live = self._current(key)
+        if live is None:
+            return self._ended_before(key)
+        self._brain().on_event(event, self.now)
+        return self._settled(live, None)
+
+    def _is_best(self, number: int, metrics: Mapping[str, float]) -> bool:
+        """Whether a report has the best value of its trial so far; False with several
+        objectives."""
+        objectives = self._brain().spec.objectives
+        if len(objectives) > 1:
+            return False
+        sign = objectives[0].sign
+        value = sign * metrics[objectives[0].metric]
+        if not math.isfinite(value):
+            return False
+        before = self.history.trials[number].reports.values()
+        return all(each.value is None or value < sign * each.value for each in before)
+
+    def _watch_time(self, live: Live) -> None:
+        """Fail an attempt that runs past its time limit."""
+        brain, attempt = self._brain(), live.attempt
+        limit_s = brain.spec.budget.per_trial.time_limit_s
+        if limit_s is not None and self.now - attempt.started > limit_s:
+            text = f"ran past its time limit of {limit_s:g} s"
+            key = (attempt.trial, attempt.number)
+            brain.on_event(ev.Failed(*key, ErrorKind.TIMEOUT, text), self.now)
+
+    def _settled(self, live: Live, checkpoint: str | None) -> Answer:
+        """What follows for a trial, after its study was looked at too."""
+        brain = self._brain()
+        key = (live.attempt.trial, live.attempt.number)
+        if self.stop_requested:
+            brain.interrupt(self.now)
+        self._obey(live, checkpoint)
+        brain.on_tick(self.now)
+        self._obey(live, checkpoint)
+        if self._current(key) is not None:
+            return Answer(True, self._why(key[0]) or GOES_ON)
+        why = live.stopping or self._why(key[0]) or _said(live.attempt)
+        return Answer(False, why)
+
+    def _obey(self, live: Live, checkpoint: str | None) -> None:
+        """Stop an attempt that was asked to; take its slot away if it has ended."""
+        key = (live.attempt.trial, live.attempt.number)
+        is_current = self._current(key) is not None
+        if is_current and live.stopping is None:
+            return
+        if is_current:
+            event = ev.Stopped(*key, live.resource, checkpoint)
+            self._end_of(live, event)
+        elif live.slot.name in self._brain().slots:
+            self._leave(live)
+
+    def _end_of(self, live: Live, event: ev.Event) -> None:
+        self._brain().on_event(event, self.now)
+        self._leave(live)
+
+    def _leave(self, live: Live) -> None:
+        """Take the slot of an attempt that has ended from the brain."""
+        live.slot.holds = None
+        self._brain().on_event(ev.SlotDown(live.slot.name, "its trial has ended"), self.now)
+
+    def _why(self, number: int) -> str | None:
+        """What this turn has decided about a trial."""
+        for decision in reversed(self.history.decided):
+            if decision.trial == number:
+                return decision.why
+        return None
+
+    def _ended_before(self, key: Key) -> Answer:
+        """What became of an attempt that is not current.
+
+        Raises:
+            AttemptLost: Its process was taken for dead.
+        """
+        number, attempt = key
+        trials = self.history.trials
+        known = trials[number].attempts if number < len(trials) else []
+        if attempt <= len(known) and known[attempt - 1].outcome in _SAID:
+            return Answer(False, _said(known[attempt - 1]))
+        why = known[attempt - 1].note if attempt <= len(known) else None
+        raise AttemptLost(
+            f"attempt {attempt} of trial {number} is not current any more: "
+            f"{why or 'the study went on without it'}",
+            "its results so far are kept and nothing more is written; ask for the next trial",
+        )
+
+    def _current(self, key: Key) -> Live | None:
+        if self.brain is None:
+            return None
+        live = self.brain.live.get(key[0])
+        return live if live is not None and live.attempt.number == key[1] else None
+
+    def _brain(self) -> Study:
+        if self.brain is None:
+            raise UserError(f"study {self.history.study.name} is over")
+        return self.brain
+
+
+def _said(attempt: Attempt) -> str:
+    """How an attempt has ended, in words."""
+    if attempt.outcome is None:
+        return "its attempt has ended"
+    said = _SAID.get(attempt.outcome, "it was interrupted")
+    return f"{said}: {attempt.note}" if attempt.note else said

@@ -1,0 +1,223 @@
+"""A process's part in a study that several ask: the one brain, for one transaction at a time.
+
+A turn is a transaction that keeps all other writers of the study out from its beginning. The
+process brings its copy of the history up to date, lets the brain decide, and writes what has
+changed. Where others have written since its last turn, it makes a new brain over the history; a
+process that is alone keeps its own. A process that dies in its turn has written nothing, and none
+has to wait for it.
+
+Nothing happens to a study between two turns: whoever has the next one notices who has died.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from hpsearch.asking.turn import Turn
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S
+from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.store import contents, leases, owners
+from hpsearch.store.asked import heartbeats
+from hpsearch.store.asked.heartbeats import Heartbeat, Key
+from hpsearch.store.store import Store
+from hpsearch.study_file.models import StudySpec
+from hpsearch.wiring.creation import spec_of
+from hpsearch.wiring.driving import build_study
+
+log = logging.getLogger("hpsearch")
+
+T = TypeVar("T")
+
+_HELD: dict[str, set[Key]] = {}
+"""By the uid of a study, the attempts that this process has asked for and that run."""
+
+
+class _NothingNew(Exception):
+    """The turn has changed nothing, so nothing is written: others need not read again."""
+
+
+class Turns:
+    """The turns of one process on one study. Safe to share between threads.
+
+    Args:
+        store: The database.
+        record: The study.
+    """
+
+    def __init__(self, store: Store, record: StudyRecord) -> None:
+        self.store = store
+        self.study_id = record.id
+        self.name = record.name
+        self.spec: StudySpec = spec_of(record)
+        self.owner = owners.this_process()
+        self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", set())
+        """The attempts that this process has asked for and that run, as far as it knows."""
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._upserts = contents.upserts(store.dialect)
+        self._begin_again(record)
+
+    def _begin_again(self, record: StudyRecord) -> None:
+        """Forget everything but the study's name: what is in memory may not be in the database."""
+        self._history = History(record)
+        self._revision = -1
+        self._brain: Study | None = None
+
+    @property
+    def ttl_s(self) -> float:
+        """After how many seconds of silence a process is taken for dead."""
+        return self.spec.resources.lease_s
+
+    def have_news(self, since: int) -> bool:
+        """Whether anybody has written to the study since a revision."""
+        return self.store.revision(self.study_id) != since
+
+    def take(self, act: Callable[[Turn], T], opens: Callable[[Turn], None] | None = None) -> T:
+        """Act on the study as it is now; what that changes is written when this returns.
+
+        A database that does not answer is waited for, as long as the study file says.
+
+        Args:
+            act: What to do. It may be called again where the database did not answer.
+            opens: Called first, with a study that is over too: it may let the study go on.
+
+        Raises:
+            StudyHeld: A driver owns the study.
+            StoreUnreachable: The database did not answer for too long.
+            UserError: The study was opened by another process, from which this one was forked.
+        """
+        if os.getpid() != self._process:
+            raise UserError(
+                f"study {self.name} was opened in another process, of which this one is a fork",
+                "open it in this process: hpsearch.create or hpsearch.resume",
+            )
+        with self._lock:
+            began = time.monotonic()
+            pause_s = FIRST_PAUSE_S
+            while True:
+                try:
+                    return self._once(act, opens)
+                except StoreUnreachable as error:
+                    waited_s = time.monotonic() - began
+                    if waited_s > self.spec.resources.database_patience_s:
+                        raise
+                    log.warning("the database does not answer, trying again: %s", error.message)
+                time.sleep(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+
+    def _once(self, act: Callable[[Turn], T], opens: Callable[[Turn], None] | None) -> T:
+        result: list[T] = []
+        launched: set[Key] = set()
+        try:
+            with self.store.writing() as connection:
+                entry = leases.enter_free(connection, self.study_id)
+                turn = self._turn(connection, entry)
+                if opens is not None:
+                    opens(turn)
+                self._bring_in_the_brain(turn)
+                if entry.is_asked:
+                    self._answer_requests(connection, turn)
+                turn.launched = launched
+                result.append(act(turn))
+                self.held |= launched
+                self._write(connection, turn, entry.revision)
+        except _NothingNew:
+            return result[0]
+        except BaseException:
+            self.held -= launched  # whether they are in the database is seen in the next turn
+            self._begin_again(self._history.study)
+            raise
+        self._revision = entry.revision
+        return result[0]
+
+    # ------------------------------------------------------------------------------ the beginning
+
+    def _turn(self, connection: Connection, entry: leases.Entry) -> Turn:
+        """The study as it is now."""
+        if entry.revision != self._revision + 1:
+            contents.read(connection, self._history, self._revision)
+            self._brain = None
+        clock, last_seen = heartbeats.moment(connection, self.study_id)
+        beats = heartbeats.read(connection, self.study_id)
+        return Turn(
+            history=self._history,
+            brain=self._brain,
+            now=max(clock, last_seen or 0.0),
+            last_seen=last_seen,
+            stop_requested=entry.stop_requested,
+            beats=beats,
+            dead=[beat for beat in beats if self._is_dead(beat)],
+            owner=self.owner,
+            revision=entry.revision - 1,
+        )
+
+    def _is_dead(self, beat: Heartbeat) -> bool:
+        """Whether nobody works on an attempt any more. A process does not call itself dead; but
+        what it does not know that it has, it was never answered."""
+        if beat.owner == self.owner:
+            return beat.key not in self.held
+        return not beat.live or owners.is_dead(beat.owner)
+
+    def _bring_in_the_brain(self, turn: Turn) -> None:
+        """Let the brain take part, unless the study is over; tell it who has died."""
+        study = self._history.study
+        if study.state is not StudyState.RUNNING:
+            self._brain = turn.brain = None
+            return
+        if study.spec != self.spec.text:
+            self.spec = spec_of(study)
+        worked_s = turn.worked_s()
+        if turn.brain is None:
+            brain = build_study(self._history, self.spec)
+            running = {beat.key for beat in turn.beats}
+            brain.join(turn.now, turn.last_seen or 0.0, running)
+            self._brain = turn.brain = brain
+        turn.brain.worked(study.active_seconds + worked_s, turn.now)
+        turn.active_s = study.active_seconds + worked_s
+        turn.bury()
+
+    def _answer_requests(self, connection: Connection, turn: Turn) -> None:
+        """Do what people ask of the study. A trial that they stop learns of it when it reports."""
+        if turn.brain is None:
+            return
+        for request in contents.waiting(connection, self.study_id):
+            for command in turn.brain.on_request(request, turn.now):
+                turn.free_slot_of((command.trial, command.attempt))
+
+    # ------------------------------------------------------------------------------------ the end
+
+    def _write(self, connection: Connection, turn: Turn, revision: int) -> None:
+        """Write what the turn has changed.
+
+        Raises:
+            _NothingNew: There is nothing to write.
+        """
+        history, study_id = self._history, self.study_id
+        turn.close_if_finished()
+        before = {beat.key for beat in turn.beats}
+        running = turn.running()
+        changes = history.drain()
+        forgets_stop = turn.forgets_stop
+        if not changes and running == before and not forgets_stop:
+            raise _NothingNew
+        if turn.active_s is not None:
+            history.study.active_seconds = turn.active_s
+        changes.study = history.study
+        contents.write(connection, self._upserts, study_id, changes, revision)
+        heartbeats.end(connection, study_id, before - running)
+        for key in running - before:
+            heartbeats.begin(connection, study_id, key, self.owner, self.ttl_s)
+        heartbeats.renew(connection, study_id, self.owner, self.ttl_s)
+        heartbeats.seen(connection, study_id, turn.now)
+        if forgets_stop:
+            heartbeats.forget_stop(connection, study_id)

@@ -1,0 +1,93 @@
+"""Several processes ask one study, on both databases, and one of them is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+import hpsearch
+from asking import spec_with, train, work
+from hpsearch.domain.records import Outcome, StudyState, Trial
+from hpsearch.store.asked import heartbeats
+from hpsearch.store.audit.invariants import violations
+from hpsearch.store.store import Store
+
+TRIALS = 30
+SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}}, resources={"lease": 1})
+WORKER = """
+import sys, time
+import hpsearch
+from asking import train, work
+url, spec, hangs = sys.argv[1], eval(sys.argv[2]), sys.argv[3] == "hangs"
+with hpsearch.create(url, spec) as study:
+    if hangs:
+        trial = study.ask()
+        print(trial.number, flush=True)
+        time.sleep(600)
+    print("asks", flush=True)
+    print(work(study), flush=True)
+"""
+
+
+@contextmanager
+def worker(url: str, does: str) -> Iterator[subprocess.Popen[str]]:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    program = [sys.executable, "-c", WORKER, url, repr(SPEC), does]
+    env = {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
+    database_url: str,
+) -> None:
+    with (
+        hpsearch.create(database_url, SPEC) as study,
+        worker(database_url, "hangs") as victim,
+        worker(database_url, "works") as other,
+    ):
+        held = study.ask()
+        assert held is not None
+        assert victim.stdout is not None
+        lost = int(victim.stdout.readline())
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait()
+        killed = time.time()
+        assert other.stdout is not None
+        assert other.stdout.readline() == "asks\n"
+        time.sleep(1.5)  # longer than the lease: it is the heartbeats that keep the trial ours
+        train(held)
+        mine = work(study)
+        theirs = int(other.stdout.readline())
+    trials = ended(database_url)
+    attempts = [attempt for trial in trials for attempt in trial.attempts]
+    assert [each.trial for each in attempts if each.outcome is Outcome.LOST] == [lost]
+    assert len(attempts) == mine + theirs + 2
+    died = trials[lost].attempts[0]
+    assert "has died" in (died.note or "")
+    assert died.ended is not None
+    assert died.ended <= killed + 0.1
+    assert died.gpu_seconds == pytest.approx(died.ended - died.started)
+    assert trials[lost].attempts[1].outcome is not Outcome.LOST
+
+
+def ended(url: str) -> list[Trial]:
+    """The trials of the study, which has ended as it should."""
+    with closing(Store.open(url)) as store:
+        history = store.load("asked")
+        with store.reading() as connection:
+            assert violations(connection) == []
+            assert heartbeats.read(connection, history.study.id) == []
+    assert history.study.state is StudyState.FINISHED
+    assert len(history.trials) == TRIALS
+    return history.trials

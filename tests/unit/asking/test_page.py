@@ -1,0 +1,41 @@
+"""What the page on asking for trials shows is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hpsearch
+from hpsearch.asking.trial import AskedTrial
+
+PAGE = (Path(__file__).parents[3] / "docs" / "ask-and-tell.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_its_programs_run_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for snippet in SNIPPETS:
+        exec(compile(snippet, "docs/ask-and-tell.md", "exec"), names)
+    assert capsys.readouterr().out == "all 20 trials have ended\n"
+    found = {}
+    for name in ("digits", "resumed", "careful"):
+        with hpsearch.open("sqlite:///hpsearch.db", name) as study:
+            found[name] = study.trials()
+    assert len(found["digits"]) == 22
+    assert set(found["digits"]["state"]) >= {"complete", "failed"}
+    assert set(found["careful"]["state"]) == {"complete"}
+    best = found["resumed"].sort_values("value").iloc[-1]
+    assert f'"steps": {best["resource"]:g}' in Path(best["best_checkpoint"]).read_text()
+
+
+def test_every_attribute_of_a_trial_is_named() -> None:
+    stated = re.findall(r"^        (\w+):", str(AskedTrial.__doc__), flags=re.MULTILINE)
+    assert "resume_from" in stated
+    for name in (*stated, "report"):
+        assert f"`trial.{name}" in PAGE, name

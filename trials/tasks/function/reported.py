@@ -1,0 +1,33 @@
+"""What a training reports, made plain: names that a person can type, and Python's numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def metric_name(of: object) -> str:
+    """The name of a metric.
+
+    Raises:
+        ValueError: It is not one that a person can type.
+    """
+    name = str(of)
+    if not name.isprintable() or not name or name.startswith("$"):
+        what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
+        raise ValueError(f"trial.report: {what}")
+    return name
+
+
+def number_of(name: str, value: Any) -> float:
+    """A number of Python's, numpy's or torch's, as Python's.
+
+    Raises:
+        ValueError: It is not a number; the error calls it by its name.
+    """
+    try:
+        # A tensor's own way: float() warns of one that carries gradients.
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
+    except OverflowError:
+        raise ValueError(f"trial.report: {name} is too large for a float") from None
