@@ -20,7 +20,7 @@ from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 
 TRIALS = 30
-SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}}, resources={"lease": 1})
+SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}}, resources={"lease": 4})
 WORKER = """
 import sys, time
 import hpsearch
@@ -65,7 +65,7 @@ def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
         killed = time.time()
         assert other.stdout is not None
         assert other.stdout.readline() == "asks\n"
-        time.sleep(1.5)  # longer than the lease: it is the heartbeats that keep the trial ours
+        time.sleep(4.5)  # longer than the lease: it is the heartbeats that keep the trial ours
         train(held)
         mine = work(study)
         theirs = int(other.stdout.readline())
