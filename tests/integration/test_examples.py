@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,10 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
 
 
-def test_a_trainable_of_ray_tune_is_searched(workplace: Workplace) -> None:
+def test_a_trainable_of_ray_tune_is_searched(
+    workplace: Workplace, shared_ray: Mapping[str, str]
+) -> None:
+    workplace.environment |= shared_ray
     best = run_small(workplace, "tuned.yaml")
     assert len(best) == 3
     assert best[0]["value"] > 0.2, "a guess has 0.1"

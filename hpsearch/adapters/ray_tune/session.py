@@ -49,7 +49,7 @@ class Session:
     Attributes:
         trial: The trial, as training functions see it.
         iteration: The training iterations so far, over all attempts.
-        checkpoint: What the trainable saved before, in a folder; None if it starts afresh.
+        checkpoint: What the trainable reported last; None if it starts afresh.
     """
 
     def __init__(self, trial: FunctionTrial) -> None:
@@ -77,7 +77,10 @@ class Session:
             raise UserError(what, 'write tune.report({"accuracy": accuracy})')
         if checkpoint is not None:
             with self.saving() as folder:
-                self.checkpoint = _copied(checkpoint, folder)
+                _copy(checkpoint, folder)
+            saved = self.trial.saved
+            assert saved is not None
+            self.checkpoint = Checkpoint(places.inside(saved, FOLDER))
         self.hand_over(metrics)
         if metrics.get("done"):
             raise Ended
@@ -97,7 +100,7 @@ class Session:
         self.trial.report(self.iteration, numbers_in(metrics))
 
 
-def _copied(checkpoint: Any, folder: Path) -> Checkpoint:
+def _copy(checkpoint: Any, folder: Path) -> None:
     """Copy what a checkpoint holds: its own folder is often a temporary one."""
     try:
         source = Path(os.fspath(getattr(checkpoint, "path", checkpoint)))
@@ -108,7 +111,6 @@ def _copied(checkpoint: Any, folder: Path) -> Checkpoint:
         what = f"tune.report got the checkpoint {source}, which is not a folder"
         raise UserError(what, "write the files into a folder of this machine before reporting")
     shutil.copytree(source, folder, dirs_exist_ok=True)
-    return Checkpoint(source)
 
 
 def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,8 +62,7 @@ def train_model(
     if spec.task["kind"] not in BUILT_IN:
         raise UserError(
             f"study {study.name} searches your own code, which this command cannot train",
-            f"train it with: hpsearch best {study.name} --format yaml > winner.yaml - and then: "
-            "python -m trials winner.yaml --out DIR",
+            _other_way(study, spec),
         )
     value = "" if trial.value is None else f" with {trial.value:.6g}"
     in_full = f", {expected(trial)} expected in full" if may_change(trial) else ""
@@ -93,6 +92,15 @@ class _Chosen:
     spec: StudySpec
     trial: TrialRow
     recorded: Arithmetic | None
+
+
+def _other_way(study: StudyHead, spec: StudySpec) -> str:
+    """What to do for code of the user's own."""
+    best = f"hpsearch best {study.name} --format"
+    if "library" in spec.task:
+        return f"take the checkpoint of a trial that was trained in full, as named by: {best} json"
+    train = "python -m trials winner.yaml --out DIR"
+    return f"train it with: {best} yaml > winner.yaml - and then: {train}"
 
 
 def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Path | None:

@@ -22,25 +22,25 @@ from trials.tasks.function.task import FunctionTask
 KIND = f"{__name__}:trainable"
 
 
-def setup_in(folder, total=4, **changes):
+def setup_in(scratch, total=4, **changes):
     budget = Budget(Unit.STEPS, float(total), tuple(map(float, range(1, total + 1))))
     return Setup(
         **{
             "params": {"lr": 0.5, "model.width": 3},
             "seed": 1,
             "budget": budget,
-            "folder": folder / "trial-00007",
+            "folder": scratch / "trial-00007",
             **changes,
         }
     )
 
 
-def run_of(found, folder, args=None, **changes):
+def run_of(found, scratch, args=None, **changes):
     """A run of a trainable, as a worker starts it."""
     task = FunctionTask.__new__(FunctionTask)
     task._args = dict(args or {})
     task._function = adapt(found, {"kind": KIND, "args": args or {}})
-    return Runner(task, None, setup_in(folder, **changes))
+    return Runner(task, None, setup_in(scratch, **changes))
 
 
 def metrics_of(runner, until=99.0):
@@ -60,6 +60,8 @@ def saving(config):
         folder.mkdir(exist_ok=True)
         (folder / "count").write_text(str(count))
         tune.report({"count": count}, checkpoint=tune.Checkpoint.from_directory(folder))
+        (folder / "count").write_text("not the checkpoint any more")
+        assert Path(tune.get_checkpoint(), "count").read_text() == str(count)
 
 
 class Counting(tune.Trainable):
@@ -179,6 +181,33 @@ def test_outside_of_a_trial_the_calls_say_so():
 def test_a_mistake_of_a_trainable_fails_its_trial_with_what_to_do(tmp_path, train, message):
     with pytest.raises(UserError, match=message):
         metrics_of(run_of(train, tmp_path))
+
+
+def test_checkpoints_in_a_store_are_brought_here(tmp_path):
+    params, store = {"scratch": str(tmp_path)}, f"file://{tmp_path}/store/trial-00003"
+    first = run_of(lambda config: saving_once(config, 1), tmp_path, params=params, folder=store)
+    assert metrics_of(first, until=1.0) == [(1.0, {"count": 1.0})]
+    saved = first.save()
+    first.close()
+    again = {"params": params, "folder": store, "resume_from": saved}
+    second = run_of(lambda config: saving_once(config, 2), tmp_path, **again)
+    assert metrics_of(second) == [(2.0, {"count": 2.0})]
+    checkpoint = tune.Checkpoint(f"{saved}/checkpoint")
+    copied = checkpoint.to_directory(tmp_path / "copied")
+    assert Path(copied, "count").read_text() == "1"
+
+
+def saving_once(config, expected):
+    before = tune.get_checkpoint()
+    count = 1
+    if before is not None:
+        with before.as_directory() as folder:
+            count += int(Path(folder, "count").read_text())
+    assert count == expected
+    folder = Path(config["scratch"]) / "once"
+    folder.mkdir(exist_ok=True)
+    (folder / "count").write_text(str(count))
+    tune.report({"count": count}, checkpoint=folder)
 
 
 # --------------------------------------------------------------------------------------------------

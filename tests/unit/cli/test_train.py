@@ -47,6 +47,15 @@ def test_a_searched_function_is_trained_by_its_own_program(run, save):
     assert "python -m trials winner.yaml" in said.err
 
 
+def test_code_for_another_library_has_been_trained_by_its_study(run, save):
+    text = OWN.replace("task: {", "task: {library: ray_tune, ")
+    assert text != OWN
+    save("tuned", [Trial(0, State.COMPLETE, {"x": 0.1}, value=0.5)], text)
+    said = run("train", "tuned")
+    assert said.code == 2
+    assert "as named by: hpsearch best tuned --format json" in said.err
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """A table whose second column follows from its first."""

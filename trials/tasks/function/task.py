@@ -126,8 +126,8 @@ def _refuse_library(task: Mapping[str, Any]) -> None:
     library = task.get("library")
     if library is None:
         return
-    what = f"code that is written for {library} trains in a study; use hpsearch run, or hpsearch"
-    raise TaskError([Problem("task.library", f"{what} train for a chosen trial")])
+    what = f"code that is written for {library} trains in a study alone; use hpsearch run"
+    raise TaskError([Problem("task.library", what)])
 
 
 def _imported(name: str, base: Path) -> ModuleType:

@@ -157,6 +157,12 @@ class FunctionTrial:
         """Whether the trial is over: the next report or save raises `TrialStopped`."""
         return self._call.stopping
 
+    @property
+    def saved(self) -> Path | str | None:
+        """The newest checkpoint that this attempt has saved: a path, or a URL where checkpoints go
+        to a store; None if it has saved none."""
+        return self._call.newest
+
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
 
