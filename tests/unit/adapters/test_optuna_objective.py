@@ -15,10 +15,13 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from hpsearch.adapters.loading import load
 from hpsearch.api import open_study
+from hpsearch.domain import events as ev
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
+from hpsearch.executors.worker import Worker
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
+from hpsearch.wiring.workers import worker_config
 from objective_studies import ObjectiveStudy
 from trials.contract import TaskError
 
@@ -263,6 +266,29 @@ def test_samplers_draw_what_is_asked_for_also_together(sampler: Any, tmp_path: P
         ]
         assert together[0] == {}
         assert together[-1] == drawn[-1]
+
+
+def test_a_trial_that_waits_for_an_answer_can_be_stopped(tmp_path: Path) -> None:
+    rest = "    return x\n"
+    study = ObjectiveStudy(tmp_path, X + rest)
+    worker = Worker(worker_config(study.spec, tmp_path / "checkpoints"), fetch=lambda data: data)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    heard: list[Any] = []
+    while not any(isinstance(event, ev.Asked) for event in heard):
+        heard += worker.poll(1.0)
+    worker.advance(ev.Advance(0, 1, 4.0, {"other": 1}))  # not what it waits for
+    worker.advance(ev.Advance(0, 1, 4.0, {"x": 0.5}))
+    while [event.name for event in heard if isinstance(event, ev.Asked)] != ["x", "y"]:
+        heard += worker.poll(1.0)
+    worker.stop(ev.Stop(0, 1, save=True))
+    while not isinstance(heard[-1], ev.Stopped):
+        heard += worker.poll(1.0)
+    assert heard[-1].checkpoint is None
+    # Its slot is free for the next one.
+    worker.launch(ev.Launch(1, 1, "w0", {"x": 0.1, "y": 0.2}, seed=1, until=4.0), None)
+    while not isinstance(heard[-1], ev.Finished):
+        heard += worker.poll(1.0)
+    assert [event.trial for event in heard if isinstance(event, ev.Reported)] == [1]
 
 
 PAUSING = """

@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from trials.contract import Problem, Setting, Setup, TaskError
+from trials.descriptions.function import LIBRARIES
 from trials.settings import nearest
 from trials.tasks.function.run import Function, FunctionRun
 
@@ -112,7 +113,10 @@ def find(kind: str, base: Path) -> Function:
         signature.bind(None, None)
     except TypeError:
         what = f"{name}{signature} cannot be called with (params, trial)"
-        raise _mistake(f"{what}; write def {name}(params, trial)") from None
+        hint = f"write def {name}(params, trial)"
+        if len(signature.parameters) == 1:  # as other libraries call them
+            hint = f"{hint}, or name its library: {' or '.join(LIBRARIES)}"
+        raise _mistake(f"{what}; {hint}") from None
     found: Function = function
     return found
 
