@@ -34,7 +34,15 @@ from hpsearch.cli.options import (
     Workers,
     worker_count,
 )
-from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
+from hpsearch.cli.output import (
+    ExportTo,
+    Format,
+    ReportFormat,
+    TrainOn,
+    TreeFormat,
+    What,
+    note,
+)
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 
 app = typer.Typer(
@@ -399,6 +407,26 @@ def export(
     from hpsearch.cli.results.export import export_study
 
     export_study(name, to, what, storage, force=force)
+
+
+@app.command(rich_help_panel=_RESULTS)
+def report(
+    name: OptionalStudyName = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The .html or .md file to write. Markdown: or stdout."),
+    ] = None,
+    format: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", "-f", help="The format. Default: as the file's name says."),
+    ] = None,
+    force: Force = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Write what happened in a study as a page to send to others."""
+    from hpsearch.cli.results.report import report_study
+
+    report_study(name, out, format, storage, force=force)
 
 
 @app.command(rich_help_panel=_RESULTS)

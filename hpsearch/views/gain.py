@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Connection
+
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Ranked, standing
-from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_rows
 from hpsearch.views.numbers import number
 from hpsearch.views.tables import expected, interval, may_change
+
+
+def gained_by(connection: Connection, study: StudyHead) -> str | None:
+    """What the study gained over the default settings, in a sentence; None if it is not known."""
+    if not study.has_best:
+        return None
+    default = trial_rows(connection, study, where="role = 'default'", limit=1)
+    if not default:
+        return None
+    first = best_trials(connection, study, 1)
+    if not first:
+        return None
+    objective = study.written.get("objective")
+    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
+    return gain(first[0], default[0], str(metric), study.direction)
 
 
 def gain(

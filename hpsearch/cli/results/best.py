@@ -18,13 +18,12 @@ from hpsearch.store.reading.queries import (
     best_trials,
     recorded_arithmetic,
     seen_at,
-    trial_rows,
 )
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views import tables, trust
-from hpsearch.views.gain import gain
+from hpsearch.views.gain import gained_by
 from trials.arithmetic import Arithmetic
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -75,21 +74,6 @@ def print_best(
 def _nothing(study: StudyHead, where: str | None) -> str:
     selected = " among those that --where selects" if where else ""
     return f"no trial of {study.name} has a value yet{selected}"
-
-
-def gained_by(connection: Connection, study: StudyHead) -> str | None:
-    """What the study gained over the default settings, in a sentence; None if it is not known."""
-    if not study.has_best:
-        return None
-    default = trial_rows(connection, study, where="role = 'default'", limit=1)
-    if not default:
-        return None
-    first = best_trials(connection, study, 1)
-    if not first:
-        return None
-    objective = study.written.get("objective")
-    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
-    return gain(first[0], default[0], str(metric), study.direction)
 
 
 def as_plain(

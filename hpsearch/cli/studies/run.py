@@ -13,7 +13,6 @@ from pathlib import Path
 
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
-from hpsearch.cli.results.best import gained_by
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -29,6 +28,7 @@ from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.views import footprint
+from hpsearch.views.gain import gained_by
 from hpsearch.views.live import LiveView
 from hpsearch.views.plan import workers_of
 from hpsearch.wiring import driving, warm_start

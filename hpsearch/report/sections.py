@@ -1,0 +1,252 @@
+"""The parts of the page below the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from hpsearch.report import charts
+from hpsearch.report.answer import answer
+from hpsearch.report.charts import Chart, Configurations
+from hpsearch.report.story import StudyStory
+from hpsearch.report.wording import PageSection, PageTable, Pieces, ReportPage, foreign
+from hpsearch.store.reading.course import CourseGoal
+from hpsearch.views import trust
+from hpsearch.views.numbers import NOTHING, duration, moment
+from hpsearch.views.status import first_line
+
+MOST_FINDINGS = 30
+
+
+def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
+    """The whole page.
+
+    Args:
+        story: The study's.
+        with_charts: Whether it has pictures, which need plotly.
+    """
+    goals = story.course.goals
+    of = charts.configurations(story, goals[0])
+    sections = [
+        _progress(story, with_charts),
+        _curves(story, with_charts),
+        _parameters(story, of, with_charts),
+        _budget(story, with_charts),
+        _trust(story),
+        _troubles(story),
+        _origin(story),
+    ]
+    parameters = [scale.name for scale in of.scales]
+    return ReportPage(
+        name=foreign(story.study.name, 120),
+        subtitle=_subtitle(story),
+        answer=answer(story, parameters),
+        sections=[section for section in sections if section is not None],
+        footer=(f"Made by hpsearch on {moment(story.now)}.",),
+    )
+
+
+def _subtitle(story: StudyStory) -> Pieces:
+    """What the study is, and how it stands."""
+    study = story.study
+    parts: list[str] = []
+    for place, goal in enumerate(story.course.goals):
+        way = "maximizes" if goal.maximize else "minimizes"
+        before = ", " if place else "Search that "
+        parts += [f"{before}{way} ", foreign(goal.metric)]
+    state = story.status.summary.state
+    told = {
+        "running": f"still running: all of this is so far, as of {moment(story.now)}",
+        "interrupted": "interrupted: all of this is so far, and it can be resumed",
+        "abandoned": "its driver died: all of this is so far, and it can be resumed",
+        "failed": "given up",
+        "finished": "finished",
+    }[state]
+    parts.append(f". Begun {moment(study.created)}; {told}")
+    if study.reason and state in ("finished", "failed", "interrupted"):
+        parts += [": ", foreign(study.reason)]
+    return (*parts, ".")
+
+
+def _progress(story: StudyStory, with_charts: bool) -> PageSection | None:
+    made: list[Chart | None] = [charts.front(story)] if with_charts else []
+    several = len(story.course.goals) > 1
+    for goal in story.course.goals if with_charts else ():
+        made.append(charts.best_so_far(story, goal, "gpu_seconds"))
+        if not several:
+            made.append(charts.best_so_far(story, goal, "wall_seconds"))
+    drawn = [chart for chart in made if chart is not None]
+    if not drawn:
+        return None
+    lines: list[Pieces] = [
+        (
+            "The best value that any trial had shown by then, after whatever training. "
+            "The wall clock stands still while nobody drives the study.",
+        )
+    ]
+    return PageSection("progress", "Progress", lines, charts=drawn)
+
+
+def _curves(story: StudyStory, with_charts: bool) -> PageSection | None:
+    chart = charts.curves(story, story.goal) if with_charts else None
+    return None if chart is None else PageSection("curves", "Learning curves", charts=[chart])
+
+
+def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> PageSection | None:
+    """Parallel coordinates, importances and slices."""
+    if not of.scales or len(of.ranked) < 2:
+        return None
+    goal = story.goal
+    lines: list[Pieces] = [_what_they_are_worth(story, goal)]
+    lines.append(_how_measured(of))
+    if of.importances.unmeasured and of.importances.why_not is None:
+        names = foreign(", ".join(of.importances.unmeasured))
+        lines.append(
+            ("Not measured, because not every trial has them or they never differ: ", names, ".")
+        )
+    big: list[Chart | None] = []
+    small: list[Chart] = []
+    if with_charts:
+        big = [charts.importances(of), charts.parallel_coordinates(story, goal, of)]
+        small = charts.slice_charts(story, goal, of)
+    shares = [
+        (foreign(row.parameter), f"{row.importance:.0%}")
+        for row in of.importances.frame.itertuples(index=False)
+    ]
+    heads = ("parameter", "share explained")
+    table = PageTable("Importance of parameters", heads, shares, frozenset({1}))
+    return PageSection(
+        "parameters",
+        "Parameters",
+        lines,
+        charts=[chart for chart in big if chart is not None],
+        small_charts=small,
+        small_title="Slices",
+        small_remark=charts.slices_remark(of, goal) if small else None,
+        tables=[table] if shares and not with_charts else [],
+    )
+
+
+def _what_they_are_worth(story: StudyStory, goal: CourseGoal) -> Pieces:
+    """By what trials are compared in the pictures of parameters."""
+    several = " (the first objective)" if len(story.course.goals) > 1 else ""
+    return (
+        "Trials are shown by ",
+        foreign(goal.metric),
+        f"{several}: what is expected of them in full, or else the best value that they have "
+        "shown. The colours stand for the best tenth, the rest of the better half, and the others.",
+    )
+
+
+def _how_measured(of: Configurations) -> Pieces:
+    if of.importances.why_not is not None:
+        return (f"Which parameters mattered cannot be said: {of.importances.why_not}.",)
+    return (
+        "Importances are the shares of the differences between "
+        f"{of.importances.trials:,} trials that a forest of trees explains by each parameter "
+        "(Optuna's mean decrease in impurity). They tell what varied in this search, not causes.",
+    )
+
+
+def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
+    spent = charts.spent(story)
+    if spent.empty:
+        return None
+    total = spent["gpu_seconds"].sum()
+    rows = [
+        (
+            row.part,
+            duration(row.gpu_seconds),
+            f"{row.gpu_seconds / total:.0%}",
+            f"{row.attempts:,}" if row.attempts else NOTHING,
+        )
+        for row in spent.itertuples(index=False)
+    ]
+    heads = ("for", "GPU time", "share", "attempts")
+    table = PageTable("Where the time went", heads, rows, frozenset({1, 2, 3}))
+    lines: list[Pieces] = [
+        (
+            "Start-up is the time before an attempt could train. Idle slots are not charged: they "
+            "waited between attempts, or for the last trials to end.",
+        )
+    ]
+    made = [charts.budget(story), charts.timeline(story)] if with_charts else []
+    drawn = [chart for chart in made if chart is not None]
+    return PageSection("budget", "Budget", lines, charts=drawn, tables=[table])
+
+
+def _trust(story: StudyStory) -> PageSection | None:
+    """How far the rungs could be trusted."""
+    if not story.trust.rungs:
+        return None
+    lines = [(f"{text[:1].upper()}{text[1:]}.",) for text in trust.lines(story.trust)]
+    told = (
+        "Trials were paused at rungs by their standing there. If a rung's standing has little "
+        "to do with the end, good trials were paused.",
+    )
+    return PageSection("rungs", "How far the rungs could be trusted", [told, *lines])
+
+
+def _troubles(story: StudyStory) -> PageSection | None:
+    """Failures by cause, and what trials showed of their health."""
+    tables = []
+    failures = story.status.failures
+    if failures:
+        rows = [
+            (
+                each.kind.replace("_", " "),
+                f"{each.count:,}",
+                str(each.trial),
+                foreign(first_line(each.text)),
+            )
+            for each in failures
+        ]
+        heads = ("cause", "trials", "latest", "its message")
+        tables.append(PageTable("Failed trials by cause", heads, rows, frozenset({1, 2})))
+    found = Counter((finding.severity.value, finding.name) for _, finding in story.course.findings)
+    if found:
+        example = {
+            (each.severity.value, each.name): (number, each.evidence)
+            for number, each in story.course.findings
+        }
+        rows = []
+        for (severity, name), times in found.most_common(MOST_FINDINGS):
+            number, evidence = example[(severity, name)]
+            rows.append((foreign(name), severity, f"{times:,}", str(number), foreign(evidence)))
+        heads = ("finding", "severity", "trials", "latest", "its evidence")
+        tables.append(
+            PageTable("Findings about the health of trainings", heads, rows, frozenset({2, 3}))
+        )
+    if not tables:
+        return None
+    return PageSection("troubles", "Findings and failures", tables=tables)
+
+
+def _origin(story: StudyStory) -> PageSection | None:
+    """What the study ran on, and its study file."""
+    environments = story.course.environments
+    lines: list[Pieces] = []
+    tables = []
+    if environments:
+        latest = environments[-1]
+        facts: Mapping[str, str | None] = {
+            "device": latest.device,
+            "code revision": latest.revision,
+            "data fingerprint": latest.data_fingerprint,
+            **latest.packages,
+        }
+        rows = [
+            (name if name not in latest.packages else foreign(name), foreign(value))
+            for name, value in facts.items()
+            if value
+        ]
+        tables.append(PageTable("Environment", ("what", "which"), rows))
+        if len(environments) > 1:
+            lines.append(
+                (f"Its driver began {len(environments)} times; this is the latest environment.",)
+            )
+        lines += [(foreign(each.notice),) for each in environments if each.notice]
+    code = [("Study file", story.study.spec)] if story.study.spec else []
+    if not tables and not code:
+        return None
+    return PageSection("origin", "Environment and study file", lines, tables=tables, code=code)
