@@ -13,6 +13,7 @@ from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import Answer, PageTable, Pieces, foreign
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views import trust
+from hpsearch.views.gain import LUCK
 from hpsearch.views.numbers import NOTHING, cell, count, duration, number
 from hpsearch.views.tables import expected, interval, may_change
 from trials.descriptions.builtin import BUILT_IN
@@ -38,7 +39,7 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
         return Answer((_nothing(story),), _costs(story), False, (), ())
     lines = [*_certainty(story, winner), *_rivals(story, winner)]
     if story.gained is not None:
-        lines.append(_sentence(story.gained))
+        lines.append(_sentence(story.gained.removesuffix(LUCK)))
     caution = trust.caveat(story.trust)
     if caution is not None:
         lines.append(_sentence(caution))

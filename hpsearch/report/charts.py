@@ -24,7 +24,7 @@ from hpsearch.report.progress import improvements
 from hpsearch.report.spending import purposes, spending
 from hpsearch.report.story import StudyStory
 from hpsearch.report.thinning import Thinned, evenly, join_short, thin_curves
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.views.numbers import duration, number
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ MOST_LINES = 250
 MOST_POINTS = 1_200
 MOST_AXES = 10
 MOST_SLICES = 12
+AXIS_WIDTH = 80
+"""Pixels that an axis of parallel coordinates takes at least."""
 MOST_BARS = 1_500
 MOST_SLOTS = 32
 TIMELINE_STEPS = 400
@@ -55,11 +57,14 @@ class Chart:
     """A picture with its words."""
 
     figure: go.Figure
-    title: str
+    title: str | None
+    """None where the heading above it, or its axis, says the same."""
     alternative: str
     """What it shows, for who cannot see it; foreign texts are not escaped."""
     remark: str | None = None
     """What to know before it is read: what was left out."""
+    narrowest: int = 0
+    """How many pixels wide it is at least: a narrower screen scrolls it."""
 
 
 def best_so_far(story: StudyStory, goal: CourseGoal, against: progress.Spent) -> Chart | None:
@@ -103,7 +108,7 @@ def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
     parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     said = f"Learning curves of {goal.metric} by {story.unit}: {parts}."
     made = courses.curves(frame, goal, story.unit)
-    return Chart(made, "Learning curves", said, _joined(remarks))
+    return Chart(made, None, said, _joined(remarks))
 
 
 def _outside(values: pd.Series, goal: CourseGoal) -> str | None:
@@ -151,7 +156,8 @@ def parallel_coordinates(story: StudyStory, goal: CourseGoal, of: Configurations
     made = configuration.parallel_coordinates(thinned.frame, story.course.params, scales, goal)
     names = ", ".join(scale.name for scale in scales)
     said = f"Parallel coordinates of {len(thinned.frame)} trials: {names}, and {goal.metric}."
-    return Chart(made, "Configurations", said, _joined(remarks))
+    narrowest = AXIS_WIDTH * (len(scales) + 1)
+    return Chart(made, "Configurations", said, _joined(remarks), narrowest)
 
 
 def _left_out(drawn: int, of: int) -> str | None:
@@ -176,7 +182,7 @@ def slice_charts(story: StudyStory, goal: CourseGoal, of: Configurations) -> lis
         values = story.course.params.loc[thinned.frame.index, scale.name]
         made = configuration.slice_of(thinned.frame, values, scale, goal)
         said = f"{goal.metric} of {int(values.notna().sum())} trials against {scale.name}."
-        charts.append(Chart(made, scale.name, said))
+        charts.append(Chart(made, None, said))
     return charts
 
 
@@ -188,11 +194,15 @@ def slices_remark(of: Configurations, goal: CourseGoal) -> str | None:
     return _joined([*remarks, _outside(thinned.frame["standing"], goal)])
 
 
-def slices_figure(story: StudyStory, goal: CourseGoal, of: Configurations) -> go.Figure:
-    """All slices in one figure."""
+def slices(story: StudyStory, goal: CourseGoal, of: Configurations) -> Chart | None:
+    """All slices in one figure; None if fewer than two trials can be compared."""
+    if len(of.ranked) < 2 or not of.scales:
+        return None
     thinned = _thin_ranked(of.ranked, MOST_POINTS)
     scales = of.scales[:MOST_SLICES]
-    return configuration.slices(thinned.frame, story.course.params, scales, goal)
+    made = configuration.slices(thinned.frame, story.course.params, scales, goal)
+    said = f"{goal.metric} of {thinned.shown} trials against {len(scales)} parameters."
+    return Chart(made, None, said, slices_remark(of, goal))
 
 
 def importances(of: Configurations) -> Chart | None:
@@ -200,9 +210,7 @@ def importances(of: Configurations) -> Chart | None:
     frame = of.importances.frame.head(2 * MOST_AXES)
     if frame.empty:
         return None
-    parts = ", ".join(
-        f"{row.parameter} {row.importance:.0%}" for row in frame.head(5).itertuples(index=False)
-    )
+    parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in each_row(frame.head(5)))
     remark = _left_out(len(frame), len(of.importances.frame))
     said = f"Shares of the differences explained: {parts}."
     return Chart(influence.importances(frame), "What mattered", said, remark)
@@ -218,9 +226,9 @@ def budget(story: StudyStory) -> Chart | None:
     frame = spent(story)
     if frame.empty:
         return None
-    parts = [f"{row.part} {duration(row.gpu_seconds)}" for row in frame.itertuples(index=False)]
+    parts = [f"{row.part} {duration(row.gpu_seconds)}" for row in each_row(frame)]
     said = f"GPU time: {', '.join(parts)}."
-    return Chart(time.budget(frame), "Where the time went", said)
+    return Chart(time.budget(frame), None, said)
 
 
 def timeline(story: StudyStory) -> Chart | None:

@@ -71,9 +71,9 @@ def driven_spans(attempts: pd.DataFrame, begins: Sequence[float]) -> list[Driven
 def wall_clock(moments: ArrayLike, spans: Sequence[DrivenSpan]) -> Floats:
     """Seconds that the study had been driven at each moment."""
     at = np.asarray(moments, float)
-    total = np.zeros_like(at)
+    total: Floats = np.zeros_like(at)
     for span in spans:
-        total += np.clip(at, span.begin, span.end) - span.begin
+        total = total + np.clip(at, span.begin, span.end) - span.begin
     return total
 
 
@@ -96,4 +96,5 @@ def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> Floats:
     order = np.argsort(turns, kind="stable")
     turns, slopes = turns[order], np.cumsum(changes[order])
     spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(turns))])
-    return np.interp(at, turns, spent)
+    found: Floats = np.interp(at, turns, spent)
+    return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,8 @@ def parameter_importances(
     """
     numbers = evenly(list(standing.index), MOST_TRIALS)
     params = params.loc[numbers]
-    differing, unmeasured = [], []
+    differing: list[str] = []
+    unmeasured: list[str] = []
     for name in params.columns:
         everywhere = params[name].notna().all()
         differs = params[name].map(str).nunique() > 1
@@ -88,10 +89,11 @@ def _evaluated(
 
     drawn_from = {name: space[name] for name in params.columns}
     study = _quiet_study()
+    rows: list[Any] = params.to_dict("records")
     try:
         trials = [
             optuna.trial.create_trial(params=row, distributions=drawn_from, value=float(value))
-            for row, value in zip(params.to_dict("records"), standing, strict=True)
+            for row, value in zip(rows, standing, strict=True)
         ]
     except ValueError:
         return None

@@ -38,11 +38,12 @@ def improvements(
     best = np.minimum.accumulate(sign * value) if len(value) else value
     is_better = np.r_[True, best[1:] < best[:-1]][: len(value)]
     frame = pd.DataFrame({"trial": shown["trial"], "value": value, "moment": shown["created"]})
-    frame = frame[is_better].reset_index(drop=True)
+    frame = pd.DataFrame(frame[is_better].reset_index(drop=True))
     if frame.empty:
-        return frame.assign(gpu_seconds=[], wall_seconds=[]).drop(columns="moment")
+        columns = ["trial", "value", "gpu_seconds", "wall_seconds"]
+        return pd.DataFrame([], columns=columns, dtype=float)
     last = frame.iloc[[-1]].assign(moment=max(until, float(frame["moment"].iloc[-1])))
-    frame = pd.concat([frame, last], ignore_index=True)
+    frame = pd.DataFrame(pd.concat([frame, last], ignore_index=True))
     moments = frame.pop("moment").to_numpy(float)
     nothing = np.full(len(frame), np.nan)
     frame["gpu_seconds"] = gpu_clock(moments, attempts) if len(attempts) else nothing

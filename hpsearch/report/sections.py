@@ -10,7 +10,7 @@ from hpsearch.report.answer import answer
 from hpsearch.report.charts import Chart, Configurations
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageSection, PageTable, Pieces, ReportPage, foreign
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.views import trust
 from hpsearch.views.numbers import NOTHING, duration, moment
 from hpsearch.views.status import first_line
@@ -110,8 +110,7 @@ def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> Pag
         big = [charts.importances(of), charts.parallel_coordinates(story, goal, of)]
         small = charts.slice_charts(story, goal, of)
     shares = [
-        (foreign(row.parameter), f"{row.importance:.0%}")
-        for row in of.importances.frame.itertuples(index=False)
+        (foreign(row.parameter), f"{row.importance:.0%}") for row in each_row(of.importances.frame)
     ]
     heads = ("parameter", "share explained")
     table = PageTable("Importance of parameters", heads, shares, frozenset({1}))
@@ -134,7 +133,7 @@ def _what_they_are_worth(story: StudyStory, goal: CourseGoal) -> Pieces:
         "Trials are shown by ",
         foreign(goal.metric),
         f"{several}: what is expected of them in full, or else the best value that they have "
-        "shown. The colours stand for the best tenth, the rest of the better half, and the others.",
+        "shown. The best tenth is orange, the rest of the better half blue, the others are grey.",
     )
 
 
@@ -160,10 +159,10 @@ def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
             f"{row.gpu_seconds / total:.0%}",
             f"{row.attempts:,}" if row.attempts else NOTHING,
         )
-        for row in spent.itertuples(index=False)
+        for row in each_row(spent)
     ]
     heads = ("for", "GPU time", "share", "attempts")
-    table = PageTable("Where the time went", heads, rows, frozenset({1, 2, 3}))
+    table = PageTable("GPU time by purpose", heads, rows, frozenset({1, 2, 3}))
     lines: list[Pieces] = [
         (
             "Start-up is the time before an attempt could train. Idle slots are not charged: they "
@@ -172,7 +171,7 @@ def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
     ]
     made = [charts.budget(story), charts.timeline(story)] if with_charts else []
     drawn = [chart for chart in made if chart is not None]
-    return PageSection("budget", "Budget", lines, charts=drawn, tables=[table])
+    return PageSection("budget", "Where the time went", lines, charts=drawn, tables=[table])
 
 
 def _trust(story: StudyStory) -> PageSection | None:
@@ -189,37 +188,34 @@ def _trust(story: StudyStory) -> PageSection | None:
 
 def _troubles(story: StudyStory) -> PageSection | None:
     """Failures by cause, and what trials showed of their health."""
-    tables = []
+    tables = [table for table in (_failures(story), _findings(story)) if table is not None]
+    return PageSection("troubles", "Findings and failures", tables=tables) if tables else None
+
+
+def _failures(story: StudyStory) -> PageTable | None:
     failures = story.status.failures
-    if failures:
-        rows = [
-            (
-                each.kind.replace("_", " "),
-                f"{each.count:,}",
-                str(each.trial),
-                foreign(first_line(each.text)),
-            )
-            for each in failures
-        ]
-        heads = ("cause", "trials", "latest", "its message")
-        tables.append(PageTable("Failed trials by cause", heads, rows, frozenset({1, 2})))
-    found = Counter((finding.severity.value, finding.name) for _, finding in story.course.findings)
-    if found:
-        example = {
-            (each.severity.value, each.name): (number, each.evidence)
-            for number, each in story.course.findings
-        }
-        rows = []
-        for (severity, name), times in found.most_common(MOST_FINDINGS):
-            number, evidence = example[(severity, name)]
-            rows.append((foreign(name), severity, f"{times:,}", str(number), foreign(evidence)))
-        heads = ("finding", "severity", "trials", "latest", "its evidence")
-        tables.append(
-            PageTable("Findings about the health of trainings", heads, rows, frozenset({2, 3}))
-        )
-    if not tables:
+    if not failures:
         return None
-    return PageSection("troubles", "Findings and failures", tables=tables)
+    rows = []
+    for each in failures:
+        kind, message = each.kind.replace("_", " "), foreign(first_line(each.text))
+        rows.append((kind, f"{each.count:,}", str(each.trial), message))
+    heads = ("cause", "trials", "latest", "its message")
+    return PageTable("Failed trials by cause", heads, rows, frozenset({1, 2}))
+
+
+def _findings(story: StudyStory) -> PageTable | None:
+    found = story.course.findings
+    if not found:
+        return None
+    times = Counter((finding.severity.value, finding.name) for _, finding in found)
+    latest = {(each.severity.value, each.name): (number, each.evidence) for number, each in found}
+    rows = []
+    for (severity, name), trials in times.most_common(MOST_FINDINGS):
+        number, evidence = latest[(severity, name)]
+        rows.append((foreign(name), severity, f"{trials:,}", str(number), foreign(evidence)))
+    heads = ("finding", "severity", "trials", "latest", "its evidence")
+    return PageTable("Findings about the health of trainings", heads, rows, frozenset({2, 3}))
 
 
 def _origin(story: StudyStory) -> PageSection | None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from hpsearch.store.reading.course import each_row
+
 
 @dataclass(frozen=True, slots=True)
 class Thinned:
@@ -73,14 +75,14 @@ def join_short(bars: pd.DataFrame, shortest_s: float, mixed: str) -> pd.DataFram
     joined: list[list[object]] = []
     slot: object = None
     begin = end = 0.0
-    for row in bars.itertuples(index=False):
+    for row in each_row(bars):
         fits = row.slot == slot and row.end - begin <= shortest_s
         if fits:
             last = joined[-1]
             end = max(end, row.end)
             last[2] = end
             last[3] = last[3] if last[3] == row.kind else mixed
-            last[4] = last[4] + row.attempts  # type: ignore[operator]
+            last[4] = last[4] + row.attempts
         else:
             slot, begin, end = row.slot, row.begin, row.end
             joined.append([slot, begin, end, row.kind, row.attempts, row.trial])

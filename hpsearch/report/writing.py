@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpsearch.errors import UserError
 from hpsearch.report.figures.style import plotly
-from hpsearch.report.rendering import as_html, as_markdown
+from hpsearch.report.rendering import as_html, as_markdown, summary_html
 from hpsearch.report.sections import page
 from hpsearch.report.story import StudyStory
 
@@ -24,6 +24,11 @@ def html_report(story: StudyStory) -> str:
 def markdown_report(story: StudyStory) -> str:
     """The report of a study as Markdown, without charts."""
     return as_markdown(page(story, with_charts=False))
+
+
+def summary(story: StudyStory) -> str:
+    """The answer of a study as a piece of HTML."""
+    return summary_html(page(story, with_charts=False))
 
 
 def write_whole(text: str, to: Path) -> None:

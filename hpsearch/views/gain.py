@@ -10,6 +10,9 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, tri
 from hpsearch.views.numbers import number
 from hpsearch.views.tables import expected, interval, may_change
 
+LUCK = "; part of this may be luck: search.confirm measures it"
+"""Ends the sentence on a trial that was not repeated."""
+
 
 def gained_by(connection: Connection, study: StudyHead) -> str | None:
     """What the study gained over the default settings, in a sentence; None if it is not known."""
@@ -54,7 +57,7 @@ def gain(
         return f"{metric} {written}, not better than {than}"
     sentence = f"{metric} {written}, {number(gained)} better than {than}"
     if best.confirmed is None:
-        return f"{sentence}; part of this may be luck: search.confirm measures it"
+        return sentence + LUCK
     return sentence
 
 

@@ -78,6 +78,7 @@ def parallel_coordinates(
         axis(
             tickvals=list(range(len(names))),
             ticktext=names,
+            tickangle=-30 if max(len(scale.name) for scale in scales) > 9 else 0,
             showgrid=False,
             showline=False,
             range=[-0.4, len(names) - 0.6],
@@ -195,7 +196,7 @@ def slices(
 def _slice_axis(scale: ParameterScale) -> dict[str, Any]:
     title = shown(scale.name)
     if scale.categories is None:
-        more = {"type": "log", "dtick": 1, "exponentformat": "power"} if scale.log else {}
+        more = {"type": "log", "dtick": 1, "tickformat": "~g"} if scale.log else {}
         return axis(title, nticks=6, **more)
     texts = [shown(text, 16) for text in scale.categories]
     return axis(

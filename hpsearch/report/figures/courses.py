@@ -37,7 +37,7 @@ class CurveKind(StrEnum):
 
 
 _LINES = {
-    CurveKind.PAUSED: ({"color": PALE, "width": 1}, 0.45),
+    CurveKind.PAUSED: ({"color": PALE, "width": 1}, 0.6),
     CurveKind.FAILED: ({"color": BAD, "width": 1.2, "dash": "dot"}, 0.8),
     CurveKind.RUNNING: ({"color": GOOD, "width": 1.2}, 0.8),
     CurveKind.COMPLETE: ({"color": CALM, "width": 1.4}, 0.75),

@@ -82,7 +82,7 @@ def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
         **more,
     }
     if title is not None:
-        stated["title"] = {"text": title, "standoff": 10}
+        stated["title"] = {"text": title, "standoff": 10, "font": {"size": 13}}
     return stated
 
 

@@ -22,6 +22,7 @@ from hpsearch.report.figures.style import (
     time_scale,
 )
 from hpsearch.report.spending import SpentOn
+from hpsearch.store.reading.course import each_row
 from hpsearch.views.numbers import duration
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ def budget(spent: pd.DataFrame) -> go.Figure:
                 ],
                 "line": {"color": PALE, "width": [1.5 if idle else 0 for idle in is_idle]},
             },
-            text=[f"{duration(each)} ({each / total:.0%})" for each in seconds],
+            text=[f"{each / total:.0%}" for each in seconds],
             textposition="outside",
             cliponaxis=False,
             hoverinfo="skip",
         )
     )
-    made.update_xaxes(axis(f"GPU time ({unit})", range=[0, 1.45 * longest / unit_s or 1.0]))
+    made.update_xaxes(axis(f"GPU time ({unit})", range=[0, 1.15 * longest / unit_s or 1.0]))
     made.update_yaxes(
         axis(tickvals=places, ticktext=list(spent["part"]), autorange="reversed", showgrid=False)
     )
@@ -120,7 +121,7 @@ def timeline(bars: pd.DataFrame, slots: Sequence[str], pauses: Sequence[float] =
 
 def _hovers(bars: pd.DataFrame) -> list[str]:
     texts = []
-    for bar in bars.itertuples(index=False):
+    for bar in each_row(bars):
         what = f"trial {bar.trial}" if bar.attempts == 1 else f"{bar.attempts} attempts"
         texts.append(f"{what}, {bar.kind}, {duration(bar.end - bar.begin)}")
     return texts

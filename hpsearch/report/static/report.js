@@ -74,10 +74,13 @@
   }
 
   function printing() {
+    document.querySelectorAll("[data-figure]").forEach(function (element) {
+      element.style.minWidth = "0";
+    });
     waiting.slice().forEach(draw);
     document.documentElement.classList.add("printing");
     drawn.forEach(function (element) {
-      var isSmall = element.parentElement.classList.contains("small");
+      var isSmall = element.closest("figure").classList.contains("small");
       var changes = theme(element.layout);
       changes.width = isSmall ? PRINTED_SMALL_WIDTH : PRINTED_WIDTH;
       Plotly.relayout(element, changes);
@@ -87,6 +90,7 @@
   function printed() {
     document.documentElement.classList.remove("printing");
     drawn.forEach(function (element) {
+      element.style.minWidth = element.dataset.narrowest + "px";
       var changes = theme(element.layout);
       changes.width = null;
       changes.autosize = true;
@@ -96,6 +100,7 @@
 
   waiting.forEach(function (element) {
     element.style.minHeight = element.dataset.height + "px";
+    element.style.minWidth = element.dataset.narrowest + "px";
   });
   var observer = new IntersectionObserver(function (entries) {
     entries.forEach(function (entry) {

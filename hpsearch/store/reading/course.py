@@ -7,7 +7,7 @@ Everything of a study is read here, unlike in `queries`: a report tells the whol
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,11 @@ def study_course(
         environments=_environments(connection, study),
         findings=_findings(connection, study),
     )
+
+
+def each_row(frame: pd.DataFrame) -> Iterable[Any]:
+    """The rows of a frame, each with its cells as attributes."""
+    return frame.itertuples(index=False)
 
 
 def goals_of(study: StudyHead) -> list[CourseGoal]:
