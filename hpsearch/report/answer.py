@@ -151,21 +151,19 @@ def _costs(story: StudyStory) -> list[Pieces]:
     money = "" if cost is None else f", {number(cost)} of money"
     trials = f"{count(total, 'trial')} ({states})" if total else "no trials"
     so_far = " so far" if story.is_going_on else ""
-    return [
-        (
-            f"Cost{so_far}: {duration(seconds)} of GPU time{money}, {duration(active)} of wall "
-            f"clock, {trials}.",
-        )
-    ]
+    if story.attempts.empty and seconds == 0:
+        return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)] if total else []
+    took = f"{duration(seconds)} of GPU time{money}, {duration(active)} of wall clock"
+    return [(f"Cost{so_far}: {took}, {trials}.",)]
 
 
 def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
     """What trains a trial's configuration; empty for a study without a study file."""
-    if story.spec is None:
+    kind = story.task_kind
+    if kind is None:
         return []
     name = shlex.quote(story.study.name)
     words = f"-- {name}" if name.startswith("-") else name
-    kind = story.spec.task["kind"]
     if kind in BUILT_IN and kind != COMMAND.kind:
         options = f"--trial {trial.number}"
         return [f"hpsearch train {options} {words}"]

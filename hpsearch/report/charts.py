@@ -139,7 +139,7 @@ def configurations(story: StudyStory, goal: CourseGoal) -> Configurations:
     ranked = ranked_configurations(course, goal)
     scales = parameter_scales(course.params.loc[ranked.index], course.space)
     params = course.params.loc[ranked.index, list(scales)]
-    found = parameter_importances(ranked["standing"], params, course.space)
+    found = parameter_importances(ranked["standing"], params)
     order = list(found.frame["parameter"])
     order += [name for name in scales if name not in order]
     return Configurations(ranked, [scales[name] for name in order], found)

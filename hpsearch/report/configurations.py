@@ -82,7 +82,7 @@ def _scale(name: str, values: pd.Series, drawn_from: BaseDistribution | None) ->
     if isinstance(drawn_from, CategoricalDistribution):
         choices = [cell(choice) for choice in drawn_from.choices]
         return ParameterScale(name, categories=_frequent(present, choices))
-    if not all(map(_is_number, present)):
+    if not all(map(is_number, present)):
         return ParameterScale(name, categories=_frequent(present, []))
     is_log = bool(getattr(drawn_from, "log", False))
     return ParameterScale(name, log=is_log and all(value > 0 for value in present))
@@ -98,7 +98,8 @@ def _frequent(present: Sequence[object], choices: Sequence[str]) -> tuple[str, .
     return (*(text for text in named if text in frequent), OTHERS)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -11,18 +11,20 @@ PED-ANOVA needs thousands of trials to be steady.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
 if TYPE_CHECKING:
     import optuna
 
+from hpsearch.report.configurations import is_number
 from hpsearch.report.thinning import evenly
+from hpsearch.views.numbers import cell
 
 FEWEST_TRIALS = 10
 MOST_TRIALS = 500
@@ -43,15 +45,12 @@ class Importances:
     """Why nothing can be said."""
 
 
-def parameter_importances(
-    standing: pd.Series, params: pd.DataFrame, space: Mapping[str, BaseDistribution]
-) -> Importances:
+def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importances:
     """The importances of the parameters that all trials have.
 
     Args:
         standing: What trials are worth, by their number, the best first.
         params: The parameters of trials.
-        space: What they are drawn from.
     """
     numbers = evenly(list(standing.index), MOST_TRIALS)
     params = params.loc[numbers]
@@ -60,8 +59,7 @@ def parameter_importances(
     for name in params.columns:
         everywhere = params[name].notna().all()
         differs = params[name].map(str).nunique() > 1
-        is_measured = everywhere and differs and name in space
-        (differing if is_measured else unmeasured).append(name)
+        (differing if everywhere and differs else unmeasured).append(name)
     nothing = pd.DataFrame({"parameter": [], "importance": []})
     why_not = None
     if len(numbers) < FEWEST_TRIALS:
@@ -72,37 +70,44 @@ def parameter_importances(
         why_not = "no parameter differs between trials"
     if why_not is not None:
         return Importances(nothing, len(numbers), tuple(unmeasured), why_not)
-    shares = _evaluated(standing[numbers], params[differing], space)
-    if shares is None:
-        why = "some trials have values outside the space"
-        return Importances(nothing, len(numbers), tuple(unmeasured), why)
+    shares = _evaluated(standing[numbers], params[differing])
     frame = pd.DataFrame({"parameter": list(shares), "importance": list(shares.values())})
     return Importances(frame, len(numbers), tuple(unmeasured))
 
 
-def _evaluated(
-    standing: pd.Series, params: pd.DataFrame, space: Mapping[str, BaseDistribution]
-) -> dict[str, float] | None:
-    """The shares by parameter, largest first; None if a value does not fit its distribution."""
+def _evaluated(standing: pd.Series, params: pd.DataFrame) -> dict[str, float]:
+    """The shares by parameter, largest first."""
     import optuna
     from optuna.importance import MeanDecreaseImpurityImportanceEvaluator
 
-    drawn_from = {name: space[name] for name in params.columns}
+    compared = {name: _comparable(params[name]) for name in params.columns}
+    drawn_from = {name: _distribution(values) for name, values in compared.items()}
     study = _quiet_study()
-    rows: list[Any] = params.to_dict("records")
-    try:
-        trials = [
+    for place, value in enumerate(standing):
+        row = {name: values[place] for name, values in compared.items()}
+        study.add_trial(
             optuna.trial.create_trial(params=row, distributions=drawn_from, value=float(value))
-            for row, value in zip(rows, standing, strict=True)
-        ]
-    except ValueError:
-        return None
-    study.add_trials(trials)
+        )
     evaluator = MeanDecreaseImpurityImportanceEvaluator(seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return {name: float(np.nan_to_num(share)) for name, share in shares.items()}
+
+
+def _comparable(values: pd.Series) -> list[Any]:
+    """Values of a parameter as numbers, or else as texts."""
+    if all(map(is_number, values)):
+        return [float(value) for value in values]
+    return [cell(value) for value in values]
+
+
+def _distribution(values: Sequence[Any]) -> BaseDistribution:
+    """What values may have been drawn from. Trees only compare: a scale changes little, and values
+    that were asked for may lie outside the space."""
+    if isinstance(values[0], float):
+        return FloatDistribution(min(values), max(values))
+    return CategoricalDistribution(sorted(set(values)))
 
 
 def _quiet_study() -> optuna.Study:

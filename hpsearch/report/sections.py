@@ -176,7 +176,7 @@ def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
 
 def _trust(story: StudyStory) -> PageSection | None:
     """How far the rungs could be trusted."""
-    if not story.trust.rungs:
+    if not any(rung.reached for rung in story.trust.rungs):
         return None
     lines = [(f"{text[:1].upper()}{text[1:]}.",) for text in trust.lines(story.trust)]
     told = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection
 
+from hpsearch.errors import Damaged
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.clocks import DrivenSpan, closed, driven_spans
 from hpsearch.report.progress import known_until
@@ -17,6 +19,7 @@ from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.gain import gained_by
+from trials.contract import Unit
 
 TOP = 10
 """So many of the best trials are read, and listed."""
@@ -55,9 +58,29 @@ class StudyStory:
         return self.trust.spec
 
     @property
+    def written(self) -> Mapping[str, Any]:
+        """Its study file as it is written, also where this version would not take it any more;
+        empty if there is none."""
+        try:
+            return self.study.written
+        except Damaged:
+            return {}
+
+    @property
+    def task_kind(self) -> str | None:
+        """The kind of its task; None if no study file says it."""
+        task = self.written.get("task")
+        return str(task["kind"]) if isinstance(task, dict) and "kind" in task else None
+
+    @property
     def unit(self) -> str:
         """What resources are counted in."""
-        return "resource" if self.spec is None else self.spec.budget.per_trial.unit.value
+        if self.spec is not None:
+            return self.spec.budget.per_trial.unit.value
+        budget = self.written.get("budget")
+        per_trial = budget.get("per_trial") if isinstance(budget, dict) else None
+        stated = per_trial if isinstance(per_trial, dict) else {}
+        return next((unit.value for unit in Unit if unit.value in stated), "resource")
 
     @property
     def winner(self) -> Ranked[TrialRow] | None:

@@ -74,19 +74,33 @@ def parallel_coordinates(
                 x=place, y=y, text=text, yanchor=anchor, showarrow=False, font={"size": 11}
             )
     names = [shown(scale.name, 18) for scale in scales] + [f"<b>{shown(goal.metric, 18)}</b>"]
-    made.update_xaxes(
-        axis(
-            tickvals=list(range(len(names))),
-            ticktext=names,
-            tickangle=-30 if max(len(scale.name) for scale in scales) > 9 else 0,
-            showgrid=False,
-            showline=False,
-            range=[-0.4, len(names) - 0.6],
-            ticklabelstandoff=14,
-        )
-    )
+    _name_axes(made, names)
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     return made
+
+
+def _name_axes(made: go.Figure, names: Sequence[str]) -> None:
+    """Put the names below the axes; slanted if they are long.
+
+    Labels of an axis would be left out where they come near an edge.
+    """
+    is_long = max(map(len, names)) > 12
+    slant = {"textangle": -25, "xanchor": "right"} if is_long else {"xanchor": "center"}
+    for place, name in enumerate(names):
+        made.add_annotation(
+            x=place, y=0, yshift=-24, text=name, yanchor="top", showarrow=False, **slant
+        )
+    last = len(names) - 1
+    made.update_xaxes(
+        axis(
+            range=[-0.4, last + 0.4],
+            showgrid=False,
+            showline=False,
+            showticklabels=False,
+            automargin=False,
+        )
+    )
+    made.update_layout(margin={"l": 60 if is_long else 12, "b": 76 if is_long else 40})
 
 
 def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> None:
@@ -160,7 +174,7 @@ def slice_of(
         made.add_trace(trace)
     limits, _ = value_range(ranked["standing"], goal.maximize)
     made.update_xaxes(_slice_axis(scale))
-    made.update_yaxes(axis(shown(goal.metric), range=limits))
+    made.update_yaxes(axis(shown(goal.metric, 20), range=limits))
     return made
 
 
