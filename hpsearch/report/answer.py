@@ -14,15 +14,13 @@ from hpsearch.report.wording import Answer, PageTable, Pieces, foreign
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views import trust
 from hpsearch.views.gain import LUCK
-from hpsearch.views.numbers import NOTHING, cell, count, duration, number
+from hpsearch.views.numbers import NOTHING, cell, duration, number
 from hpsearch.views.tables import expected, interval, may_change
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 
 MOST_PARAMETERS = 8
 """A table of several configurations has columns for so many parameters."""
-MOST_LISTED = 12
-"""So many trials are named in a sentence."""
 
 
 def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
@@ -149,10 +147,12 @@ def _costs(story: StudyStory) -> list[Pieces]:
     active = max(driven, story.study.active_seconds)
     cost = next((line.used for line in story.status.budget if line.name == "cost"), None)
     money = "" if cost is None else f", {number(cost)} of money"
-    trials = f"{count(total, 'trial')} ({states})" if total else "no trials"
+    trials = f"{total:,} {'trial' if total == 1 else 'trials'} ({states})"
+    if not total:
+        return []
     so_far = " so far" if story.is_going_on else ""
     if story.attempts.empty and seconds == 0:
-        return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)] if total else []
+        return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)]
     took = f"{duration(seconds)} of GPU time{money}, {duration(active)} of wall clock"
     return [(f"Cost{so_far}: {took}, {trials}.",)]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_CURVES, MOST_CURVE_POINTS = 150, 60
-MOST_LINES = 250
+MOST_LINES = 120
 MOST_POINTS = 1_200
 MOST_AXES = 10
 MOST_SLICES = 12
@@ -96,7 +96,7 @@ def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
     reports = reports.sort_values(["trial", "resource"], kind="stable")
     ranking = list(ranked_configurations(course, goal).index)
     if story.winner is not None:
-        ranking = [story.winner.trial.number, *ranking]
+        ranking = list(dict.fromkeys([story.winner.trial.number, *ranking]))
     thinned = thin_curves(reports, MOST_CURVES, MOST_CURVE_POINTS, ranking)
     states = course.trials["state"]
     kinds = {number: _KINDS[State(state)].value for number, state in states.items()}
@@ -207,7 +207,7 @@ def slices(story: StudyStory, goal: CourseGoal, of: Configurations) -> Chart | N
 
 def importances(of: Configurations) -> Chart | None:
     """The importances; None if nothing can be said."""
-    frame = of.importances.frame.head(2 * MOST_AXES)
+    frame = of.importances.frame.head(MOST_AXES)
     if frame.empty:
         return None
     parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in each_row(frame.head(5)))

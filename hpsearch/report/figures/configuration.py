@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _COLOURS = {Tier.REST: PALE, Tier.BETTER: CALM, Tier.BEST: WINNER}
 """In the order of drawing."""
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}
+FEW_POINTS = 300
+"""More are drawn smaller."""
 JITTER = 0.035
 """Lines and points of a category are spread so far, as a share of an axis, to be told apart."""
 
@@ -173,7 +175,7 @@ def slice_of(
     for trace in _points(ranked, values, scale):
         made.add_trace(trace)
     limits, _ = value_range(ranked["standing"], goal.maximize)
-    made.update_xaxes(_slice_axis(scale))
+    made.update_xaxes(_slice_axis(scale, scale.places(values)))
     made.update_yaxes(axis(shown(goal.metric, 20), range=limits))
     return made
 
@@ -202,16 +204,15 @@ def slices(
             trace.update(xaxis=f"x{suffix}", yaxis=f"y{suffix}")
             made.add_trace(trace)
         title = shown(goal.metric) if place % columns == 0 else None
-        made.update_layout({f"xaxis{suffix}": _slice_axis(scale)})
+        made.update_layout({f"xaxis{suffix}": _slice_axis(scale, scale.places(values))})
         made.update_layout({f"yaxis{suffix}": axis(title, range=limits)})
     return made
 
 
-def _slice_axis(scale: ParameterScale) -> dict[str, Any]:
+def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
     title = shown(scale.name)
     if scale.categories is None:
-        more = {"type": "log", "dtick": 1, "tickformat": "~g"} if scale.log else {}
-        return axis(title, nticks=6, **more)
+        return axis(title, type="log", **_decades(places)) if scale.log else axis(title, nticks=6)
     texts = [shown(text, 16) for text in scale.categories]
     return axis(
         title,
@@ -221,10 +222,26 @@ def _slice_axis(scale: ParameterScale) -> dict[str, Any]:
     )
 
 
+def _decades(places: pd.Series) -> dict[str, Any]:
+    """The ticks of a logarithmic axis: powers of ten, at most about five; Plotly's own where there
+    are fewer than two."""
+    known = places[places > 0]
+    if known.empty:
+        return {}
+    first = int(np.ceil(np.log10(known.min()) - 0.1))
+    last = int(np.floor(np.log10(known.max()) + 0.1))
+    if last <= first:
+        return {"nticks": 5, "tickformat": ".1~g"}
+    powers = range(first, last + 1, 1 + (last - first) // 5)
+    texts = [f"1e{power}" if not -3 <= power <= 3 else f"{10.0**power:g}" for power in powers]
+    return {"tickvals": [10.0**power for power in powers], "ticktext": texts}
+
+
 def _points(ranked: pd.DataFrame, values: pd.Series, scale: ParameterScale) -> list[Any]:
     places = scale.places(values.loc[ranked.index]).to_numpy(float)
     if scale.categories is not None:
         places = places + _spread(len(places)) * 6
+    size = 6 if len(places) <= FEW_POINTS else 4
     traces = []
     for tier, colour in _COLOURS.items():
         chosen = (ranked["tier"] == tier.value).to_numpy() & np.isfinite(places)
@@ -233,7 +250,7 @@ def _points(ranked: pd.DataFrame, values: pd.Series, scale: ParameterScale) -> l
             y=ranked["standing"].to_numpy(float)[chosen],
             customdata=ranked.index.to_numpy(int)[chosen],
             mode="markers",
-            marker={"color": colour, "size": 6, "symbol": _SYMBOLS[tier], "opacity": 0.75},
+            marker={"color": colour, "size": size, "symbol": _SYMBOLS[tier], "opacity": 0.75},
             name=tier.value,
             hovertemplate=_hover(scale),
         )
