@@ -118,26 +118,28 @@ class StudyReader:
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
-        from hpsearch.report import charts
+        from hpsearch.report import parameter_charts
 
         story = self._story()
-        of = charts.configurations(story, story.goal)
-        return self._drawn(charts.parallel_coordinates(story, story.goal, of))
+        of = parameter_charts.configurations(story, story.goal)
+        return self._drawn(parameter_charts.parallel_coordinates(story, story.goal, of))
 
     def plot_slices(self) -> go.Figure:
         """What trials are worth against each of the most important parameters."""
-        from hpsearch.report import charts
+        from hpsearch.report import parameter_charts
 
         story = self._story()
-        of = charts.configurations(story, story.goal)
-        return self._drawn(charts.slices(story, story.goal, of))
+        of = parameter_charts.configurations(story, story.goal)
+        return self._drawn(parameter_charts.slices(story, story.goal, of))
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
-        from hpsearch.report import charts
+        from hpsearch.report import parameter_charts
 
         story = self._story()
-        return self._drawn(charts.importances(charts.configurations(story, story.goal)))
+        return self._drawn(
+            parameter_charts.importances(parameter_charts.configurations(story, story.goal))
+        )
 
     def plot_budget(self) -> go.Figure:
         """Where the GPU time went."""

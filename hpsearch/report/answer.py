@@ -8,7 +8,7 @@ from typing import Any
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.clocks import wall_clock
+from hpsearch.report.frames.clocks import wall_clock
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import Answer, PageTable, Pieces, foreign
 from hpsearch.store.reading.queries import TrialRow

@@ -10,20 +10,17 @@ import numpy as np
 import pandas as pd
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.report.clocks import wall_clock
-from hpsearch.report.configurations import (
-    ParameterScale,
-    parameter_scales,
-    ranked_configurations,
-)
-from hpsearch.report.figures import configuration, courses, influence, progress, time, trade_off
+from hpsearch.report.figures import courses, progress, time, trade_off
 from hpsearch.report.figures.courses import CurveKind
 from hpsearch.report.figures.style import value_range
-from hpsearch.report.importances import Importances, parameter_importances
-from hpsearch.report.progress import improvements
-from hpsearch.report.spending import purposes, spending
+from hpsearch.report.frames.clocks import wall_clock
+from hpsearch.report.frames.configurations import (
+    ranked_configurations,
+)
+from hpsearch.report.frames.progress import improvements
+from hpsearch.report.frames.spending import purposes, spending
+from hpsearch.report.frames.thinning import Thinned, evenly, join_short, thin_curves
 from hpsearch.report.story import StudyStory
-from hpsearch.report.thinning import Thinned, evenly, join_short, thin_curves
 from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.views.numbers import duration, number
 
@@ -31,12 +28,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_CURVES, MOST_CURVE_POINTS = 150, 60
-MOST_LINES = 120
 MOST_POINTS = 1_200
-MOST_AXES = 10
-MOST_SLICES = 12
-AXIS_WIDTH = 80
-"""Pixels that an axis of parallel coordinates takes at least."""
 MOST_BARS = 1_500
 MOST_SLOTS = 32
 TIMELINE_STEPS = 400
@@ -103,117 +95,26 @@ def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
     if story.winner is not None:
         kinds[story.winner.trial.number] = CurveKind.WINNER.value
     frame = thinned.frame.assign(kind=thinned.frame["trial"].map(kinds))
-    remarks = [thinned.said("curves"), _outside(frame[goal.column], goal)]
+    remarks = [thinned.said("curves"), outside_remark(frame[goal.column], goal)]
     counts = frame.groupby("kind")["trial"].nunique()
     parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     said = f"Learning curves of {goal.metric} by {story.unit}: {parts}."
     made = courses.curves(frame, goal, story.unit)
-    return Chart(made, None, said, _joined(remarks))
+    return Chart(made, None, said, joined(remarks))
 
 
-def _outside(values: pd.Series, goal: CourseGoal) -> str | None:
+def outside_remark(values: pd.Series, goal: CourseGoal) -> str | None:
+    """What to say of values that a picture leaves out; None if it has all."""
     limits, outside = value_range(values, goal.maximize)
     if limits is None:
         return None
     return f"{outside:,} values far worse than all others lie outside the picture."
 
 
-def _joined(remarks: Sequence[str | None]) -> str | None:
+def joined(remarks: Sequence[str | None]) -> str | None:
+    """Remarks as one; None if there are none."""
     said = [remark for remark in remarks if remark]
     return " ".join(said) if said else None
-
-
-@dataclass(frozen=True, slots=True)
-class Configurations:
-    """What the pictures of parameters are drawn from."""
-
-    ranked: pd.DataFrame
-    scales: Sequence[ParameterScale]
-    """All parameters, the most important first."""
-    importances: Importances
-
-
-def configurations(story: StudyStory, goal: CourseGoal) -> Configurations:
-    """The configurations of a story, their parameters in the order of importance."""
-    course = story.course
-    ranked = ranked_configurations(course, goal)
-    scales = parameter_scales(course.params.loc[ranked.index], course.space)
-    params = course.params.loc[ranked.index, list(scales)]
-    found = parameter_importances(ranked["standing"], params)
-    order = list(found.frame["parameter"])
-    order += [name for name in scales if name not in order]
-    return Configurations(ranked, [scales[name] for name in order], found)
-
-
-def parallel_coordinates(story: StudyStory, goal: CourseGoal, of: Configurations) -> Chart | None:
-    """The configurations as lines; None if fewer than two can be compared."""
-    if len(of.ranked) < 2 or not of.scales:
-        return None
-    thinned = _thin_ranked(of.ranked, MOST_LINES)
-    scales = of.scales[:MOST_AXES]
-    remarks = [thinned.said("trials"), _left_out(len(scales), len(of.scales))]
-    remarks.append(_outside(thinned.frame["standing"], goal))
-    made = configuration.parallel_coordinates(thinned.frame, story.course.params, scales, goal)
-    names = ", ".join(scale.name for scale in scales)
-    said = f"Parallel coordinates of {len(thinned.frame)} trials: {names}, and {goal.metric}."
-    narrowest = AXIS_WIDTH * (len(scales) + 1)
-    return Chart(made, "Configurations", said, _joined(remarks), narrowest)
-
-
-def _left_out(drawn: int, of: int) -> str | None:
-    if drawn == of:
-        return None
-    return f"{drawn} of {of} parameters are drawn, the most important ones."
-
-
-def _thin_ranked(ranked: pd.DataFrame, most: int) -> Thinned:
-    numbers = list(ranked.index)
-    chosen = evenly(numbers, most, numbers[: most // 5])
-    return Thinned(ranked.loc[chosen], len(chosen), len(numbers))
-
-
-def slice_charts(story: StudyStory, goal: CourseGoal, of: Configurations) -> list[Chart]:
-    """A chart for each of the most important parameters."""
-    if len(of.ranked) < 2:
-        return []
-    thinned = _thin_ranked(of.ranked, MOST_POINTS)
-    charts = []
-    for scale in of.scales[:MOST_SLICES]:
-        values = story.course.params.loc[thinned.frame.index, scale.name]
-        made = configuration.slice_of(thinned.frame, values, scale, goal)
-        said = f"{goal.metric} of {int(values.notna().sum())} trials against {scale.name}."
-        charts.append(Chart(made, None, said))
-    return charts
-
-
-def slices_remark(of: Configurations, goal: CourseGoal) -> str | None:
-    """What the slices leave out."""
-    thinned = _thin_ranked(of.ranked, MOST_POINTS)
-    drawn = min(len(of.scales), MOST_SLICES)
-    remarks = [thinned.said("trials"), _left_out(drawn, len(of.scales))]
-    return _joined([*remarks, _outside(thinned.frame["standing"], goal)])
-
-
-def slices(story: StudyStory, goal: CourseGoal, of: Configurations) -> Chart | None:
-    """All slices in one figure; None if fewer than two trials can be compared."""
-    if len(of.ranked) < 2 or not of.scales:
-        return None
-    thinned = _thin_ranked(of.ranked, MOST_POINTS)
-    scales = of.scales[:MOST_SLICES]
-    made = configuration.slices(thinned.frame, story.course.params, scales, goal)
-    said = f"{goal.metric} of {thinned.shown} trials against {len(scales)} parameters."
-    return Chart(made, None, said, slices_remark(of, goal))
-
-
-def importances(of: Configurations) -> Chart | None:
-    """The importances; None if nothing can be said."""
-    frame = of.importances.frame.head(MOST_AXES)
-    if frame.empty:
-        return None
-    parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in each_row(frame.head(5)))
-    remark = _left_out(len(frame), len(of.importances.frame))
-    said = f"Shares of the differences explained: {parts}."
-    return Chart(influence.importances(frame), "What mattered", said, remark)
 
 
 def spent(story: StudyStory) -> pd.DataFrame:
@@ -251,7 +152,7 @@ def timeline(story: StudyStory) -> Chart | None:
         remarks.append("Dashed lines mark interruptions, which are left out.")
     made = time.timeline(bars, slots, list(pauses))
     said = f"{len(attempts)} attempts on {workers} slots over the study's wall clock."
-    return Chart(made, "Slots over time", said, _joined(remarks))
+    return Chart(made, "Slots over time", said, joined(remarks))
 
 
 def _bars(story: StudyStory) -> tuple[pd.DataFrame, list[str]]:
@@ -294,4 +195,4 @@ def front(story: StudyStory) -> Chart | None:
     made = trade_off.front(thinned.frame, on_front.loc[chosen], (across, up))
     said = f"{int(on_front.sum())} of {len(order)} trials are beaten by none in all objectives."
     more = f"The other {len(goals) - 2} objectives are in the table." if len(goals) > 2 else None
-    return Chart(made, "The front", said, _joined([thinned.said("trials"), more]))
+    return Chart(made, "The front", said, joined([thinned.said("trials"), more]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from hpsearch.report import charts
+from hpsearch.report import charts, parameter_charts
 from hpsearch.report.answer import answer
-from hpsearch.report.charts import Chart, Configurations
+from hpsearch.report.charts import Chart
+from hpsearch.report.parameter_charts import Configurations
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageSection, PageTable, Pieces, ReportPage, foreign
 from hpsearch.store.reading.course import CourseGoal, each_row
@@ -26,7 +27,7 @@ def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
         with_charts: Whether it has pictures, which need plotly.
     """
     goals = story.course.goals
-    of = charts.configurations(story, goals[0])
+    of = parameter_charts.configurations(story, goals[0])
     sections = [
         _progress(story, with_charts),
         _curves(story, with_charts),
@@ -107,8 +108,11 @@ def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> Pag
     big: list[Chart | None] = []
     small: list[Chart] = []
     if with_charts:
-        big = [charts.importances(of), charts.parallel_coordinates(story, goal, of)]
-        small = charts.slice_charts(story, goal, of)
+        big = [
+            parameter_charts.importances(of),
+            parameter_charts.parallel_coordinates(story, goal, of),
+        ]
+        small = parameter_charts.slice_charts(story, goal, of)
     shares = [
         (foreign(row.parameter), f"{row.importance:.0%}") for row in each_row(of.importances.frame)
     ]
@@ -121,7 +125,7 @@ def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> Pag
         charts=[chart for chart in big if chart is not None],
         small_charts=small,
         small_title="Slices",
-        small_remark=charts.slices_remark(of, goal) if small else None,
+        small_remark=parameter_charts.slices_remark(of, goal) if small else None,
         tables=[table] if shares and not with_charts else [],
     )
 

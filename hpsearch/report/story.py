@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from hpsearch.errors import Damaged
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.clocks import DrivenSpan, closed, driven_spans
-from hpsearch.report.progress import known_until
+from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
+from hpsearch.report.frames.progress import known_until
 from hpsearch.store.reading.course import CourseGoal, StudyCourse, study_course
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, seen_at
 from hpsearch.store.reading.standing import StudyStatus, study_status

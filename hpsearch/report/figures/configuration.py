@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hpsearch.report.configurations import ParameterScale, Tier
 from hpsearch.report.figures.style import (
     CALM,
     INK,
@@ -21,6 +20,7 @@ from hpsearch.report.figures.style import (
     shown,
     value_range,
 )
+from hpsearch.report.frames.configurations import ParameterScale, Tier
 from hpsearch.store.reading.course import CourseGoal
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def best_so_far(
 
     Args:
         improvements: Columns `trial`, `value` and what `against` names, in seconds
-            (`hpsearch.report.progress.improvements`).
+            (`hpsearch.report.frames.progress.improvements`).
         goal: The objective.
         against: What had been spent.
         confirmed: What repeats of the winner gave; drawn as a band.

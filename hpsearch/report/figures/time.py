@@ -21,7 +21,7 @@ from hpsearch.report.figures.style import (
     shown,
     time_scale,
 )
-from hpsearch.report.spending import SpentOn
+from hpsearch.report.frames.spending import SpentOn
 from hpsearch.store.reading.course import each_row
 from hpsearch.views.numbers import duration
 

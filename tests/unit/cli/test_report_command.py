@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 import hpsearch
+import reported_studies
+from hpsearch.api import StudyReader
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
@@ -18,6 +21,14 @@ from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 Save = Callable[..., None]
+
+
+@pytest.fixture
+def ordinary_url(tmp_path: Path) -> str:
+    """A database with a study that has a confirmed winner."""
+    url = f"sqlite:///{tmp_path}/ordinary.db"
+    reported_studies.ordinary(url)
+    return url
 
 
 def test_a_report_is_one_file_and_says_what_it_wrote(
@@ -127,6 +138,18 @@ def test_figures_in_a_notebook_are_those_of_the_report(flowers: str, sqlite_url:
         assert "Trial 2" in study._repr_html_()
         with pytest.raises(UserError, match="nothing to draw"):
             study.plot_importances()
+
+
+def test_the_snippet_of_the_documentation_runs(
+    ordinary_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    opened = hpsearch.open
+    monkeypatch.setattr(hpsearch, "open", lambda url, name: opened(ordinary_url, "flowers"))
+    exec(snippet, {})
+    plots = set(re.findall(r"study\.(plot_\w+)", snippet))
+    assert plots == {name for name in dir(StudyReader) if name.startswith("plot_")}
 
 
 def test_a_study_without_values_has_nothing_to_draw_and_still_a_face(

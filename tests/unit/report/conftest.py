@@ -1,18 +1,10 @@
-"""What tests of reports share: databases with studies in them, which no test changes."""
+"""What tests of reports share: a database that no test changes."""
 
 from __future__ import annotations
 
 import pytest
 
 import reported_studies
-
-
-@pytest.fixture(scope="session")
-def ordinary_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a study that has a confirmed winner."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('ordinary')}/study.db"
-    reported_studies.ordinary(url)
-    return url
 
 
 @pytest.fixture(scope="session")

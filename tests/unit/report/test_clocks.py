@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpsearch.report.clocks import closed, driven_spans, gpu_clock, wall_clock
-from hpsearch.report.spending import SpentOn, idle, spending
-from hpsearch.report.thinning import evenly, join_short, thin_curves
+from hpsearch.report.frames.clocks import closed, driven_spans, gpu_clock, wall_clock
+from hpsearch.report.frames.spending import SpentOn, idle, spending
+from hpsearch.report.frames.thinning import evenly, join_short, thin_curves
 
 
 def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:

@@ -22,8 +22,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 if TYPE_CHECKING:
     import optuna
 
-from hpsearch.report.configurations import is_number
-from hpsearch.report.thinning import evenly
+from hpsearch.report.frames.configurations import is_number
+from hpsearch.report.frames.thinning import evenly
 from hpsearch.views.numbers import cell
 
 FEWEST_TRIALS = 10

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.report.clocks import DrivenSpan, gpu_clock, wall_clock
+from hpsearch.report.frames.clocks import DrivenSpan, gpu_clock, wall_clock
 from hpsearch.store.reading.course import CourseGoal, StudyCourse
 
 

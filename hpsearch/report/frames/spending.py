@@ -11,7 +11,7 @@ import pandas as pd
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
-from hpsearch.report.clocks import DrivenSpan
+from hpsearch.report.frames.clocks import DrivenSpan
 
 
 class SpentOn(StrEnum):
