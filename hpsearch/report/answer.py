@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.frames.clocks import wall_clock
 from hpsearch.report.story import StudyStory
-from hpsearch.report.wording import Answer, PageTable, Pieces, foreign
+from hpsearch.report.wording import Answer, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views import trust
 from hpsearch.views.gain import LUCK
@@ -21,6 +21,8 @@ from trials.descriptions.command import COMMAND
 
 MOST_PARAMETERS = 8
 """A table of several configurations has columns for so many parameters."""
+LONG_CONFIGURATION = 12
+"""Of a configuration of more than twice as many parameters, the answer has so many."""
 
 
 def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
@@ -34,7 +36,7 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
         return _several(story, parameters)
     winner = story.winner
     if winner is None:
-        return Answer((_nothing(story),), _costs(story), False, (), ())
+        return Answer((_nothing(story),), _costs(story), False, "", (), ())
     lines = [*_certainty(story, winner), *_rivals(story, winner)]
     if story.gained is not None:
         lines.append(_sentence(story.gained.removesuffix(LUCK)))
@@ -42,13 +44,14 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
     if caution is not None:
         lines.append(_sentence(caution))
     lines += _costs(story)
-    tables = [_configuration(winner.trial)]
+    tables = [_configuration(winner.trial, parameters)]
     if len(story.ranked) > 1:
         tables.append(_listed(story, parameters, "The best trials"))
     goal = story.goal
     headline = (f"Trial {winner.trial.number}: ", foreign(goal.metric), f" {_value(winner)}")
     is_sure = winner.confirmed is not None and winner.confirmed.low is not None
-    return Answer(headline, lines, is_sure, _commands(story, winner.trial), tables)
+    commands = _commands(story, winner.trial)
+    return Answer(headline, lines, is_sure, "To train it:", commands, tables)
 
 
 def _sentence(text: str) -> Pieces:
@@ -174,9 +177,29 @@ def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
     ]
 
 
-def _configuration(trial: TrialRow) -> PageTable:
-    rows = [(foreign(name), foreign(cell(value))) for name, value in trial.params.items()]
-    return PageTable(f"Trial {trial.number}", ("parameter", "value"), rows, frozenset({1}))
+def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
+    """A configuration; of a long one, what mattered most."""
+    if not is_long(trial):
+        return whole_configuration(trial)
+    most_important = [name for name in parameters if name in trial.params][:LONG_CONFIGURATION]
+    chosen = {name: trial.params[name] for name in most_important}
+    caption = f"Trial {trial.number}: the {len(chosen)} most important of "
+    return _parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
+
+
+def is_long(trial: TrialRow) -> bool:
+    """Whether a configuration is too long for the answer."""
+    return len(trial.params) > 2 * LONG_CONFIGURATION
+
+
+def whole_configuration(trial: TrialRow) -> PageTable:
+    """All parameters of a trial."""
+    return _parameter_table(f"Trial {trial.number}", trial.params)
+
+
+def _parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
+    rows = [(foreign(name), foreign(cell(value))) for name, value in params.items()]
+    return PageTable(caption, ("parameter", "value"), rows, frozenset({1}))
 
 
 def _listed(story: StudyStory, parameters: Sequence[str], caption: str) -> PageTable:
@@ -186,7 +209,7 @@ def _listed(story: StudyStory, parameters: Sequence[str], caption: str) -> PageT
     left_out = len(parameters) - len(named)
     more = f", with the {len(named)} most important of {len(parameters)} parameters"
     heads, cells = _columns(story, ranked)
-    heads += [foreign(name, 40) for name in named]
+    heads += [foreign_name(name) for name in named]
     rows = []
     for each, own in zip(ranked, cells, strict=True):
         rows.append([*own, *(_parameter(each.trial.params, name) for name in named)])
@@ -195,7 +218,7 @@ def _listed(story: StudyStory, parameters: Sequence[str], caption: str) -> PageT
 
 
 def _parameter(params: Any, name: str) -> str:
-    return foreign(cell(params[name]), 40) if name in params else NOTHING
+    return foreign_name(cell(params[name])) if name in params else NOTHING
 
 
 def _columns(
@@ -205,7 +228,7 @@ def _columns(
     goals = story.course.goals
     is_expected = any(may_change(each.trial) for each in ranked)
     is_confirmed = any(each.confirmed is not None for each in ranked)
-    heads: list[str] = ["trial", "state", *(foreign(goal.metric, 40) for goal in goals)]
+    heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
     heads += ["expected in full (90%)"] * is_expected
     heads += ["confirmed (90%)"] * is_confirmed
     heads += ["GPU time"]
@@ -228,7 +251,7 @@ def _several(story: StudyStory, parameters: Sequence[str]) -> Answer:
     """The answer of a study of several objectives: its front."""
     ranked = story.ranked
     if not ranked:
-        return Answer((_nothing(story),), _costs(story), False, (), ())
+        return Answer((_nothing(story),), _costs(story), False, "", (), ())
     goals = ", ".join(goal.metric for goal in story.course.goals)
     beaten = "trial that no other trial beats" if len(ranked) == 1 else "trials that none beats"
     headline = (f"{len(ranked)} {beaten} in all of: ", foreign(goals))
@@ -243,4 +266,6 @@ def _several(story: StudyStory, parameters: Sequence[str]) -> Answer:
     lines += _costs(story)
     caption = "The front" if len(ranked) <= 50 else f"50 of the {len(ranked)} trials of the front"
     commands = _commands(story, ranked[0].trial)
-    return Answer(headline, lines, False, commands, [_listed(story, parameters, caption)])
+    title = f"To train trial {ranked[0].trial.number}, for example:"
+    tables = [_listed(story, parameters, caption)]
+    return Answer(headline, lines, False, title, commands, tables)

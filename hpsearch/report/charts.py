@@ -74,7 +74,8 @@ def best_so_far(story: StudyStory, goal: CourseGoal, against: progress.Spent) ->
         f"to {number(last['value'])} in {duration(last[against])} of {spent}."
     )
     made = progress.best_so_far(frame, goal, against, confirmed)
-    return Chart(made, f"Against {spent}", said)
+    alone = f"{goal.metric} alone, against" if len(story.course.goals) > 1 else "Against"
+    return Chart(made, f"{alone} {spent}", said)
 
 
 def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:

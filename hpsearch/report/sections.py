@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hpsearch.report import charts, parameter_charts
-from hpsearch.report.answer import answer
+from hpsearch.report.answer import answer, is_long, whole_configuration
 from hpsearch.report.charts import Chart
 from hpsearch.report.parameter_charts import Configurations
 from hpsearch.report.story import StudyStory
@@ -53,7 +53,7 @@ def _subtitle(story: StudyStory) -> Pieces:
     parts: list[str] = []
     for place, goal in enumerate(story.course.goals):
         way = "maximizes" if goal.maximize else "minimizes"
-        before = ", " if place else "Search that "
+        before = " and " if place else "Search that "
         parts += [f"{before}{way} ", foreign(goal.metric)]
     state = story.status.summary.state
     told = {
@@ -94,9 +94,12 @@ def _curves(story: StudyStory, with_charts: bool) -> PageSection | None:
 
 
 def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> PageSection | None:
-    """Parallel coordinates, importances and slices."""
+    """Parallel coordinates, importances and slices; and all parameters of a long configuration."""
+    winner = story.winner
+    has_more = winner is not None and is_long(winner.trial)
+    whole = [whole_configuration(winner.trial)] if winner is not None and has_more else []
     if not of.scales or len(of.ranked) < 2:
-        return None
+        return PageSection("parameters", "Parameters", tables=whole) if whole else None
     goal = story.goal
     lines: list[Pieces] = [_what_they_are_worth(story, goal)]
     lines.append(_how_measured(of))
@@ -118,6 +121,7 @@ def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> Pag
     ]
     heads = ("parameter", "share explained")
     table = PageTable("Importance of parameters", heads, shares, frozenset({1}))
+    tables = [table] if shares and not with_charts else []
     return PageSection(
         "parameters",
         "Parameters",
@@ -126,7 +130,7 @@ def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> Pag
         small_charts=small,
         small_title="Slices",
         small_remark=parameter_charts.slices_remark(of, goal) if small else None,
-        tables=[table] if shares and not with_charts else [],
+        tables=[*tables, *whole],
     )
 
 

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hpsearch.report.charts import Chart
+from hpsearch.report.figures.style import shortened
 from hpsearch.views.terminal import escaped
 
 LONGEST = 300
 """Characters of a foreign text in a line or cell."""
+
+
+LONGEST_NAME = 40
+"""Characters of a name above a column, or of a value below it."""
 
 
 class Foreign(str):
@@ -30,6 +35,12 @@ def foreign(text: object, longest: int = LONGEST) -> Foreign:
     """A text that others wrote, on one line, cut, its control characters written as escapes."""
     line = " ".join(escaped(str(text)).split())
     return Foreign(line if len(line) <= longest else line[: longest - 1] + "…")
+
+
+def foreign_name(text: str) -> Foreign:
+    """A name that others gave, short enough for the head of a column."""
+    line = " ".join(escaped(text).split())
+    return Foreign(shortened(line, LONGEST_NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,7 @@ class Answer:
     lines: Sequence[Pieces]
     is_sure: bool
     """Whether the best configuration is confirmed."""
+    command_title: str
     commands: Sequence[str]
     tables: Sequence[PageTable]
 

@@ -75,7 +75,7 @@ def parallel_coordinates(
             made.add_annotation(
                 x=place, y=y, text=text, yanchor=anchor, showarrow=False, font={"size": 11}
             )
-    names = [shown(scale.name, 18) for scale in scales] + [f"<b>{shown(goal.metric, 18)}</b>"]
+    names = [shown(scale.name, 16) for scale in scales] + [f"<b>{shown(goal.metric, 16)}</b>"]
     _name_axes(made, names)
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     return made
@@ -102,7 +102,7 @@ def _name_axes(made: go.Figure, names: Sequence[str]) -> None:
             automargin=False,
         )
     )
-    made.update_layout(margin={"l": 60 if is_long else 12, "b": 76 if is_long else 40})
+    made.update_layout(margin={"l": 96 if is_long else 12, "b": 76 if is_long else 40})
 
 
 def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> None:

@@ -47,9 +47,16 @@ def plotly() -> Any:
 def shown(text: str, longest: int = LONGEST) -> str:
     """A text that others wrote, on a figure: cut, on one line, and with no meaning to Plotly."""
     line = " ".join(escaped(text).split())
-    if len(line) > longest:
-        line = line[: longest - 1] + "…"
-    return html.escape(line, quote=False)
+    return html.escape(shortened(line, longest), quote=False)
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text cut in its middle: names of parameters often differ in their ends."""
+    if len(text) <= longest:
+        return text
+    after = (longest - 1) * 2 // 5
+    before = longest - 1 - after
+    return f"{text[:before]}…{text[-after:]}"
 
 
 def figure(height: int, **layout: Any) -> go.Figure:

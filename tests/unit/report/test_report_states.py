@@ -179,6 +179,18 @@ def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(told:
     assert len(parameters.small_charts) == 12
     assert "12 of 60 parameters are drawn" in (parameters.small_remark or "")
     assert names[7] in parameters.small_charts[0].alternative
+    said = markdown_report(story)
+    assert "the 12 most important of 60 parameters" in said
+    for name in names:
+        assert f"| `{name}` | `" in said, "all of them are in a table of their own"
+
+
+def test_a_single_long_configuration_is_told_in_full(told: Told) -> None:
+    params = {f"x{n}": n / 60 for n in range(60)}
+    space = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in params}
+    said = texts(told([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
+    for name in params:
+        assert f"| `{name}` | `" in said
 
 
 def test_a_study_made_through_optuna_has_a_page_without_a_study_file(told: Told) -> None:
