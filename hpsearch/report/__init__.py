@@ -5,5 +5,6 @@
   notebooks and dashboards.
 * `charts`, `parameter_charts`: the pictures of a story, with their words.
 * `wording`: the parts of a page; `sections`: those below the answer.
-* `rendering`: the page as HTML or Markdown, from `templates/` and `static/`; `writing`: its file.
+* `rendering`: the page as HTML or Markdown, from `templates/` and `static/`;
+  `writing`: a story to either of them.
 """

@@ -39,7 +39,7 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> Answer:
         return Answer((_nothing(story),), _costs(story), False, "", (), ())
     lines = [*_certainty(story, winner), *_rivals(story, winner)]
     if story.gained is not None:
-        lines.append(_sentence(story.gained.removesuffix(LUCK)))
+        lines.append((f"Gain: {story.gained.removesuffix(LUCK)}.",))
     caution = trust.caveat(story.trust)
     if caution is not None:
         lines.append(_sentence(caution))

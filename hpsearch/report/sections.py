@@ -38,11 +38,22 @@ def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
         _origin(story),
     ]
     parameters = [scale.name for scale in of.scales]
+    return _page(story, parameters, [section for section in sections if section is not None])
+
+
+def answer_alone(story: StudyStory) -> ReportPage:
+    """The page without its sections, and without asking which parameters mattered."""
+    return _page(story, list(story.course.params.columns), ())
+
+
+def _page(
+    story: StudyStory, parameters: Sequence[str], sections: Sequence[PageSection]
+) -> ReportPage:
     return ReportPage(
         name=foreign(story.study.name, 120),
         subtitle=_subtitle(story),
         answer=answer(story, parameters),
-        sections=[section for section in sections if section is not None],
+        sections=sections,
         footer=(f"Made by hpsearch on {moment(story.now)}.",),
     )
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import ReportFormat, note
+from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.report.story import study_story
-from hpsearch.report.writing import html_report, markdown_report, write_whole
+from hpsearch.report.writing import html_report, markdown_report
 from hpsearch.views.numbers import size
 
 _ENDINGS = {
@@ -38,14 +39,16 @@ def report_study(
             be written, or Plotly is not installed.
     """
     chosen = _format(to, format_)
-    _refuse_place(to, force=force)
+    if to is not None:
+        _refuse_place(to, force=force)
     with reading(storage) as connection:
         story = study_story(connection, chosen_study(connection, name), time.time())
     text = html_report(story) if chosen is ReportFormat.HTML else markdown_report(story)
     if to is None:
         sys.stdout.write(text)
         return
-    write_whole(text, to)
+    with whole_file(to) as unfinished:
+        unfinished.write_text(text, "utf-8")
     note(f"wrote {to} ({size(len(text.encode()))})")
 
 
@@ -66,15 +69,8 @@ def _format(to: Path | None, format_: ReportFormat | None) -> ReportFormat:
     return chosen
 
 
-def _refuse_place(to: Path | None, *, force: bool) -> None:
-    if to is None:
-        return
-    try:
-        exists, is_folder = to.exists(), to.is_dir()
-    except OSError as error:
-        message = f"{to} cannot be written: {error.strerror}"
-        raise UserError(message, "choose another name") from None
-    if is_folder:
+def _refuse_place(to: Path, *, force: bool) -> None:
+    refuse_taken(to, force=True)  # refuses what cannot be a name
+    if to.is_dir():
         raise UserError(f"{to} is a folder", f"for example: -o {to / 'report.html'}")
-    if exists and not force:
-        raise UserError(f"{to} already exists", "choose another name, or replace it with --force")
+    refuse_taken(to, force=force)
