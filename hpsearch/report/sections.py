@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hpsearch.report import charts, parameter_charts
 from hpsearch.report.answer import answer, is_long, whole_configuration
