@@ -212,7 +212,7 @@ def slices(
 def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
     title = shown(scale.name)
     if scale.categories is None:
-        return axis(title, type="log", **_decades(places)) if scale.log else axis(title, nticks=6)
+        return axis(title, type="log", **_log_ticks(places)) if scale.log else axis(title, nticks=6)
     texts = [shown(text, 16) for text in scale.categories]
     return axis(
         title,
@@ -222,19 +222,23 @@ def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
     )
 
 
-def _decades(places: pd.Series) -> dict[str, Any]:
-    """The ticks of a logarithmic axis: powers of ten, at most about five; Plotly's own where there
-    are fewer than two."""
+def _log_ticks(places: pd.Series) -> dict[str, Any]:
+    """The ticks of a logarithmic axis: powers of ten, with 2 and 5 between them if there are few,
+    at most about five."""
     known = places[places > 0]
     if known.empty:
         return {}
-    first = int(np.ceil(np.log10(known.min()) - 0.1))
-    last = int(np.floor(np.log10(known.max()) + 0.1))
-    if last <= first:
-        return {"nticks": 5, "tickformat": ".1~g"}
-    powers = range(first, last + 1, 1 + (last - first) // 5)
-    texts = [f"1e{power}" if not -3 <= power <= 3 else f"{10.0**power:g}" for power in powers]
-    return {"tickvals": [10.0**power for power in powers], "ticktext": texts}
+    low, high = 0.9 * float(known.min()), 1.1 * float(known.max())
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    tens = [10.0**power for power in range(first, last + 1)]
+    ticks = [ten for ten in tens if low <= ten <= high]
+    if len(ticks) < 3:
+        finer = [digit * ten for ten in tens for digit in (1, 2, 5)]
+        ticks = [tick for tick in finer if low <= tick <= high]
+    if len(ticks) < 2:
+        ticks = sorted({float(known.min()), float(known.max())})
+    ticks = ticks[:: 1 + (len(ticks) - 1) // 5]
+    return {"tickvals": ticks, "ticktext": [brief(tick) for tick in ticks]}
 
 
 def _points(ranked: pd.DataFrame, values: pd.Series, scale: ParameterScale) -> list[Any]:
