@@ -35,7 +35,9 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 
 # A name in the reference that leads nowhere is a mistake, except those of other projects.
-nitpick_ignore_regex = [("py:.*", r"(collections\.abc|numpy|optuna|pandas|pathlib|torch)\..*|Path")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections\.abc|numpy|optuna|pandas|pathlib|plotly|torch)\..*|Path|go\..*")
+]
 
 
 def link_to_the_source(_app: Sphinx, page: str, text: list[str]) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 from sqlalchemy import Connection
 
+from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
 from hpsearch.store.reading.queries import StudyHead, best_trials, find_study, seen_at
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
     import optuna
+    import plotly.graph_objects as go
+
+    from hpsearch.report.charts import Chart
+    from hpsearch.report.story import StudyStory
 
 
 class StudyReader:
@@ -86,6 +92,67 @@ class StudyReader:
 
         return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
 
+    def plot_best_so_far(self, *, wall_clock: bool = False) -> go.Figure:
+        """The best value so far against GPU time, or against wall clock.
+
+        This and all that follow are Plotly figures, which need ``pip install "hpsearch[plots]"``,
+        and the same as those of `hpsearch report`. With several objectives they show the first one.
+
+        Raises:
+            UserError: Plotly is not installed, or there is nothing to draw yet.
+        """
+        from hpsearch.report import charts
+
+        story = self._story()
+        against: Literal["wall_seconds", "gpu_seconds"] = "gpu_seconds"
+        if wall_clock:
+            against = "wall_seconds"
+        return self._drawn(charts.best_so_far(story, story.goal, against))
+
+    def plot_curves(self) -> go.Figure:
+        """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
+        from hpsearch.report import charts
+
+        story = self._story()
+        return self._drawn(charts.curves(story, story.goal))
+
+    def plot_parallel_coordinates(self) -> go.Figure:
+        """A line for each trial through its most important parameters to its objective."""
+        from hpsearch.report import parameter_charts
+
+        story = self._story()
+        of = parameter_charts.configurations(story, story.goal)
+        return self._drawn(parameter_charts.parallel_coordinates(story, story.goal, of))
+
+    def plot_slices(self) -> go.Figure:
+        """What trials are worth against each of the most important parameters."""
+        from hpsearch.report import parameter_charts
+
+        story = self._story()
+        of = parameter_charts.configurations(story, story.goal)
+        return self._drawn(parameter_charts.slices(story, story.goal, of))
+
+    def plot_importances(self) -> go.Figure:
+        """The share of the differences between trials that each parameter explains."""
+        from hpsearch.report import parameter_charts
+
+        story = self._story()
+        return self._drawn(
+            parameter_charts.importances(parameter_charts.configurations(story, story.goal))
+        )
+
+    def plot_budget(self) -> go.Figure:
+        """Where the GPU time went."""
+        from hpsearch.report import charts
+
+        return self._drawn(charts.budget(self._story()))
+
+    def plot_timeline(self) -> go.Figure:
+        """Who held which slot when."""
+        from hpsearch.report import charts
+
+        return self._drawn(charts.timeline(self._story()))
+
     def close(self) -> None:
         """Let go of the connection; the next call would open a new one."""
         self._store.close()
@@ -103,6 +170,29 @@ class StudyReader:
 
     def __repr__(self) -> str:
         return f"<study {self.name} in {self._store.display_url}>"
+
+    def _repr_html_(self) -> str:
+        """The study's answer, for notebooks."""
+        from hpsearch.report.writing import summary
+
+        return summary(self._story())
+
+    def _story(self) -> StudyStory:
+        from hpsearch.report.story import study_story
+
+        with self._reading() as connection:
+            return study_story(connection, self._study(connection), time.time())
+
+    def _drawn(self, chart: Chart | None) -> go.Figure:
+        """The figure of a chart.
+
+        Raises:
+            UserError: There is none.
+        """
+        if chart is None:
+            message = f"study {self.name} has nothing to draw there yet"
+            raise UserError(message, f"see its progress: hpsearch status {self.name}")
+        return chart.figure
 
     def _reading(self) -> AbstractContextManager[Connection]:
         return self._store.reading()

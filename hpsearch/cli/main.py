@@ -40,7 +40,15 @@ from hpsearch.cli.options import (
     limits_given,
     worker_count,
 )
-from hpsearch.cli.output import ExportTo, Format, TrainOn, TreeFormat, What, note
+from hpsearch.cli.output import (
+    ExportTo,
+    Format,
+    ReportFormat,
+    TrainOn,
+    TreeFormat,
+    What,
+    note,
+)
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 
 app = typer.Typer(
@@ -473,6 +481,26 @@ def export(
             export_study(name, file, what, storage, force=force)
         case url:
             export_for_optuna(name, url, storage, force=force)
+
+
+@app.command(rich_help_panel=_RESULTS)
+def report(
+    name: OptionalStudyName = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The .html or .md file to write. Markdown: or stdout."),
+    ] = None,
+    format: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", "-f", help="The format. Default: as the file's name says."),
+    ] = None,
+    force: Force = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Write what happened in a study as a page to send to others."""
+    from hpsearch.cli.results.report import report_study
+
+    report_study(name, out, format, storage, force=force)
 
 
 @app.command(rich_help_panel=_RESULTS)

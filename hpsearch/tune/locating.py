@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hpsearch.adapters.ray_tune.adapting import Noted
+from hpsearch.adapters.ray_tune.adapting import TrainableNotes
 from hpsearch.adapters.ray_tune.wrapped import WrappedTrainable, unwrapped
 from hpsearch.errors import UserError
 from hpsearch.tune.space import is_plain
@@ -60,7 +60,7 @@ def locate(trainable: Any, lists: list[str], reuse: bool) -> Located:
     module = _module_of(wrapped.inner)
     name = _name_in(module, wrapped.inner)
     plain, by_name = _given(wrapped.parameters, module)
-    noted = asdict(Noted(tuple(lists), plain, by_name, reuse))
+    noted = asdict(TrainableNotes(tuple(lists), plain, by_name, reuse))
     stated = {key: value for key, value in noted.items() if value}
     if "lists" in stated:
         stated["lists"] = list(stated["lists"])

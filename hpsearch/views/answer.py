@@ -21,7 +21,7 @@ MOST_TIED = 5
 
 
 @dataclass(frozen=True)
-class Answer:
+class StudyAnswer:
     """What a study found.
 
     Args:
@@ -41,7 +41,7 @@ class Answer:
     next_commands: Sequence[tuple[str, str]]
 
 
-def answer(of: Answer, width: int | None) -> list[RenderableType]:
+def answer(of: StudyAnswer, width: int | None) -> list[RenderableType]:
     """The answer as a table of facts, with the parameters of the best configuration.
 
     Args:
@@ -70,11 +70,11 @@ def answer(of: Answer, width: int | None) -> list[RenderableType]:
     return parts
 
 
-def _nothing_found(of: Answer) -> dict[str, str]:
+def _nothing_found(of: StudyAnswer) -> dict[str, str]:
     return {"best": "no trial has shown a value"} if not of.ranked else {}
 
 
-def _of_best(of: Answer) -> dict[str, str]:
+def _of_best(of: StudyAnswer) -> dict[str, str]:
     """What is known of the best trial, by its name on the screen."""
     best = of.ranked[0]
     metric, direction = of.objectives[0]

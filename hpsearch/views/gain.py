@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Connection
+
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Ranked, standing
-from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_rows
 from hpsearch.views.numbers import number
 from hpsearch.views.tables import expected, interval, may_change
+
+LUCK = "; part of this may be luck: search.confirm measures it"
+"""Ends the sentence on a trial that was not repeated."""
+
+
+def gained_by(connection: Connection, study: StudyHead) -> str | None:
+    """What the study gained over the default settings, in a sentence; None if it is not known."""
+    if not study.has_best:
+        return None
+    default = default_of(connection, study)
+    first = best_trials(connection, study, 1)
+    if default is None or not first:
+        return None
+    objective = study.written.get("objective")
+    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
+    return gain(first[0], default, str(metric), study.direction)
+
+
+def default_of(connection: Connection, study: StudyHead) -> TrialRow | None:
+    """The trial of the default settings; None if there was none."""
+    rows = trial_rows(connection, study, where="role = 'default'", limit=1)
+    return rows[0] if rows else None
 
 
 def gain(
@@ -32,7 +56,7 @@ def gain(
         return f"no trial is better than the default settings: {metric} {before} (trial 0)"
     sentence = f"{metric} {written(best)}, {compared(more, default)}"
     if best.confirmed is None and more > 0:
-        return f"{sentence}; part of this may be luck: search.confirm measures it"
+        return sentence + LUCK
     return sentence
 
 

@@ -25,7 +25,7 @@ IMPORT = "from hpsearch import tune"
 
 
 @dataclass(frozen=True)
-class Noted:
+class TrainableNotes:
     """What `hpsearch.tune` notes about a trainable, among the `args` of its task.
 
     Args:
@@ -52,7 +52,7 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
         TaskError: It is not a trainable that can be trained here.
     """
     name = task["kind"]
-    noted = Noted(**(task.get("args") or {}).get(OURS, {}))
+    noted = TrainableNotes(**(task.get("args") or {}).get(OURS, {}))
     wrapped = unwrapped(found)
     parameters = {**wrapped.parameters, **(noted.parameters or {}), **_globals(noted, name)}
     call = _call(wrapped.inner, name, parameters, noted.reuse)
@@ -73,7 +73,7 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     return train
 
 
-def _globals(noted: Noted, kind: str) -> dict[str, Any]:
+def _globals(noted: TrainableNotes, kind: str) -> dict[str, Any]:
     """The parameters that are globals of the trainable's module."""
     module = sys.modules[kind.partition(":")[0]]
     found = {}

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from hpsearch.cli.output import show, terminal_width
-from hpsearch.cli.results.best import default_of, objectives
+from hpsearch.cli.results.best import objectives
 from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.views.answer import Answer, answer
+from hpsearch.views.answer import StudyAnswer, answer
+from hpsearch.views.gain import default_of
 from trials.descriptions.builtin import BUILT_IN
 
 RANKED = 20
@@ -33,10 +34,12 @@ def print_answer(store: Store, name: str, suggested: Callable[[str], str]) -> No
     show(*answer(found, terminal_width()))
 
 
-def _answer(connection: Connection, study: StudyHead, suggested: Callable[[str], str]) -> Answer:
+def _answer(
+    connection: Connection, study: StudyHead, suggested: Callable[[str], str]
+) -> StudyAnswer:
     several = len(study.directions) > 1
     ranked = best_trials(connection, study, None if several else RANKED)
-    return Answer(
+    return StudyAnswer(
         status=study_status(connection, study),
         ranked=ranked,
         default=None if several else default_of(connection, study),

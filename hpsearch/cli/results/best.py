@@ -20,13 +20,12 @@ from hpsearch.store.reading.queries import (
     best_trials,
     recorded_arithmetic,
     seen_at,
-    trial_rows,
 )
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views import tables, trust
-from hpsearch.views.gain import gain
+from hpsearch.views.gain import gained_by
 from trials.arithmetic import Arithmetic
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -100,25 +99,6 @@ def watch_best(
 def _nothing(study: StudyHead, where: str | None) -> str:
     selected = " among those that --where selects" if where else ""
     return f"no trial of {study.name} has a value yet{selected}"
-
-
-def gained_by(connection: Connection, study: StudyHead) -> str | None:
-    """What the study gained over the default settings, in a sentence; None if it is not known."""
-    if not study.has_best:
-        return None
-    default = default_of(connection, study)
-    first = best_trials(connection, study, 1)
-    if default is None or not first:
-        return None
-    objective = study.written.get("objective")
-    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
-    return gain(first[0], default, str(metric), study.direction)
-
-
-def default_of(connection: Connection, study: StudyHead) -> TrialRow | None:
-    """The trial of the default settings; None if there was none."""
-    rows = trial_rows(connection, study, where="role = 'default'", limit=1)
-    return rows[0] if rows else None
 
 
 def as_plain(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import What, note
+from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
 from hpsearch.store.store import Store
@@ -83,29 +84,15 @@ def _refuse_place(to: Path, *, force: bool) -> None:
     if to.suffix not in (".csv", ".parquet"):
         message = f"{to}: exports are .csv or .parquet files"
         raise UserError(message, f"for example: --to {to.stem or 'trials'}.csv")
-    try:
-        exists = to.exists()
-    except OSError as error:
-        message = f"{to} cannot be written: {error.strerror}"
-        raise UserError(message, "choose another name") from None
-    if exists and not force:
-        raise UserError(f"{to} already exists", "choose another name, or replace it with --force")
+    refuse_taken(to, force=force)
 
 
 def _write(frame: pd.DataFrame, to: Path) -> None:
-    unfinished = to.with_name(f".{to.name}.unfinished")
-    try:
+    with whole_file(to) as unfinished:
         if to.suffix == ".csv":
             frame.to_csv(unfinished, index=False)
         else:
             _with_one_type_per_column(frame).to_parquet(unfinished, index=False)
-        unfinished.replace(to)
-    except OSError as error:
-        message = f"{to} cannot be written: {error.strerror or error}"
-        hint = "check the folder, its permissions and the free space on its disk"
-        raise UserError(message, hint) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _with_one_type_per_column(frame: pd.DataFrame) -> pd.DataFrame:

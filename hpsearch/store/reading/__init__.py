@@ -1,1 +1,1 @@
-"""Questions to the database: queries, filters, frames, where studies stand, trust in rungs."""
+"""Questions to the database: queries, filters, frames, where studies stand, their course, rungs."""

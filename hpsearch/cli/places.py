@@ -1,0 +1,47 @@
+"""Where a command writes a file: only where nothing is yet, and the whole file or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hpsearch.errors import UserError
+
+
+def refuse_taken(to: Path, *, force: bool) -> None:
+    """Refuse a place that cannot be, or that something has already.
+
+    Args:
+        to: The file to write.
+        force: Whether to replace a file.
+
+    Raises:
+        UserError: It exists, or its name cannot be.
+    """
+    try:
+        exists = to.exists()
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror}"
+        raise UserError(message, "choose another name") from None
+    if exists and not force:
+        raise UserError(f"{to} already exists", "choose another name, or replace it with --force")
+
+
+@contextmanager
+def whole_file(to: Path) -> Iterator[Path]:
+    """A place beside a file to write to; it becomes the file when the block ends well.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    unfinished = to.with_name(f".{to.name}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(to)
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror or error}"
+        hint = "check the folder, its permissions and the free space on its disk"
+        raise UserError(message, hint) from error
+    finally:
+        unfinished.unlink(missing_ok=True)

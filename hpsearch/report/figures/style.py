@@ -1,0 +1,134 @@
+"""What all figures share: colours, axes, and texts that others wrote."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from hpsearch.errors import UserError
+from hpsearch.views.numbers import number
+from hpsearch.views.terminal import escaped
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+INK = "#6b7280"
+"""Of texts, where no page gives them a colour of its own; readable on white and on black."""
+GRID = "rgba(128, 136, 150, 0.22)"
+
+WINNER = "#d9700a"
+CALM = "#3b7dd8"
+PALE = "#8a919d"
+BAD = "#d64545"
+GOOD = "#2a9d78"
+OTHER = "#8e63c7"
+"""Each has a contrast of at least 3 with white and with a dark page."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+LONGEST = 28
+"""Characters of a name on an axis."""
+
+
+def plotly() -> Any:
+    """Plotly's figures.
+
+    Raises:
+        UserError: Plotly is not installed.
+    """
+    try:
+        import plotly.graph_objects as figures
+    except ModuleNotFoundError:
+        message = "pictures need plotly, which is not installed"
+        hint = 'install it with: pip install "hpsearch[plots]" - or print --format md'
+        raise UserError(message, hint) from None
+    return figures
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    """A text that others wrote, on a figure: cut, on one line, and with no meaning to Plotly."""
+    line = " ".join(escaped(text).split())
+    return html.escape(shortened(line, longest), quote=False)
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text cut in its middle: names of parameters often differ in their ends."""
+    if len(text) <= longest:
+        return text
+    after = (longest - 1) * 2 // 5
+    before = longest - 1 - after
+    return f"{text[:before]}…{text[-after:]}"
+
+
+def figure(height: int, **layout: Any) -> go.Figure:
+    """An empty figure in the style of all."""
+    made = plotly().Figure()
+    made.update_layout(
+        template="none",
+        height=height,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 13, "color": INK},
+        margin={"l": 8, "r": 16, "t": 12, "b": 8, "autoexpand": True},
+        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"},
+        hoverlabel={"font": {"family": FONT, "size": 13}},
+        dragmode=False,
+        **layout,
+    )
+    return made
+
+
+def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
+    """An axis with a title, which is not escaped here."""
+    stated: dict[str, Any] = {
+        "gridcolor": GRID,
+        "linecolor": GRID,
+        "zeroline": False,
+        "automargin": True,
+        "ticks": "",
+        "fixedrange": True,
+        **more,
+    }
+    if title is not None:
+        stated["title"] = {"text": title, "standoff": 10, "font": {"size": 13}}
+    return stated
+
+
+def time_scale(longest_s: float) -> tuple[float, str]:
+    """Seconds of a unit that suits a duration, and its name."""
+    for seconds, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if longest_s >= 2 * seconds:
+            return seconds, name
+    return 1.0, "seconds"
+
+
+def value_range(values: Any, goal_maximize: bool) -> tuple[list[float] | None, int]:
+    """The range of an axis that shows what matters where a few values are far worse than all
+    others, and how many values lie outside; no range if all fit.
+
+    Args:
+        values: Those to show.
+        goal_maximize: Whether more is better.
+    """
+    import numpy as np
+
+    known = np.asarray(values, float)
+    known = np.sort(known[np.isfinite(known)])
+    if len(known) < 20:
+        return None, 0
+    low, high = np.quantile(known, [0.04, 0.96])
+    width = high - low
+    begin, end = known[0], known[-1]
+    if goal_maximize and begin < low - 1.5 * width:
+        begin = low
+    if not goal_maximize and end > high + 1.5 * width:
+        end = high
+    outside = int(((known < begin) | (known > end)).sum())
+    if not outside or width <= 0:
+        return None, 0
+    margin = 0.05 * (end - begin)
+    return [float(begin - margin), float(end + margin)], outside
+
+
+def brief(value: float) -> str:
+    """A number beside an axis."""
+    return number(float(f"{value:.3g}"))

@@ -1,0 +1,148 @@
+"""A page as HTML, complete in one file, or as Markdown.
+
+**HTML.** Everything is escaped by Jinja2, and the data of charts is JSON in which no `<` is left.
+The page states a Content-Security-Policy: it may fetch nothing, and runs the two scripts that are
+in it, by their hashes, and no others.
+
+**Markdown.** Texts that others wrote are code spans, in which nothing is markup but a longer run of
+backticks, and in other texts every character that means something is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from hpsearch.report.figures.style import plotly
+from hpsearch.report.wording import Foreign, Pieces, ReportPage
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_IN_JSON = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
+"""What could end a script element, or a line in one, with its escape inside JSON."""
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>&|~$]")
+_MENTION = re.compile(r"([@#])(?=\w)")
+ZERO_WIDTH_SPACE = "\u200b"
+
+
+def as_html(page: ReportPage) -> str:
+    """The page as HTML, with everything that it needs inside.
+
+    Raises:
+        UserError: Plotly is not installed.
+    """
+    plotly()
+    from plotly.offline import get_plotlyjs
+
+    scripts = [_script(get_plotlyjs()), _script(_own("report.js"))]
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    template = _templates(escape=True).get_template("report.html.j2")
+    style = Markup(_own("report.css"))  # noqa: S704  # a file of our own
+    return template.render(page=page, policy=policy, style=style, scripts=scripts)
+
+
+def as_markdown(page: ReportPage) -> str:
+    """The page as Markdown: texts and tables, without charts."""
+    text = _templates(escape=False).get_template("report.md.j2").render(page=page)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def summary_html(page: ReportPage) -> str:
+    """The answer alone as a piece of HTML, for notebooks."""
+    return _templates(escape=True).get_template("summary.html.j2").render(page=page)
+
+
+def figure_json(figure: go.Figure) -> Markup:
+    """A figure as JSON that can stand in a script element."""
+    text: str = figure.to_json()
+    return Markup(text.translate(_IN_JSON))  # noqa: S704  # no markup is left in it
+
+
+def code_span(text: str) -> str:
+    """A text as a code span of Markdown: all of it is shown as it is."""
+    line = " ".join(text.split())
+    if not line:
+        return ""
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def fenced(text: str) -> str:
+    """A text of several lines as a code block of Markdown."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    body = text.replace("\r", "").rstrip("\n")
+    return f"{fence}yaml\n{body}\n{fence}"
+
+
+def in_markdown(text: str) -> str:
+    """A text in Markdown: as code if others wrote it, else with nothing in it that is markup."""
+    if isinstance(text, Foreign):
+        return code_span(text)
+    escaped = _MARKDOWN.sub(lambda found: "\\" + found[0], text)
+    return _MENTION.sub(lambda found: found[1] + ZERO_WIDTH_SPACE, escaped)
+
+
+def cell_in_markdown(text: str) -> str:
+    """The same in a cell of a table, where a bar would begin the next cell, even in code."""
+    if isinstance(text, Foreign):
+        return code_span(text).replace("|", "\\|")
+    return in_markdown(text)
+
+
+def line_in_markdown(pieces: Pieces) -> str:
+    """A line of pieces."""
+    return "".join(map(in_markdown, pieces))
+
+
+@cache
+def _templates(*, escape: bool) -> Environment:
+    made = Environment(
+        loader=PackageLoader("hpsearch.report"),
+        autoescape=escape,  # noqa: S701  # Markdown has filters of its own
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "figure_json": figure_json,
+        "code_span": code_span,
+        "fenced": fenced,
+        "line_in_markdown": line_in_markdown,
+        "in_markdown": in_markdown,
+        "cell_in_markdown": cell_in_markdown,
+    }
+    made.filters.update(filters)
+    return made
+
+
+@cache
+def _own(name: str) -> str:
+    """A file of `static/`."""
+    return resources.files("hpsearch.report").joinpath("static", name).read_text("utf-8")
+
+
+def _script(text: str) -> Markup:
+    """A program that can stand in a script element, as a browser reads it there."""
+    unix = text.replace("\r\n", "\n").replace("\r", "\n")
+    assert "</script" not in unix.lower()
+    return Markup(unix)  # noqa: S704  # a file of our own, or Plotly's
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

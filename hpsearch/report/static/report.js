@@ -1,0 +1,122 @@
+// Draws the charts of a report: each element with data-figure, from the JSON of that id.
+// Those in view come first, the others one by one afterwards, so that a long page opens at once.
+(function () {
+  "use strict";
+
+  var PRINTED_WIDTH = 660;
+  var PRINTED_SMALL_WIDTH = 310;
+  var waiting = Array.from(document.querySelectorAll("[data-figure]"));
+  var drawn = [];
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  function theme(layout) {
+    var line = colour("--line");
+    var changes = {
+      "font.color": colour("--text"),
+      "hoverlabel.bgcolor": colour("--raised"),
+      "hoverlabel.bordercolor": line,
+      "hoverlabel.font.color": colour("--text"),
+    };
+    Object.keys(layout).forEach(function (key) {
+      if (/^[xy]axis\d*$/.test(key)) {
+        changes[key + ".gridcolor"] = line;
+        changes[key + ".linecolor"] = line;
+      }
+    });
+    return changes;
+  }
+
+  function set(layout, path, value) {
+    var names = path.split(".");
+    var last = names.pop();
+    var inner = layout;
+    names.forEach(function (name) {
+      inner[name] = inner[name] || {};
+      inner = inner[name];
+    });
+    inner[last] = value;
+  }
+
+  function draw(element) {
+    var place = waiting.indexOf(element);
+    if (place < 0) {
+      return;
+    }
+    waiting.splice(place, 1);
+    var figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
+    var changes = theme(figure.layout);
+    Object.keys(changes).forEach(function (path) {
+      set(figure.layout, path, changes[path]);
+    });
+    drawn.push(element);
+    return Plotly.newPlot(element, figure.data, figure.layout, {
+      displayModeBar: false,
+      responsive: true,
+    });
+  }
+
+  function drawNext() {
+    if (!waiting.length) {
+      document.documentElement.dataset.charts = "drawn";
+      return;
+    }
+    draw(waiting[0]);
+    setTimeout(drawNext, 0);
+  }
+
+  function restyle() {
+    drawn.forEach(function (element) {
+      Plotly.relayout(element, theme(element.layout));
+    });
+  }
+
+  function printing() {
+    document.querySelectorAll("[data-figure]").forEach(function (element) {
+      element.style.minWidth = "0";
+    });
+    waiting.slice().forEach(draw);
+    document.documentElement.classList.add("printing");
+    drawn.forEach(function (element) {
+      var isSmall = element.closest("figure").classList.contains("small");
+      var changes = theme(element.layout);
+      changes.width = isSmall ? PRINTED_SMALL_WIDTH : PRINTED_WIDTH;
+      Plotly.relayout(element, changes);
+    });
+  }
+
+  function printed() {
+    document.documentElement.classList.remove("printing");
+    drawn.forEach(function (element) {
+      element.style.minWidth = element.dataset.narrowest + "px";
+      var changes = theme(element.layout);
+      changes.width = null;
+      changes.autosize = true;
+      Plotly.relayout(element, changes);
+    });
+  }
+
+  waiting.forEach(function (element) {
+    element.style.minHeight = element.dataset.height + "px";
+    element.style.minWidth = element.dataset.narrowest + "px";
+  });
+  var observer = new IntersectionObserver(function (entries) {
+    entries.forEach(function (entry) {
+      if (entry.isIntersecting) {
+        observer.unobserve(entry.target);
+        draw(entry.target);
+      }
+    });
+  });
+  waiting.forEach(function (element) {
+    observer.observe(element);
+  });
+  window.addEventListener("load", function () {
+    setTimeout(drawNext, 50);
+  });
+  window.addEventListener("beforeprint", printing);
+  window.addEventListener("afterprint", printed);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+})();

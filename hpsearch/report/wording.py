@@ -1,0 +1,102 @@
+"""The texts of a page before it is known whether it is HTML or Markdown.
+
+A line is a sequence of pieces. A piece that others wrote, such as the name of a parameter or an
+error, is `Foreign`: it is shown as code, and is never markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hpsearch.report.charts import Chart
+from hpsearch.report.figures.style import shortened
+from hpsearch.views.terminal import escaped
+
+LONGEST = 300
+"""Characters of a foreign text in a line or cell."""
+
+
+LONGEST_NAME = 40
+"""Characters of a name above a column, or of a value below it."""
+
+
+class Foreign(str):
+    """A text that others wrote."""
+
+    __slots__ = ()
+
+
+Pieces = tuple[str, ...]
+"""A line: pieces that follow each other."""
+
+
+def foreign(text: object, longest: int = LONGEST) -> Foreign:
+    """A text that others wrote, on one line, cut, its control characters written as escapes."""
+    line = " ".join(escaped(str(text)).split())
+    return Foreign(line if len(line) <= longest else line[: longest - 1] + "…")
+
+
+def foreign_name(text: str) -> Foreign:
+    """A name that others gave, short enough for the head of a column."""
+    line = " ".join(escaped(text).split())
+    return Foreign(shortened(line, LONGEST_NAME))
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table: its caption, its heads, and its rows.
+
+    Args:
+        caption: What it lists.
+        heads: Of its columns.
+        rows: Their cells; one for each head.
+        numeric: The indices of columns of numbers, which are aligned to the right.
+    """
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A part of the page under a heading."""
+
+    key: str
+    """Names it on the page."""
+    title: str
+    lines: Sequence[Pieces] = ()
+    charts: Sequence[Chart] = ()
+    small_charts: Sequence[Chart] = ()
+    """Charts that stand side by side where there is space."""
+    small_title: str = ""
+    small_remark: str | None = None
+    tables: Sequence[PageTable] = ()
+    code: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    """Titles and texts of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What the page begins with."""
+
+    headline: Pieces
+    lines: Sequence[Pieces]
+    is_sure: bool
+    """Whether the best configuration is confirmed."""
+    command_title: str
+    commands: Sequence[str]
+    tables: Sequence[PageTable]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """A whole page."""
+
+    name: Foreign
+    subtitle: Pieces
+    answer: PageAnswer
+    sections: Sequence[PageSection]
+    footer: Pieces

@@ -1,0 +1,222 @@
+"""The whole course of a study as frames: what its trials were, what they reported, and who held
+which slot when.
+
+Everything of a study is read here, unlike in `queries`: a report tells the whole story.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from optuna.distributions import BaseDistribution
+from sqlalchemy import Connection, Select, select
+
+from hpsearch.domain.records import Environment
+from hpsearch.errors import Damaged
+from hpsearch.ranking.selection import standing
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
+from hpsearch.store.schema import attempts, environments, reports, trials
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.space import distributions
+from trials.contract import Finding
+
+FIRST_TRIALS = 200
+"""From so many trials the space of a study without a study file is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CourseGoal:
+    """One objective of a study."""
+
+    index: int
+    metric: str
+    maximize: bool
+
+    @property
+    def column(self) -> str:
+        """The column of its values in the frames of a course: as they were shown."""
+        return f"value_{self.index}"
+
+    @property
+    def standing(self) -> str:
+        """The column of what trials are worth: what is expected of them in full, or else their
+        value."""
+        return f"standing_{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCourse:
+    """The course of a study. Values that are not finite are NaN, times are seconds since the epoch,
+    and absent times are NaN."""
+
+    goals: Sequence[CourseGoal]
+    trials: pd.DataFrame
+    """By number: state, role, repeats, resource, gpu_seconds, violation, error_kind, error_text,
+    created, started, ended, and for each goal its two columns."""
+    params: pd.DataFrame
+    """By the trial's number, a column for each parameter; NaN or None where it is not active."""
+    reports: pd.DataFrame
+    """In order of time: trial, resource, created, and for each goal its column of values."""
+    attempts: pd.DataFrame
+    """In order of their start: trial, number, worker, started, ended, outcome, gpu_seconds,
+    start_up_seconds."""
+    space: Mapping[str, BaseDistribution]
+    """What parameters are drawn from, as far as that is known."""
+    environments: Sequence[Environment]
+    """Those of its drivers, the oldest first."""
+    findings: Sequence[tuple[int, Finding]]
+    """What trials showed of their health, by number."""
+
+
+def study_course(
+    connection: Connection, study: StudyHead, spec: StudySpec | None = None
+) -> StudyCourse:
+    """Read the whole course of a study.
+
+    Args:
+        connection: To the database.
+        study: The study.
+        spec: Its study file; None if it has none that can be read.
+
+    Raises:
+        Damaged: The database holds what this program never writes.
+    """
+    goals = goals_of(study)
+    rows = trial_rows(connection, study)
+    numbers = pd.Index([row.number for row in rows], name="number")
+    space = _stored_space(connection, study) if spec is None else distributions(spec.space)
+    return StudyCourse(
+        goals=goals,
+        trials=_trials(rows, goals, numbers),
+        params=pd.DataFrame([row.params for row in rows], index=numbers, dtype=object),
+        reports=_reports(connection, study, goals),
+        attempts=_attempts(connection, study),
+        space=space,
+        environments=_environments(connection, study),
+        findings=_findings(connection, study),
+    )
+
+
+def each_row(frame: pd.DataFrame) -> Iterable[Any]:
+    """The rows of a frame, each with its cells as attributes."""
+    return frame.itertuples(index=False)
+
+
+def goals_of(study: StudyHead) -> list[CourseGoal]:
+    """The objectives of a study, named as its study file does."""
+    try:
+        written = study.written.get("objective")
+    except Damaged:
+        written = None
+    stated = written if isinstance(written, list) else [written]
+    named = [each.get("metric") for each in stated if isinstance(each, dict)]
+    if len(named) != len(study.directions):
+        several = len(study.directions) > 1
+        named = [f"value {i}" if several else "value" for i in range(len(study.directions))]
+    return [
+        CourseGoal(index, str(metric), direction == "maximize")
+        for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
+    ]
+
+
+def _trials(
+    rows: Sequence[TrialRow], goals: Sequence[CourseGoal], numbers: pd.Index
+) -> pd.DataFrame:
+    names = ["state", "role", "repeats", "resource", "gpu_seconds", "violation"]
+    names += ["error_kind", "error_text", "created", "started", "ended"]
+    columns: dict[str, Any] = {}
+    for name in names:
+        columns[name] = [getattr(row, name) for row in rows]
+    for goal in goals:
+        columns[goal.column] = [_finite(_value(row, goal)) for row in rows]
+        columns[goal.standing] = [_finite(_standing(row, goal)) for row in rows]
+    frame = pd.DataFrame(columns, index=numbers)
+    times = ["created", "started", "ended"]
+    frame[times] = frame[times].astype(float)
+    return frame
+
+
+def _value(row: TrialRow, goal: CourseGoal) -> float | None:
+    if row.values is None:
+        return row.value if goal.index == 0 else None
+    return row.values[goal.index]
+
+
+def _standing(row: TrialRow, goal: CourseGoal) -> float | None:
+    """What a trial is worth by an objective; None where nothing is known, as of failed ones."""
+    value = _value(row, goal)
+    if value is None or row.values is not None:
+        return value
+    return standing(row)
+
+
+def _finite(value: float | None) -> float:
+    return value if value is not None and math.isfinite(value) else math.nan
+
+
+def _reports(connection: Connection, study: StudyHead, goals: Sequence[CourseGoal]) -> pd.DataFrame:
+    measured: list[Any] = [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
+    statement = (
+        select(reports.c.trial, reports.c.resource, reports.c.created, *measured)
+        .where(reports.c.study_id == study.id)
+        .order_by(reports.c.created, reports.c.trial, reports.c.resource)
+    )
+    rows = connection.execute(statement).all()
+    columns: dict[str, list[Any]] = {
+        "trial": [row.trial for row in rows],
+        "resource": [row.resource for row in rows],
+        "created": [row.created for row in rows],
+    }
+    for goal in goals:
+        if len(goals) == 1:
+            values = [row.value for row in rows]
+        else:
+            values = [row.metrics.get(goal.metric) for row in rows]
+        columns[goal.column] = [_finite(value) for value in values]
+    kinds = {"trial": int} | {name: float for name in columns if name != "trial"}
+    return pd.DataFrame(columns).astype(kinds)
+
+
+def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
+    column = attempts.c
+    wanted = [column.trial, column.number, column.worker, column.started, column.ended]
+    wanted += [column.outcome, column.gpu_seconds, column.start_up_seconds]
+    statement = _of_study(select(*wanted), attempts, study)
+    statement = statement.order_by(column.started, column.trial, column.number)
+    rows = connection.execute(statement).all()
+    frame = pd.DataFrame(rows, columns=[each.name for each in wanted])
+    times = ["started", "ended", "gpu_seconds", "start_up_seconds"]
+    frame[times] = frame[times].astype(float)
+    return frame
+
+
+def _environments(connection: Connection, study: StudyHead) -> list[Environment]:
+    column = environments.c
+    wanted = [column.created, column.revision, column.packages, column.device]
+    wanted += [column.data_fingerprint, column.notice]
+    statement = _of_study(select(*wanted), environments, study).order_by(column.created, column.id)
+    return [Environment(*row) for row in connection.execute(statement)]
+
+
+def _findings(connection: Connection, study: StudyHead) -> list[tuple[int, Finding]]:
+    statement = _of_study(select(trials.c.number, trials.c.findings), trials, study)
+    found = []
+    for number, findings in connection.execute(statement.order_by(trials.c.number)):
+        found += [(number, finding) for finding in findings or ()]
+    return found
+
+
+def _stored_space(connection: Connection, study: StudyHead) -> dict[str, BaseDistribution]:
+    statement = _of_study(select(trials.c.distributions), trials, study)
+    space: dict[str, BaseDistribution] = {}
+    for (stated,) in connection.execute(statement.order_by(trials.c.number).limit(FIRST_TRIALS)):
+        space |= stated or {}
+    return space
+
+
+def _of_study(statement: Select[Any], table: Any, study: StudyHead) -> Select[Any]:
+    return statement.where(table.c.study_id == study.id)

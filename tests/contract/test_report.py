@@ -1,0 +1,25 @@
+"""A report says the same of the same study, whichever database it is in."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import reported_studies
+from hpsearch.report.story import study_story
+from hpsearch.report.writing import markdown_report
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
+
+
+def told(url: str) -> str:
+    """The report of the ordinary study and of the hostile one, in a database."""
+    texts = []
+    for name in (reported_studies.ordinary(url), reported_studies.hostile(url)):
+        with closing(Store.open(url)) as store, store.reading() as connection:
+            story = study_story(connection, find_study(connection, name), reported_studies.BEGAN)
+        texts.append(markdown_report(story))
+    return "\n".join(texts)
+
+
+def test_both_databases_tell_the_same(sqlite_url: str, postgresql_url: str) -> None:
+    assert told(sqlite_url) == told(postgresql_url)

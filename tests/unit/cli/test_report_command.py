@@ -1,0 +1,163 @@
+"""`hpsearch report`: where it writes, what it refuses, and what it needs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hpsearch
+import reported_studies
+from hpsearch.api import StudyReader
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.errors import UserError
+from hpsearch.store.store import Store
+
+Run = Callable[..., Any]
+Save = Callable[..., None]
+
+
+@pytest.fixture
+def ordinary_url(tmp_path: Path) -> str:
+    """A database with a study that has a confirmed winner."""
+    url = f"sqlite:///{tmp_path}/ordinary.db"
+    reported_studies.ordinary(url)
+    return url
+
+
+def test_a_report_is_one_file_and_says_what_it_wrote(
+    run: Run, flowers: str, tmp_path: Path
+) -> None:
+    to = tmp_path / "report.html"
+    said = run("report", flowers, "-o", str(to))
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith(f"wrote {to} (4.")
+    page = to.read_text("utf-8")
+    assert page.count("Plotly.newPlot") >= 1
+    assert "accuracy 0.87" in page
+    assert [path.name for path in tmp_path.glob("*report*")] == ["report.html"]
+
+
+def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: Path) -> None:
+    said = run("report", "--format", "md")
+    assert said.err == "study flowers\n"
+    assert "## Trial 2: `accuracy` 0.87" in said.out
+    assert "- `hpsearch train --trial 2 flowers`" in said.out
+    assert "| diverged | 1 | 1 | `loss is nan` |" in said.out
+    to = tmp_path / "report.md"
+    assert run("report", "-o", str(to)).code == 0
+    assert to.read_text("utf-8").splitlines()[:-1] == said.out.splitlines()[:-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "remedy"),
+    [
+        ((), "no file to write was given", "-o report.html"),
+        (("--format", "html"), "no file to write was given", "-o report.html"),
+        (("-o", "report.pdf"), "reports are .html or .md files", "-o report.html"),
+        (("-o", "report"), "reports are .html or .md files", "-o report.html"),
+        (("-o", "a.md", "--format", "html"), "the ending of another format", "-o a.html"),
+        (("-o", "nowhere/report.md"), "nowhere/report.md cannot be written", "check the folder"),
+        (("-o", "taken.md"), "taken.md already exists", "--force"),
+        (("-o", "folder.md"), "folder.md is a folder", "-o folder.md/report.html"),
+        (("-o", f"{'x' * 300}.md"), "cannot be written", "choose another name"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused(
+    run: Run,
+    flowers: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    what: str,
+    remedy: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken.md").write_text("mine")
+    (tmp_path / "folder.md").mkdir()
+    said = run("report", flowers, *arguments)
+    assert said.code == 2
+    assert what in said.err
+    assert remedy in said.err
+    assert (tmp_path / "taken.md").read_text() == "mine"
+    assert not list(tmp_path.glob("**/*.unfinished"))
+
+
+def test_an_unknown_study_is_named(run: Run, flowers: str) -> None:
+    said = run("report", "flower", "--format", "md")
+    assert said.code == 2
+    assert "did you mean flowers?" in said.err
+
+
+def test_without_plotly_the_error_says_what_to_install_and_markdown_works(
+    run: Run, flowers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    said = run("report", flowers, "-o", str(tmp_path / "report.html"))
+    assert said.code == 2
+    assert 'pip install "hpsearch[plots]"' in said.err
+    assert not list(tmp_path.glob("*.html"))
+    assert "Trial 2" in run("report", flowers, "--format", "md").out
+
+
+def test_a_study_of_an_earlier_version_has_a_report(
+    run: Run, sqlite_url: str, tmp_path: Path
+) -> None:
+    import sqlite3
+
+    dump = Path(__file__).parents[2] / "data" / "schema" / "hpsearch_0001.sql"
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.executescript(dump.read_text("utf-8"))
+    refused = run("report", "--format", "md")
+    assert refused.code == 3
+    assert "hpsearch db upgrade" in refused.err
+    assert run("db", "upgrade").code == 0
+    with closing(Store.open(sqlite_url)) as store:
+        names = [record.name for record in store.studies()]
+    for name in names:
+        to = tmp_path / "old.html"
+        assert run("report", name, "-o", str(to), "--force").code == 0
+        assert '<h2 id="answer">' in to.read_text("utf-8")
+
+
+def test_figures_in_a_notebook_are_those_of_the_report(flowers: str, sqlite_url: str) -> None:
+    with hpsearch.open(sqlite_url, flowers) as study:
+        assert "accuracy" in study.plot_best_so_far().layout.yaxis.title.text
+        assert study.plot_best_so_far(wall_clock=True).data
+        assert [trace.name for trace in study.plot_curves().data][-1] == "winner"
+        assert study.plot_parallel_coordinates().data
+        assert len(study.plot_slices().data) == 6
+        assert "finished" in study.plot_budget().layout.yaxis.ticktext
+        assert study.plot_timeline().data
+        assert "Trial 2" in study._repr_html_()
+        with pytest.raises(UserError, match="nothing to draw"):
+            study.plot_importances()
+
+
+def test_the_snippet_of_the_documentation_runs(
+    ordinary_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    opened = hpsearch.open
+    monkeypatch.setattr(hpsearch, "open", lambda url, name: opened(ordinary_url, "flowers"))
+    exec(snippet, {})
+    plots = set(re.findall(r"study\.(plot_\w+)", snippet))
+    assert plots == {name for name in dir(StudyReader) if name.startswith("plot_")}
+
+
+def test_a_study_without_values_has_nothing_to_draw_and_still_a_face(
+    save: Save, sqlite_url: str
+) -> None:
+    save("young", [Trial(0, State.QUEUED, {"lr": 0.1})])
+    with hpsearch.open(sqlite_url, "young") as study:
+        for plot in (study.plot_best_so_far, study.plot_curves, study.plot_slices):
+            with pytest.raises(UserError, match="hpsearch status young"):
+                plot()
+        assert "No trial has a value yet" in study._repr_html_()

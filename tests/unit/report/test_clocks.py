@@ -1,0 +1,97 @@
+"""What a study had used at a moment, and where it went: sums that can be done by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpsearch.report.frames.clocks import closed, driven_spans, gpu_clock, wall_clock
+from hpsearch.report.frames.spending import SpentOn, idle, spending
+from hpsearch.report.frames.thinning import evenly, join_short, thin_curves
+
+
+def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:
+    names = ["trial", "worker", "started", "ended", "outcome", "gpu_seconds", "start_up_seconds"]
+    return pd.DataFrame(rows, columns=names)
+
+
+TWO_SLOTS = attempts_of(
+    (0, "w0", 100.0, 120.0, "complete", 20.0, 5.0),
+    (1, "w1", 100.0, 110.0, "paused", 10.0, 2.0),
+    (2, "w1", 112.0, 118.0, "lost", 6.0, 0.0),
+)
+STATES = pd.DataFrame(
+    {"state": ["complete", "paused", "complete"], "role": ["search", "search", "confirm"]}
+)
+
+
+def test_gpu_time_is_spread_over_an_attempt() -> None:
+    assert gpu_clock([90, 100, 105, 111, 120, 999], TWO_SLOTS).tolist() == [0, 0, 10, 21, 36, 36]
+
+
+def test_the_wall_clock_stands_still_between_drivers() -> None:
+    later = TWO_SLOTS.assign(started=TWO_SLOTS["started"] + 1000, ended=TWO_SLOTS["ended"] + 1000)
+    spans = driven_spans(pd.concat([TWO_SLOTS, later], ignore_index=True), [99.0, 1099.0])
+    assert [(span.begin, span.end) for span in spans] == [(100.0, 120.0), (1100.0, 1120.0)]
+    assert wall_clock([100, 120, 600, 1105, 2000], spans).tolist() == [0, 20, 20, 25, 40]
+
+
+def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None:
+    live = attempts_of(
+        (0, "w0", 0.0, 10.0, "complete", 5.0, math.nan),
+        (1, "w0", 10.0, math.nan, None, 0.0, math.nan),
+    )
+    done = closed(live, 30.0)
+    assert done["ended"].tolist() == [10.0, 30.0]
+    assert done["gpu_seconds"].tolist() == [5.0, 10.0]
+
+
+def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
+    spans = driven_spans(TWO_SLOTS, [])
+    spent = spending(TWO_SLOTS, STATES, spans).set_index("part")["gpu_seconds"]
+    assert spent[SpentOn.FINISHED] == 15.0
+    assert spent[SpentOn.PAUSED] == 8.0
+    assert spent[SpentOn.FAILED] == 6.0, "a lost attempt is lost, whatever became of its trial"
+    assert spent[SpentOn.OVERHEAD] == 7.0
+    assert idle(TWO_SLOTS, spans) == {"w0": 0.0, "w1": 4.0}
+    assert spent[SpentOn.IDLE] == pytest.approx(4.0)
+    assert spent.sum() == pytest.approx(TWO_SLOTS["gpu_seconds"].sum() + 4.0)
+
+
+def test_repeats_are_the_confirmations() -> None:
+    repeat = TWO_SLOTS.assign(outcome="complete")
+    spent = spending(repeat, STATES, driven_spans(repeat, [])).set_index("part")["gpu_seconds"]
+    assert spent[SpentOn.CONFIRMED] == 6.0
+
+
+def test_thinning_keeps_what_must_stay_and_says_what_it_left() -> None:
+    assert evenly(range(5), 9) == [0, 1, 2, 3, 4]
+    chosen = evenly(range(1000), 50, always=(7, 8))
+    assert {0, 7, 8, 999} <= set(chosen)
+    assert len(chosen) <= 50
+    assert chosen == sorted(chosen)
+    curves = pd.DataFrame({"trial": np.repeat(range(300), 100), "resource": list(range(100)) * 300})
+    thinned = thin_curves(curves, 60, 20, ranking=list(range(299, -1, -1)))
+    assert thinned.shown == thinned.frame["trial"].nunique() <= 60
+    assert set(range(290, 300)) <= set(thinned.frame["trial"]), "the best ones stay"
+    points = thinned.frame.groupby("trial")["resource"].agg(["min", "max", "size"])
+    assert (points["min"] == 0).all()
+    assert (points["max"] == 99).all()
+    assert (points["size"] <= 22).all()
+    assert (thinned.said("curves") or "").startswith(f"{thinned.shown} of 300 curves are drawn")
+
+
+def test_short_bars_are_joined_and_no_time_is_lost() -> None:
+    starts = np.arange(0.0, 100.0, 1.0)
+    kinds = ["finished", "failed or lost"] * 50
+    bars = pd.DataFrame(
+        {"slot": 0, "begin": starts, "end": starts + 1, "kind": kinds, "attempts": 1, "trial": 0}
+    )
+    joined = join_short(bars, 10.0, "several")
+    assert len(joined) == 10
+    assert joined["attempts"].sum() == 100
+    assert (joined["end"] - joined["begin"]).sum() == 100.0
+    assert set(joined["kind"]) == {"several"}
