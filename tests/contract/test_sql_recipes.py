@@ -62,6 +62,7 @@ def fill(url: str) -> dict[str, History]:
             objective={"metric": "accuracy", "direction": "maximize"},
             budget={"trials": 18, "per_trial": {"epochs": 9}},
             search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
+            enqueue=[{"learning_rate": 0.09, "width": 64}],
         )
         drive(url, spec, Digits(), workers=2)
     found = {}
