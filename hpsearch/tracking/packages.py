@@ -31,7 +31,7 @@ def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
     """
     absent = missing(trackers)
     if absent:
-        what = f"track: {' and '.join(absent)} cannot be used: not installed here"
+        what = f"track: {', '.join(absent)} cannot be used: not installed here"
         raise UserError(what, f"{install(absent)} - or remove it from track in the study file")
 
 

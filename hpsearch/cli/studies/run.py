@@ -200,7 +200,7 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
     """The trackers of a study whose packages are installed; the others are told of."""
     absent = missing(spec.track)
     if absent:
-        names = " and ".join(absent)
+        names = ", ".join(absent)
         note(f"track: the study goes on without {names}, not installed here: {install(absent)}")
     return [tracker for tracker in spec.track if tracker.kind not in absent]
 

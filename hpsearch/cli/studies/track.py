@@ -71,9 +71,8 @@ def _named(to: Sequence[str]) -> tuple[NamedTracker, ...]:
         return _TRACKERS.validate_python([yaml.safe_load(text) for text in to])
     except yaml.YAMLError as error:
         what = f"--to: cannot be read: {' '.join(str(error).split())[:200]}"
-        raise UserError(
-            what, "write it as in a study file, such as {wandb: {project: demo}}"
-        ) from None
+        hint = "write it as in a study file, such as {wandb: {project: demo}}"
+        raise UserError(what, hint) from None
     except ValidationError as error:
         problem = problems_of(error, NamedTracker, "--to")[0]
         raise UserError(f"{problem.where}: {problem.what}") from None

@@ -7,12 +7,18 @@ ended again; that takes about ten milliseconds. A run's config has what is known
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hpsearch.study_file.trackers import TrackioOptions
 from hpsearch.tracking.news import StudyNews, TrialNews
+
+_FAILURE = re.compile(r"could not|failed|skipped", re.IGNORECASE)
+"""In a warning of Trackio's: something was not logged."""
 
 
 class TrackioTracker:
@@ -41,23 +47,22 @@ class TrackioTracker:
 
     def send_study(self, study: StudyNews) -> None:
         """Log the best value so far, by the number of trials."""
-        run = self._run(study, "study", {**study.facts, "study_file": study.text})
         known = {"best_value": study.best_value, "gpu_seconds": study.gpu_seconds}
         metrics = {f"hpsearch/{name}": value for name, value in known.items() if value is not None}
-        run.log(metrics, step=sum(study.counts.values()))
-        run.finish()
+        config = {**study.facts, "study_file": study.text}
+        with self._run(study, "study", config) as run:
+            run.log(metrics, step=sum(study.counts.values()))
 
     def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
         """Log what is new of a trial."""
         facts = {f"hpsearch/{name}": value for name, value in trial.facts.items()}
-        run = self._run(study, str(trial.number), {**trial.params, **facts})
-        for point in trial.points:
-            run.log({**point.metrics, study.unit: point.resource}, step=point.step)
-        if not trial.points or trial.is_over:
-            known = {"hpsearch/value": trial.value, "hpsearch/gpu_seconds": trial.gpu_seconds}
-            metrics = {name: value for name, value in known.items() if value is not None}
-            run.log(metrics, step=trial.step)
-        run.finish()
+        known = {"hpsearch/value": trial.value, "hpsearch/gpu_seconds": trial.gpu_seconds}
+        with self._run(study, str(trial.number), {**trial.params, **facts}) as run:
+            for point in trial.points:
+                run.log({**point.metrics, study.unit: point.resource}, step=point.step)
+            if not trial.points or trial.is_over:
+                metrics = {name: value for name, value in known.items() if value is not None}
+                run.log(metrics, step=trial.step)
 
     def flush(self) -> None:
         """Nothing is left: each run was ended."""
@@ -65,18 +70,31 @@ class TrackioTracker:
     def close(self) -> None:
         """No run is open."""
 
-    def _run(self, study: StudyNews, key: str, config: Mapping[str, Any]) -> Any:
-        return self._trackio.init(
-            project=self._options.project or study.name,
-            name=f"{study.label}-{key}",
-            group=study.label,
-            space_id=self._options.space,
-            config=dict(config),
-            resume="allow",
-            embed=False,
-            auto_log_gpu=False,
-            auto_log_cpu=False,
-        )
+    @contextmanager
+    def _run(self, study: StudyNews, key: str, config: Mapping[str, Any]) -> Iterator[Any]:
+        """A run to log to.
+
+        Raises:
+            RuntimeError: Something was not logged; Trackio itself only warns of that.
+        """
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            run = self._trackio.init(
+                project=self._options.project or study.name,
+                name=f"{study.label}-{key}",
+                group=study.label,
+                space_id=self._options.space,
+                config=dict(config),
+                resume="allow",
+                embed=False,
+                auto_log_gpu=False,
+                auto_log_cpu=False,
+            )
+            yield run
+            run.finish()
+        for each in warned:
+            if _FAILURE.search(str(each.message)):
+                raise RuntimeError(str(each.message))
 
 
 def open_tracker(options: TrackioOptions) -> TrackioTracker:
