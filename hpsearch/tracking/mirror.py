@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.folders import folder_name
 from hpsearch.ranking.selection import leading
@@ -36,6 +35,8 @@ class Mirror:
         self._waiting: set[int] = set()
         """Trials that may have news."""
         self._clock = 0
+        self._is_introduced = False
+        """Whether the tracker, as it was begun here, has heard of the study."""
 
     @property
     def unsent(self) -> int:
@@ -69,8 +70,9 @@ class Mirror:
 
     def _send_study(self, study: StudyNews) -> None:
         digest = digest_of(study.facts)
-        if digest == self._memory.study:
+        if self._is_introduced and digest == self._memory.study:
             return
+        self._is_introduced = True
         self._tracker.send_study(study)
         self._memory.note_study(digest)
 
@@ -87,6 +89,7 @@ class Mirror:
 
     def _study_news(self) -> StudyNews:
         record, trials = self._history.study, self._history.trials
+        counts = Counter(trial.state for trial in trials)
         best = None
         if len(record.directions) == 1:
             best = leading(trials, self._spec.objective.sign)
@@ -101,7 +104,7 @@ class Mirror:
             ended=record.ended,
             state=record.state,
             reason=record.reason,
-            counts=Counter(trial.state.value for trial in trials),
+            counts={state.value: counts[state] for state in State},
             gpu_seconds=sum(trial.gpu_seconds for trial in trials),
             best=None if best is None else best.number,
             best_value=None if best is None else best.value,
@@ -146,11 +149,6 @@ class Mirror:
 def uid_of(record: StudyRecord) -> str:
     """What tells a study from all others."""
     return record.uid or f"{record.name}-{record.created:.0f}"
-
-
-def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as trackers take them: null as a word, since most have no value for it."""
-    return {name: "null" if value is None else value for name, value in params.items()}
 
 
 def _finite(value: float | None) -> float | None:

@@ -49,7 +49,7 @@ def track_study(name: str, to: Sequence[str], storage: str, *, again: bool) -> N
             what = f"the study file of {name} names no tracker"
             raise UserError(what, f"name one: hpsearch track {name} --to {TRACKERS[0]}")
         refuse_missing(trackers)
-        if record.checkpoints is None:
+        if not record.checkpoints:
             raise UserError(f"study {name} has no folder of its own", f"hpsearch resume {name}")
         log_as_notes()
         senders = Senders(store, name, record.checkpoints, trackers, None, again=again)

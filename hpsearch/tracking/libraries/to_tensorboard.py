@@ -1,7 +1,8 @@
 """TensorBoard: event files, in a folder for each trial and one for the study.
 
 Parameters and values are written for the HParams page too, states and checkpoints as texts. Only
-the package `tensorboard` is needed, not TensorFlow.
+the package `tensorboard` is needed: its own helpers for these pages import TensorFlow, so what they
+write is put together here, as `torch.utils.tensorboard` does it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams import api_pb2
-from tensorboard.plugins.hparams.summary import session_end_pb, session_start_pb
-from tensorboard.plugins.text.summary_v2 import text_pb
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
+from tensorboard.plugins.hparams.api_pb2 import STATUS_FAILURE, STATUS_SUCCESS
+from tensorboard.plugins.hparams.plugin_data_pb2 import (
+    HParamsPluginData,
+    SessionEndInfo,
+    SessionStartInfo,
+)
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from hpsearch.domain.lifecycle import State
@@ -52,7 +59,7 @@ class TensorboardTracker:
         at = study.ended or time.time()
         writer = self._writer(study, STUDY)
         best = {f"best.{name}": value for name, value in study.best_params.items()}
-        writer.add_event(_event(text_pb("study_file", f"```\n{study.text}\n```"), at, done))
+        writer.add_event(_event(_text("study_file", f"```\n{study.text}\n```"), at, done))
         writer.add_event(_event(_table("study", {**study.facts, **best}), at, done))
         if study.best_value is not None:
             best_value = _scalar(f"hpsearch/best_{study.metric}", study.best_value)
@@ -64,9 +71,7 @@ class TensorboardTracker:
         name = trial_folder(trial.number)
         began = trial.started or study.created
         writer = self._writer(study, name)
-        settings = {key: _hparam(value) for key, value in trial.params.items()}
-        start = session_start_pb(settings, group_name=name, start_time_secs=began)
-        writer.add_event(_event(start, began))
+        writer.add_event(_event(_session_start(name, trial, began), began))
         for point in trial.points:
             for metric, value in point.metrics.items():
                 writer.add_event(_event(_scalar(metric, value), point.at, point.step))
@@ -93,8 +98,9 @@ class TensorboardTracker:
             value = _scalar("hpsearch/value", trial.value)
             writer.add_event(_event(value, at, trial.step))
         failed = trial.state is State.FAILED
-        status = api_pb2.STATUS_FAILURE if failed else api_pb2.STATUS_SUCCESS
-        writer.add_event(_event(session_end_pb(status, at), at))
+        end = SessionEndInfo(status=STATUS_FAILURE if failed else STATUS_SUCCESS, end_time_secs=at)
+        data = HParamsPluginData(session_end_info=end)
+        writer.add_event(_event(_hparams("session_end_info", data), at))
 
     def _writer(self, study: StudyNews, name: str) -> EventFileWriter:
         if name not in self._writers:
@@ -123,8 +129,34 @@ def _table(tag: str, facts: Mapping[str, Any]) -> Summary:
     """Facts as a table in Markdown."""
     cells = [(name, str(value).replace("|", "\\|")) for name, value in facts.items()]
     rows = [f"| {name} | {' '.join(text.split())} |" for name, text in cells]
-    return text_pb(tag, "\n".join(["| | |", "|---|---|", *rows]))
+    return _text(tag, "\n".join(["| | |", "|---|---|", *rows]))
 
 
-def _hparam(value: Any) -> Any:
-    return "null" if value is None else value
+def _text(tag: str, text: str) -> Summary:
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+    content = text.encode("utf-8", "backslashreplace")
+    tensor = TensorProto(dtype=DT_STRING, string_val=[content], tensor_shape=shape)
+    return Summary(value=[Summary.Value(tag=tag, metadata=_of_plugin("text"), tensor=tensor)])
+
+
+def _session_start(name: str, trial: TrialNews, began: float) -> Summary:
+    """The parameters of a trial, for the HParams page."""
+    start = SessionStartInfo(group_name=name, start_time_secs=began)
+    for key, value in trial.params.items():
+        if isinstance(value, bool):
+            start.hparams[key].bool_value = value
+        elif isinstance(value, int | float):
+            start.hparams[key].number_value = value
+        else:
+            start.hparams[key].string_value = "null" if value is None else str(value)
+    return _hparams("session_start_info", HParamsPluginData(session_start_info=start))
+
+
+def _hparams(tag: str, data: HParamsPluginData) -> Summary:
+    metadata = _of_plugin("hparams", data.SerializeToString())
+    return Summary(value=[Summary.Value(tag=f"_hparams_/{tag}", metadata=metadata)])
+
+
+def _of_plugin(name: str, content: bytes = b"") -> SummaryMetadata:
+    data = SummaryMetadata.PluginData(plugin_name=name, content=content)
+    return SummaryMetadata(plugin_data=data)
