@@ -6,6 +6,7 @@ command are ever printed, since they may have a secret in them.
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import math
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hpsearch.errors import UserError
 from hpsearch.tracking.notices import Notice, Notices
@@ -49,18 +50,24 @@ class Recipient(Protocol):
 
 
 class Hook:
-    """A URL that a notice is sent to, by POST."""
+    """A URL that a notice is sent to, by POST. A user and password in it become a header."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self.name = str(urlsplit(url).hostname)
+        parts = urlsplit(url)
+        self.name = str(parts.hostname)
+        user_info, _, address = parts.netloc.rpartition("@")
+        self._url = urlunsplit(parts._replace(netloc=address))
+        self._headers = {"Content-Type": "application/json", "User-Agent": "hpsearch"}
+        if user_info:
+            encoded = base64.b64encode(unquote(user_info).encode()).decode()
+            self._headers["Authorization"] = f"Basic {encoded}"
 
     def deliver(self, notice: Notice) -> None:
         """Send a notice as JSON."""
         request = urllib.request.Request(  # noqa: S310 - http or https, see `recipient_of`
             self._url,
             data=_as_json(notice).encode(),
-            headers={"Content-Type": "application/json", "User-Agent": "hpsearch"},
+            headers=self._headers,
             method="POST",
         )
         try:

@@ -200,8 +200,9 @@ def _listening(
     lines = stream
 
     def read() -> None:
-        for line in lines:
-            hear(line)
+        with lines:
+            for line in lines:
+                hear(line)
         at_end()
 
     thread = threading.Thread(target=read, daemon=True)
