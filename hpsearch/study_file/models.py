@@ -362,7 +362,7 @@ class Method(Model):
     """A sampler or pruner by name, with its arguments."""
 
     kind: str
-    arguments: dict[str, Any] = Field({})
+    arguments: dict[str, Any] = Field(default={})
 
 
 def split_method(value: Any) -> Any:
@@ -455,7 +455,7 @@ class StudySpec(Model):
     """Every random number in the study is derived from it."""
     task: dict[str, Any] = Field(examples=["{kind: text_classification, train: train.csv, ...}"])
     """What is trained, on what data; `kind` decides which other keys there are."""
-    settings: dict[str, Any] = Field({})
+    settings: dict[str, Any] = Field(default={})
     """Settings with the same value in every trial."""
     space: dict[str, Annotated[Parameter, Field(discriminator="type")]] = Field(
         examples=["{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"]
@@ -463,7 +463,7 @@ class StudySpec(Model):
     """The settings that are searched, by name."""
     objectives: tuple[Objective, ...]
     """Under `objective` in the file: one, or a list."""
-    constraints: dict[str, Limit] = Field({})
+    constraints: dict[str, Limit] = Field(default={})
     """The range that each metric must lie in for a configuration to be usable."""
     budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
     """What the study and each trial may spend."""
@@ -471,7 +471,7 @@ class StudySpec(Model):
     """How configurations are proposed and when weak ones are stopped."""
     resources: Resources = Resources()
     """What trials run on."""
-    enqueue: list[dict[str, Any]] = Field([])
+    enqueue: list[dict[str, Any]] = Field(default=[])
     """Configurations that are tried first, such as ones known to be good."""
     checkpoints: Annotated[CheckpointsPlace, BeforeValidator(as_place)] = CheckpointsPlace()
     """The folder for checkpoints, and how much they may take."""

@@ -81,7 +81,7 @@ class Hook:
             raise DeliveryError(f"it cannot be reached: {type(error).__name__}") from None
 
 
-class Program:
+class Messenger:
     """A command that is given a notice on its standard input."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -136,7 +136,7 @@ def recipient_of(text: str | None) -> Recipient | None:
     if shutil.which(words[0]) is None:
         what = f"--notify: there is no program {words[0]}"
         raise UserError(what, "give a URL that begins with https://, or a command by its path")
-    return Program(words)
+    return Messenger(words)
 
 
 def _checked_url(url: str, scheme: str) -> str:

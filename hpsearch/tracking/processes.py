@@ -23,7 +23,7 @@ from hpsearch.store.store import Store
 from hpsearch.store.url import in_memory, parse_url
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.secrets import without_secrets
-from hpsearch.tracking.sender import Order
+from hpsearch.tracking.sender import Sending
 
 END_S = 30.0
 """How long the end of a study waits for its trackers, all together."""
@@ -86,7 +86,7 @@ class Senders:
         return [text for text in sent if text is not None]
 
     def _started(self, tracker: NamedTracker) -> _Sender:
-        order = Order(
+        order = Sending(
             storage=self._store.url,
             study=self._study,
             folder=self._folder,
@@ -100,7 +100,7 @@ class Senders:
 class _Sender:
     """One sender: its process, and a thread that reads what it says."""
 
-    def __init__(self, kind: str, order: Order) -> None:
+    def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
         self._sent: str | None = None
         self._has_complained = False

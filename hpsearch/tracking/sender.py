@@ -1,6 +1,6 @@
 """The process that sends a study to one tracker: `python -m hpsearch.tracking.sender`.
 
-The first line of its input is an `Order`. It then sends what is committed, until its input ends;
+The first line of its input is a `Sending`. It then sends what is committed, until its input ends;
 then it sends the rest and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` when
 something fails for the first time, and `{"sent": TEXT}` at the end. Nothing that the tracker's
 library prints gets there.
@@ -43,7 +43,7 @@ NICENESS = 10
 
 
 @dataclass(frozen=True)
-class Order:
+class Sending:
     """What a sender is to do.
 
     Args:
@@ -98,7 +98,7 @@ class _Watchdog:
         channel: Where it is told.
     """
 
-    def __init__(self, order: Order, channel: _Channel) -> None:
+    def __init__(self, order: Sending, channel: _Channel) -> None:
         self._grace_s, self._channel = order.grace_s, channel
         self.ending = threading.Event()
         """Set once the input has ended."""
@@ -132,7 +132,7 @@ class _Watchdog:
 def main() -> None:
     """Carry out the order that the input begins with."""
     channel = _Channel()
-    order = Order(**json.loads(sys.stdin.buffer.readline()))
+    order = Sending(**json.loads(sys.stdin.buffer.readline()))
     watchdog = _Watchdog(order, channel)
     with suppress(OSError):
         os.nice(NICENESS)
@@ -145,7 +145,7 @@ def main() -> None:
     os._exit(0 if sent else 1)  # threads of the library might keep the process
 
 
-def _send(order: Order, watchdog: _Watchdog, channel: _Channel) -> bool:
+def _send(order: Sending, watchdog: _Watchdog, channel: _Channel) -> bool:
     """Send until the input has ended, and what is left then; return whether nothing is left."""
     named = NamedTracker.model_validate(as_named(order.tracker))
     with closing(Store.open(order.storage, create=False)) as store:
@@ -186,7 +186,7 @@ def _keep_up(mirror: Mirror, interval_s: float, watchdog: _Watchdog, channel: _C
 
 
 @contextmanager
-def _alone(order: Order, kind: str, ending: threading.Event) -> Iterator[None]:
+def _alone(order: Sending, kind: str, ending: threading.Event) -> Iterator[None]:
     """Wait until no other sender of the study sends to this tracker, such as that of a driver which
     was killed and resumed at once. Beside checkpoints behind a URL nothing is locked."""
     if is_url(order.folder):
