@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # workers import this module too, and need no records
     from hpsearch.domain.records import StudyRecord
 
 MARKER = "hpsearch-study.json"
+TRACKING = "tracking"
+"""The folder in a study's for what experiment trackers have been told of it."""
 LONGEST_NAME = 60
 """Characters of a study's name in its folder's: at most 255 bytes, whatever letters they are."""
 SHOWN_UID = 12

@@ -33,9 +33,9 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def spec_with(**changes: Any) -> StudySpec:
-    """The plain study with some sections replaced."""
-    return parse(yaml.safe_dump({**PLAIN, **changes}), base=Path("/nowhere"))
+def spec_with(*, base: Path = Path("/nowhere"), **changes: Any) -> StudySpec:
+    """The plain study with some sections replaced, as of a file in a folder."""
+    return parse(yaml.safe_dump({**PLAIN, **changes}), base=base)
 
 
 def history_for(spec: StudySpec) -> History:

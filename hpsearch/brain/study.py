@@ -199,6 +199,10 @@ class Study:
             self._attempts.end(live, Outcome.INTERRUPTED, now, live.stopping)
             self._log.move(trial, State.QUEUED)
 
+    def waits_for_disk(self, now: float) -> bool:
+        """Whether nothing starts at present because a checkpoint could not be written."""
+        return self._disk.waits(now)
+
     def close(self, now: float) -> None:
         """Record how the study ended, once nothing runs any more."""
         assert not self.live, "a study is closed after its attempts have ended"

@@ -28,6 +28,7 @@ from hpsearch.cli.options import (
     MostGpuHours,
     MostTrials,
     MostWallClock,
+    Notify,
     OptionalStudyName,
     Quiet,
     Storage,
@@ -179,13 +180,17 @@ def run(
     workers: Workers = None,
     checkpoints: Checkpoints = None,
     enqueue: Enqueue = None,
+    notify: Notify = None,
     quiet: Quiet = False,
 ) -> None:
     """Start a study from its file."""
     from hpsearch.cli.studies.run import RunOptions, run_study
+    from hpsearch.tracking.delivery import recipient_of
 
     count = worker_count(workers)
-    run_study(study, RunOptions(storage, address, count, checkpoints, enqueue or [], quiet))
+    told = recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    run_study(study, options)
 
 
 @app.command(rich_help_panel=_SEARCH)
@@ -200,14 +205,17 @@ def resume(
     gpu_hours: MostGpuHours = None,
     wall_clock: MostWallClock = None,
     cost: MostCost = None,
+    notify: Notify = None,
     quiet: Quiet = False,
 ) -> None:
     """Continue a study that was interrupted, or give a finished one more budget."""
     from hpsearch.cli.studies.run import RunOptions, resume_study
+    from hpsearch.tracking.delivery import recipient_of
 
     budget = limits_given(trials, gpu_hours, wall_clock, cost)
     count = worker_count(workers)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet)
+    told = recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
     resume_study(name, options, budget)
 
 
@@ -523,6 +531,29 @@ def dashboard(
     from hpsearch.cli.dashboard.command import serve_dashboard
 
     serve_dashboard(name, host, port, storage)
+
+
+@app.command(rich_help_panel=_RESULTS)
+def track(
+    name: StudyName,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            help="A tracker, such as mlflow or {wandb: {project: demo}}. Can be repeated. "
+            "Default: those of the study file.",
+        ),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Also send what was sent before, as after its loss there."),
+    ] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Send a study that is not running to experiment trackers: all that they do not have yet."""
+    from hpsearch.cli.studies.track import track_study
+
+    track_study(name, to or [], storage, again=again)
 
 
 # -------------------------------------------------------------------------------------- maintenance

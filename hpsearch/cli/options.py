@@ -50,6 +50,15 @@ Enqueue = Annotated[
         "Can be repeated.",
     ),
 ]
+Notify = Annotated[
+    str | None,
+    typer.Option(
+        "--notify",
+        metavar="URL|COMMAND",
+        envvar="HPSEARCH_NOTIFY",
+        help="Who is sent a notice of a new best, of trouble and of the end.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")]
 
 MostTrials = Annotated[

@@ -1,8 +1,8 @@
 """Removes all checkpoints of a study that itself is to be removed.
 
 Only what carries the study's mark is removed (`hpsearch.folders`): the folders of its trials one by
-one and their logs, then the study itself, and its marks last. A removal that was interrupted can
-therefore be repeated in full as long as the study is in the database.
+one, their logs and what trackers were told, then the study itself, and its marks last. A removal
+that was interrupted can therefore be repeated in full as long as the study is in the database.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import UserError
-from hpsearch.folders import MARKER, folders_of, mark_of, trials_in
+from hpsearch.folders import MARKER, TRACKING, folders_of, mark_of, trials_in
 from trials.checkpoints.places import LOGS, place, trial_folder
 
 
@@ -115,9 +115,10 @@ def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
         error = where.remove(trial_folder(number))
         if error is not None:
             errors.append(error)
-    error = where.remove(LOGS)
-    if error is not None:
-        raise UserError(f"{LOGS} could not be removed from {folder}: {error}")
+    for name in (LOGS, TRACKING):
+        error = where.remove(name)
+        if error is not None:
+            raise UserError(f"{name} could not be removed from {folder}: {error}")
     if errors:
         what = f"the checkpoints of {len(errors)} of {len(numbers)} trials"
         first = errors[0]

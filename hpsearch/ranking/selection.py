@@ -28,6 +28,7 @@ from typing import Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import BEHIND, Confirmed, Repeats, runs_of
 
 EQUAL = 1e-12
@@ -99,6 +100,18 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
 
     places.sort(key=place)
     return _mark_ties(places, confirmed, repeats)
+
+
+def leading(trials: Iterable[Trial], sign: float) -> Trial | None:
+    """The trial that is ahead of all that have a value, in the order of `place_of`; those that keep
+    the limits first. None if no trial has a value.
+
+    Args:
+        trials: Of one objective. Repeats of others count by their own value.
+        sign: -1 if more is better, else 1.
+    """
+    known = [trial for trial in trials if trial.value is not None]
+    return min(known, key=lambda trial: (trial.violation, *place_of(trial, sign)), default=None)
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:

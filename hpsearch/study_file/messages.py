@@ -140,7 +140,9 @@ def _joined(where: str, loc: Sequence[int | str]) -> str:
 def _fields_at(model: type[BaseModel] | None, loc: Sequence[int | str]) -> dict[str, Any]:
     """The fields, by their names in the file, of the model at a place within `model`."""
     for key in loc:
-        field = _by_file_name(model).get(str(key))
+        if isinstance(key, int):  # an item of a list is of the list's model
+            continue
+        field = _by_file_name(model).get(key)
         model = _model_in(field.annotation) if field is not None else None
     return _by_file_name(model)
 

@@ -11,9 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, model_validator
 
+from hpsearch.study_file.trackers import TrackerList
 from hpsearch.study_file.types import (
     EXACT,
     Bound,
@@ -23,6 +23,8 @@ from hpsearch.study_file.types import (
     Duration,
     Earlier,
     Gpus,
+    Mistake,
+    Model,
     Positive,
     StudyName,
     Value,
@@ -36,38 +38,8 @@ from hpsearch.study_file.types import (
 from trials import report_grid
 from trials.contract import Unit
 
-Mistake: TypeAlias = tuple[str, str]
-"""A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
-
 GB = 1e9
 """Bytes."""
-
-
-class Model(BaseModel):
-    """Base of all parts of a study file: frozen and strict.
-
-    Unknown keys, values that would have to be converted, nan and infinity are refused. The text
-    under a field also describes it in the JSON Schema of the study file.
-    """
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
-    )
-
-    @model_validator(mode="after")
-    def _refuse_mistakes(self) -> Any:
-        if found := list(self.mistakes()):
-            text = "; ".join(f"{key}: {what}" for key, what in found)
-            raise PydanticCustomError("mistakes", "{text}", {"text": text, "mistakes": found})
-        return self
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """What is wrong between fields whose types are right."""
-        yield from ()
 
 
 # ------------------------------------------------------------------------------------------- space
@@ -390,7 +362,7 @@ class Method(Model):
     """A sampler or pruner by name, with its arguments."""
 
     kind: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default={})
 
 
 def split_method(value: Any) -> Any:
@@ -483,7 +455,7 @@ class StudySpec(Model):
     """Every random number in the study is derived from it."""
     task: dict[str, Any] = Field(examples=["{kind: text_classification, train: train.csv, ...}"])
     """What is trained, on what data; `kind` decides which other keys there are."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default={})
     """Settings with the same value in every trial."""
     space: dict[str, Annotated[Parameter, Field(discriminator="type")]] = Field(
         examples=["{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"]
@@ -491,7 +463,7 @@ class StudySpec(Model):
     """The settings that are searched, by name."""
     objectives: tuple[Objective, ...]
     """Under `objective` in the file: one, or a list."""
-    constraints: dict[str, Limit] = {}
+    constraints: dict[str, Limit] = Field(default={})
     """The range that each metric must lie in for a configuration to be usable."""
     budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
     """What the study and each trial may spend."""
@@ -499,10 +471,12 @@ class StudySpec(Model):
     """How configurations are proposed and when weak ones are stopped."""
     resources: Resources = Resources()
     """What trials run on."""
-    enqueue: list[dict[str, Any]] = []
+    enqueue: list[dict[str, Any]] = Field(default=[])
     """Configurations that are tried first, such as ones known to be good."""
     checkpoints: Annotated[CheckpointsPlace, BeforeValidator(as_place)] = CheckpointsPlace()
     """The folder for checkpoints, and how much they may take."""
+    track: TrackerList = ()
+    """Experiment trackers that are told of the study, each a word or a mapping of its options."""
     base: Path
     """The folder of the study file; relative paths in the file start there. Not in the file."""
     text: str

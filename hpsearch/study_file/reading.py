@@ -21,7 +21,6 @@ from hpsearch.study_file.models import (
     CategoricalParameter,
     FloatParameter,
     IntParameter,
-    Model,
     Objective,
     Parameter,
     Resources,
@@ -30,7 +29,7 @@ from hpsearch.study_file.models import (
     StudySpec,
 )
 from hpsearch.study_file.space import is_open
-from hpsearch.study_file.types import shown
+from hpsearch.study_file.types import Model, shown
 from hpsearch.study_file.yaml_source import Source
 from trials.contract import Problem, TaskError
 from trials.data import files

@@ -1,16 +1,30 @@
-"""The types of value in a study file, such as durations and names, and how errors show them."""
+"""The types of value in a study file, such as durations and names, how errors show them, and the
+base of its models."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 Scalar: TypeAlias = bool | int | float | str | None
 """What a parameter's value can be."""
+
+Mistake: TypeAlias = tuple[str, str]
+"""A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
 
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
@@ -29,6 +43,33 @@ MOST_EARLIER = 16
 """So many earlier studies a study may start from."""
 STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 """A pattern of the whole name."""
+
+
+class Model(BaseModel):
+    """Base of all parts of a study file: frozen and strict.
+
+    Unknown keys, values that would have to be converted, nan and infinity are refused. The text
+    under a field also describes it in the JSON Schema of the study file.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="after")
+    def _refuse_mistakes(self) -> Any:
+        if found := list(self.mistakes()):
+            text = "; ".join(f"{key}: {what}" for key, what in found)
+            raise PydanticCustomError("mistakes", "{text}", {"text": text, "mistakes": found})
+        return self
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """What is wrong between fields whose types are right."""
+        yield from ()
 
 
 def shown(value: Any) -> str:

@@ -25,6 +25,8 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file import space
 from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.tracking.processes import Senders, sending
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.homes import move_in
 from hpsearch.wiring.ownership import owning
@@ -44,6 +46,7 @@ class StudyRun:
         resources: The study file's, or what the command line made of them.
         address: The address of a Ray cluster; None for a local one.
         enqueue: Configurations to try next.
+        trackers: The trackers that hear of it; their packages are installed.
     """
 
     spec: StudySpec
@@ -51,6 +54,7 @@ class StudyRun:
     resources: Resources
     address: str | None = None
     enqueue: Sequence[Mapping[str, Any]] = ()
+    trackers: Sequence[NamedTracker] = ()
 
 
 def drive(
@@ -75,7 +79,8 @@ def drive(
     from hpsearch.executors.ray_cluster import cluster
 
     spec, resources = run.spec, run.resources
-    with cluster(run.address, resources):
+    senders = Senders(store, spec.study, run.home.folder, run.trackers)
+    with sending(senders), cluster(run.address, resources):
         executor = RayExecutor(worker_config(spec, run.home.folder), resources)
         try:
             history = take_up()
@@ -87,10 +92,8 @@ def drive(
             with owning(store, history.study, patience.lease_s) as lease:
                 settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
-                with sweeping(run.home, history, watch) as watch_and_sweep:
-                    driver = Driver(
-                        study, executor, store, lease, watch_and_sweep, patience=patience
-                    )
+                with sweeping(run.home, history, begun_with(senders, watch)) as watch_all:
+                    driver = Driver(study, executor, store, lease, watch_all, patience=patience)
                     on_driver(driver)
                     driver.run()
         finally:
@@ -154,6 +157,16 @@ def build_study(history: History, spec: StudySpec) -> Study:
 def patience_of(resources: Resources) -> Patience:
     """How long a study file says that its driver waits for each part, and others for it."""
     return Patience(resources.lease_s, resources.database_patience_s, resources.stop_grace_s)
+
+
+def begun_with(senders: Senders, watch: Watch) -> Watch:
+    """A watch that first starts the senders: once the driver has written that the study runs."""
+
+    def watch_and_begin(study: Study, changes: Changes, now: float) -> None:
+        senders.begin()
+        watch(study, changes, now)
+
+    return watch_and_begin
 
 
 @contextmanager

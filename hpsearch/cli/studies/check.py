@@ -26,6 +26,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
+from hpsearch.tracking.packages import refuse_missing
 from hpsearch.views import footprint, plan
 from hpsearch.views.plan import Capacity
 from hpsearch.wiring import warm_start
@@ -62,6 +63,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         Unreachable: The database or the cluster does not answer.
     """
     spec = load(study, inspect=loading.inspect)
+    refuse_missing(spec.track)
     note(f"{study.name}: no mistakes found")
     for line in advice(spec):
         note(f"{study.name}: {line}")

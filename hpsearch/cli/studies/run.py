@@ -27,6 +27,9 @@ from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import is_open
+from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.tracking.delivery import Recipient, notifying
+from hpsearch.tracking.packages import install, missing, refuse_missing
 from hpsearch.views import footprint
 from hpsearch.views.plan import workers_of
 from hpsearch.views.running.live import LiveView
@@ -49,6 +52,7 @@ class RunOptions:
         checkpoints: The folder or URL for checkpoints; None as the study file says.
         enqueue: Configurations to try first, as they were written.
         quiet: Whether to show no live progress.
+        notify: Who is sent notices; None for nobody.
     """
 
     storage: str
@@ -57,6 +61,7 @@ class RunOptions:
     checkpoints: str | None = None
     enqueue: Sequence[str] = ()
     quiet: bool = False
+    notify: Recipient | None = None
 
     def suggested(self, command: str) -> str:
         """A command for the same database, to suggest to the user; without the password."""
@@ -81,6 +86,7 @@ def run_study(path: Path, options: RunOptions) -> None:
     """
     spec = load(path, inspect=loading.inspect)
     _refuse_asked(spec)
+    refuse_missing(spec.track)
     known_good = _enqueued(options, spec)
     home = home_of_new(spec, options.checkpoints)
     if options.address is not None:
@@ -102,7 +108,7 @@ def run_study(path: Path, options: RunOptions) -> None:
             workers = workers_of(resources, None)
             for line in footprint.warnings(spec, checkpoint, workers, home.folder):
                 note(f"{path.name}: {line}")
-        study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
+        study_run = driving.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, told)
         _drive(store, study_run, take_up, options)
 
@@ -145,7 +151,9 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
             return
         resources = options.resources(spec)
-        study_run = driving.StudyRun(spec, home, resources, options.address, known_good)
+        study_run = driving.StudyRun(
+            spec, home, resources, options.address, known_good, _installed(spec)
+        )
         _drive(store, study_run, lambda: history, options)
 
 
@@ -173,8 +181,11 @@ def _drive(
     for line in advice(study_run.spec):
         note(line)
     resume = options.suggested(f"resume {name}")
-    with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
-        study = driving.drive(store, study_run, take_up, view.watch, on_driver)
+    with notifying(name, options.notify) as notices:
+        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
+            watch = notices.before(view.watch)
+            study = driving.drive(store, study_run, take_up, watch, on_driver)
+        notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
@@ -194,6 +205,15 @@ def _refuse_asked(spec: StudySpec) -> None:
             f'hpsearch.create(url, "study.yaml") or hpsearch.resume(url, "{spec.study}"), then '
             "study.ask() - or give the study file a task",
         )
+
+
+def _installed(spec: StudySpec) -> list[NamedTracker]:
+    """The trackers of a study whose packages are installed; the others are told of."""
+    absent = missing(spec.track)
+    if absent:
+        names = ", ".join(absent)
+        note(f"track: the study goes on without {names}, not installed here: {install(absent)}")
+    return [tracker for tracker in spec.track if tracker.kind not in absent]
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:

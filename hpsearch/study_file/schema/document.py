@@ -21,6 +21,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.schema import search, tasks
 from hpsearch.study_file.schema.tasks import OWN_CODE
 from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, or_empty, ref
+from hpsearch.study_file.trackers import TRACKERS
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
 from trials.descriptions.asked import ASK
@@ -106,6 +107,12 @@ def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
         "description": place["description"],
         "anyOf": [{"type": "string"}, ref("CheckpointsPlace")],
     }
+    track = sections["track"]
+    named = {"anyOf": [{"enum": list(TRACKERS)}, ref("NamedTracker")]}
+    sections["track"] = {
+        "description": track["description"],
+        "anyOf": [*named["anyOf"], {"type": "array", "items": named}],
+    }
     for section in ("search", "resources"):
         sections[section].pop("default")
     for key in sections.keys() - set(_REQUIRED):
@@ -162,6 +169,8 @@ def _add_rules(definitions: Schema) -> None:
         logarithmic = {"required": ["log"], "properties": {"log": {"const": True}}}
         fitting = {"properties": {"low": {"exclusiveMinimum": 0}, "step": plain_step}}
         definitions[name] |= {"if": logarithmic, "then": fitting}
+    one_tracker = {"minProperties": 1, "maxProperties": 1}
+    definitions["NamedTracker"] |= one_tracker
     definitions["Limit"]["anyOf"] = [_given("min"), _given("max")]
     definitions["PerTrial"]["oneOf"] = [_given(unit.value) for unit in Unit]
     limits = ("trials", "gpu_hours", "cost", "wall_clock")

@@ -13,7 +13,7 @@ from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, Trial
-from hpsearch.ranking.selection import place_of
+from hpsearch.ranking.selection import leading
 from hpsearch.store.reading.standing import GPU_USE, BudgetLine
 from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
 from hpsearch.views.running.panel import (
@@ -231,15 +231,9 @@ def _ended(study: Study) -> int:
 
 def _best(study: Study) -> str:
     """The best trial so far, in the order of `selection.rank`."""
-    sign = study.spec.objective.sign
-    known = [trial for trial in study.history.trials if trial.value is not None]
-    if not known:
+    best = leading(study.history.trials, study.spec.objective.sign)
+    if best is None:
         return NOTHING
-
-    def place(trial: Trial) -> tuple[float, ...]:
-        return (trial.violation, *place_of(trial, sign))
-
-    best = min(known, key=place)
     over = ", over a limit" if best.violation else ""
     in_full = f", {expected(best)} expected in full" if may_change(best) else ""
     return f"{_values(study, best)}{in_full} (trial {best.number}, {best.state.value}{over})"

@@ -27,11 +27,13 @@ def project(tmp_path: Path) -> Path:
         "bin/python3": "exit 0",
         "bin/pg_config": 'echo "$(dirname "$0")"',
         "bin/initdb": "echo initdb",
+        "build/trackers/bin/python": 'echo "trackers required=$HPSEARCH_TESTS_REQUIRE_TRACKERS $*" '
+        '>> "$LOG"',
         "docker/check.sh": 'echo check.sh >> "$LOG"',
     }
     for name, script in programs.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
     (tmp_path / ".ci").mkdir()
@@ -62,8 +64,9 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     assert code == 0
     names = [" ".join(call.split()[:2]) for call in calls]
     assert names[:2] == ["make .venv/.ready", "make test-all"]
-    assert sorted(names[2:]) == ["check.sh", "make check", "make docs"], "these run side by side"
-    assert output.count("passed") == 7
+    assert sorted(names[2:5]) == ["check.sh", "make check", "make docs"], "these run side by side"
+    assert names[5:] == ["trackers required=1"] * 2, "installed, then tested"
+    assert output.count("passed") == 8
     assert "not audited" in output, "and that is no failure"
     assert "FAILED" not in output
 
@@ -81,7 +84,7 @@ def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(proj
         "passed",
         "passed",
         "FAILED",
-        *["passed"] * 4,
+        *["passed"] * 5,
     ]
     assert "check.sh" in calls
 

@@ -1,0 +1,96 @@
+"""What a tracker has been told of a study, in a file beside the study's checkpoints.
+
+A sender that takes up a study again begins where the last one ended, so that nothing is sent twice.
+The file is written after what it names was sent: a sender that is killed in between sends its last
+few trials again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hpsearch.folders import TRACKING
+from trials.checkpoints.places import inside, place
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a tracker has been told of a trial.
+
+    Args:
+        until: The resource of the last point that it was sent; 0 before the first.
+        digest: Of the facts that it was sent; empty before the first.
+    """
+
+    until: float = 0.0
+    digest: str = ""
+
+
+class Memory:
+    """What one tracker has been told of one study.
+
+    Args:
+        folder: The study's folder of checkpoints, a path or a URL.
+        tracker: The name of the tracker.
+        target: Where the tracker keeps the study; what it was told elsewhere does not count.
+        again: Whether to forget everything.
+    """
+
+    def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
+        self._place = place(inside(folder, TRACKING))
+        self._file = f"{tracker}.json"
+        self._target = target
+        self.study = ""
+        """The digest of the facts of the study."""
+        self._trials: dict[int, Told] = {}
+        self._is_new = False
+        if not again:
+            self._read()
+
+    def of(self, number: int) -> Told:
+        """What it has been told of a trial."""
+        return self._trials.get(number, Told())
+
+    def note_study(self, digest: str) -> None:
+        """The study was sent."""
+        self.study = digest
+        self._is_new = True
+
+    def note(self, number: int, told: Told) -> None:
+        """A trial was sent."""
+        self._trials[number] = told
+        self._is_new = True
+
+    def write(self) -> None:
+        """Write the file, if there is anything new.
+
+        Raises:
+            Exception: It cannot be written; each store has errors of its own.
+        """
+        if not self._is_new:
+            return
+        trials = {str(number): [told.until, told.digest] for number, told in self._trials.items()}
+        content = {"target": self._target, "study": self.study, "trials": trials}
+        self._place.write(self._file, json.dumps(content))
+        self._is_new = False
+
+    def _read(self) -> None:
+        """Read the file. One that is damaged counts as missing: everything is sent again."""
+        try:
+            content = json.loads(self._place.text(self._file) or "{}")
+            if content.get("target") != self._target:
+                return
+            trials = {int(key): Told(*told) for key, told in content["trials"].items()}
+            self.study, self._trials = str(content["study"]), trials
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return
+
+
+def digest_of(facts: Mapping[str, Any]) -> str:
+    """A short digest of plain values."""
+    text = json.dumps(facts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]

@@ -1,0 +1,197 @@
+"""What is worth a notice: a new best configuration, trouble, and the end of a study.
+
+New bests are gathered, and so are lost workers: of each kind there is at most one notice a minute.
+The end and other trouble are always sent at once.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes
+from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
+from hpsearch.errors import HpsearchError
+from hpsearch.ranking.selection import leading
+from hpsearch.tracking.secrets import without_secrets
+
+GATHER_S = 60.0
+"""The time between two notices of one kind, in seconds."""
+LOOK_S = 1.0
+"""The time between two looks for a new best."""
+
+Watch = Callable[[Study, Changes, float], None]
+"""As the driver's."""
+
+Notice = Mapping[str, Any]
+"""A document that is sent as JSON."""
+
+
+class Event(enum.StrEnum):
+    """What a notice is about."""
+
+    BEST = "best"
+    """Another configuration is ahead."""
+    TROUBLE = "trouble"
+    """The study gave up, workers were lost, the disk is full, or the driver failed."""
+    END = "end"
+    """The study has ended, or was interrupted."""
+
+
+class Notices:
+    """Watches a study and tells what is worth a notice.
+
+    Args:
+        study: The study's name.
+        deliver: Called with each notice; it must return at once.
+        clock: Seconds, for the pauses between notices.
+    """
+
+    def __init__(
+        self,
+        study: str,
+        deliver: Callable[[Notice], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name, self._deliver, self._clock = study, deliver, clock
+        self._study: Study | None = None
+        """As of the last tick."""
+        self._best: int | None = None
+        """The number of the trial that was ahead when that was last looked at."""
+        self._may_be_better = False
+        self._look_at = 0.0
+        self._lost: list[str] = []
+        """Why attempts were lost that nobody has been told of yet."""
+        self._tell_lost_at = 0.0
+        self._waits_for_disk = False
+
+    def before(self, watch: Watch) -> Watch:
+        """A watch that looks for news first."""
+
+        def watch_both(study: Study, changes: Changes, now: float) -> None:
+            self.watch(study, changes, now)
+            watch(study, changes, now)
+
+        return watch_both
+
+    def watch(self, study: Study, changes: Changes, now: float) -> None:
+        """Called after every tick with what it wrote."""
+        if self._study is None:
+            self._study = study
+            self._best = self._ahead_now()  # that of a study that is resumed is not new
+        at = self._clock()
+        self._may_be_better = self._may_be_better or bool(changes.trials)
+        if self._may_be_better and at >= self._look_at:
+            self._may_be_better = False
+            is_new = self._tell_best()
+            self._look_at = at + (GATHER_S if is_new else LOOK_S)
+        self._watch_disk(study.waits_for_disk(now))
+        for attempt in changes.attempts:
+            if attempt.outcome is Outcome.LOST:
+                self._lost.append(attempt.note or "no reason is known")
+        if self._lost and at >= self._tell_lost_at:
+            self._tell_lost()
+            self._tell_lost_at = at + GATHER_S
+
+    def ended(self, record: StudyRecord) -> None:
+        """The driver has ended as it should."""
+        if self._lost:
+            self._tell_lost()
+        reason = record.reason or "it was asked to stop"
+        if record.state is StudyState.FAILED:
+            self._tell(Event.TROUBLE, f"gave up: {reason}", record.state)
+        elif record.state is StudyState.INTERRUPTED and record.reason is not None:
+            self._tell(Event.TROUBLE, f"was interrupted: {reason}", record.state)
+        elif record.state is StudyState.INTERRUPTED:
+            self._tell(Event.END, f"was interrupted: {reason}", record.state)
+        else:
+            self._tell(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
+
+    def failed(self, error: Exception) -> None:
+        """The driver has ended with an error."""
+        first_line, _, _ = str(error).partition("\n")
+        what = first_line
+        if not isinstance(error, HpsearchError):
+            what = f"{type(error).__name__}: {first_line}"
+        self._tell(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
+
+    def _tell_best(self) -> bool:
+        """Tell of the configuration that is ahead, if it is another one; return whether it is."""
+        ahead = self._ahead_now()
+        if ahead is None or ahead == self._best:
+            return False
+        self._best = ahead
+        self._tell(Event.BEST, f"has a new best{self._best_text()}")
+        return True
+
+    def _watch_disk(self, waits: bool) -> None:
+        if waits and not self._waits_for_disk:
+            self._tell(Event.TROUBLE, "cannot write checkpoints: the disk is full")
+        self._waits_for_disk = waits
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, []
+        why, _ = Counter(lost).most_common(1)[0]
+        attempts = "1 attempt" if len(lost) == 1 else f"{len(lost)} attempts"
+        self._tell(Event.TROUBLE, f"lost the workers of {attempts}: {without_secrets(why)}")
+
+    def _tell(self, event: Event, what: str, state: StudyState | None = None) -> None:
+        text = f"hpsearch: study {self._name} {what}"
+        notice = {"event": event.value, "study": self._name, "text": text}
+        if state is not None:
+            notice["state"] = state.value
+        self._deliver({**notice, **self._standing()})
+
+    def _standing(self) -> dict[str, Any]:
+        """Where the study stands; empty before its first tick."""
+        if self._study is None:
+            return {}
+        trials = self._study.history.trials
+        spent_s = sum(trial.gpu_seconds for trial in trials)
+        counts = Counter(trial.state.value for trial in trials)
+        best = self._trial_ahead()
+        return {
+            "best": None if best is None else self._as_plain(best),
+            "trials": dict(counts),
+            "gpu_hours": round(spent_s / 3600, 6),
+        }
+
+    def _as_plain(self, trial: Trial) -> dict[str, Any]:
+        assert self._study is not None
+        spec = self._study.spec
+        return {
+            "trial": trial.number,
+            "metric": spec.objective.metric,
+            "value": trial.value,
+            "resource": trial.resource,
+            "unit": spec.budget.per_trial.unit.value,
+            "params": trial.params,
+        }
+
+    def _best_text(self) -> str:
+        """The best trial as the end of a sentence; empty if there is none."""
+        best = self._trial_ahead()
+        if best is None or self._study is None:
+            return ""
+        params = " ".join(f"{name}={_short(value)}" for name, value in best.params.items())
+        value = f"{self._study.spec.objective.metric} {_short(best.value)}"
+        return f" - trial {best.number}: {value}, {params}"
+
+    def _ahead_now(self) -> int | None:
+        best = self._trial_ahead()
+        return None if best is None else best.number
+
+    def _trial_ahead(self) -> Trial | None:
+        """The best trial; None with several objectives, or before there is one."""
+        study = self._study
+        if study is None or len(study.spec.objectives) > 1:
+            return None
+        return leading(study.history.trials, study.spec.objective.sign)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,96 @@
+"""Studies whose trackers are sent what they committed, and trackers that only write down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from driven_studies import drive
+from hpsearch.domain.history import History
+from hpsearch.store.store import Store
+from hpsearch.study_file.models import StudySpec
+from hpsearch.tracking.memory import Memory
+from hpsearch.tracking.mirror import Mirror
+from hpsearch.tracking.news import StudyNews, TrialNews
+from studies import Bowl, spec_with
+
+Wants = Callable[[TrialNews], bool]
+
+
+@dataclass
+class Notebook:
+    """A tracker that writes down what it is sent.
+
+    Args:
+        fails_at: The number of a trial that it cannot take, if any.
+        wanted: Which trials it takes.
+    """
+
+    fails_at: int | None = None
+    wanted: Wants = lambda trial: True
+    interval_s: float = 0.0
+    studies: list[StudyNews] = field(default_factory=list)
+    trials: list[TrialNews] = field(default_factory=list)
+
+    def send_study(self, study: StudyNews) -> None:
+        self.studies.append(study)
+
+    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+        if trial.number == self.fails_at:
+            raise ConnectionError("no network")
+        self.trials.append(trial)
+
+    def wants(self, trial: TrialNews) -> bool:
+        return self.wanted(trial)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def points(self) -> dict[int, list[float]]:
+        """The resources of all points, by the number of their trial, in the order they came."""
+        points: dict[int, list[float]] = {}
+        for trial in self.trials:
+            points.setdefault(trial.number, []).extend(point.resource for point in trial.points)
+        return points
+
+    @property
+    def last(self) -> dict[int, TrialNews]:
+        """The last news of each trial."""
+        return {trial.number: trial for trial in self.trials}
+
+
+def tracked(url: str, **changes: Any) -> StudySpec:
+    """A study that is interrupted after some of its reports."""
+    spec = spec_with(study="tracked", **changes)
+    drive(url, spec, Bowl(diverges=0.6), workers=2, stop_after=12)
+    return spec
+
+
+def finish(url: str, spec: StudySpec) -> None:
+    """Drive it to its end."""
+    drive(url, spec, Bowl(diverges=0.6), workers=2, resume=True)
+
+
+def send(url: str, spec: StudySpec, folder: Path, notebook: Notebook) -> None:
+    """Send what is new, as a sender does that was started afresh."""
+    with closing(Store.open(url)) as store:
+        memory = Memory(str(folder), "notebook", "here")
+        Mirror(store, spec, memory, notebook).catch_up()
+
+
+def recorded(url: str, spec: StudySpec) -> History:
+    """The study as the database has it."""
+    with closing(Store.open(url)) as store:
+        return store.load(spec.study)
+
+
+def points_of(history: History) -> dict[int, list[float]]:
+    """The resources of all reports, by the number of their trial."""
+    return {trial.number: sorted(trial.reports) for trial in history.trials}

@@ -1,0 +1,70 @@
+"""`track`: how trackers are written, and every mistake in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from hpsearch.study_file import yaml_source
+from hpsearch.study_file.reading import parse
+from hpsearch.study_file.schema.document import study_file_schema
+from study_files import GOOD, problems_of
+from trials.descriptions.builtin import BUILT_IN, describe
+
+VALIDATOR = jsonschema.Draft202012Validator(
+    study_file_schema(BUILT_IN, describe("module:function"))
+)
+
+
+def fits_the_schema(track: str) -> bool:
+    return bool(VALIDATOR.is_valid(yaml_source.read(f"{GOOD}track: {track}\n").value))
+
+
+@pytest.mark.parametrize(
+    ("track", "kinds"),
+    [
+        ("mlflow", ["mlflow"]),
+        ("[mlflow, tensorboard]", ["mlflow", "tensorboard"]),
+        ("{mlflow: {uri: sqlite:///mlflow.db}}", ["mlflow"]),
+        ("[wandb, {trackio: }]", ["wandb", "trackio"]),
+        ("[{wandb: {project: demo, entity: us, mode: offline, folder: out}}]", ["wandb"]),
+        ("[]", []),
+        ("", []),
+    ],
+)
+def test_a_tracker_is_a_name_or_a_mapping_and_several_are_a_list(
+    track: str, kinds: list[str]
+) -> None:
+    spec = parse(f"{GOOD}track: {track}\n", base=Path())
+    assert [tracker.kind for tracker in spec.track] == kinds
+    assert fits_the_schema(track)
+
+
+LINE = GOOD.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("track", "problem"),
+    [
+        ("[mlfow]", "track[0]: 'mlfow' is not a tracker; did you mean mlflow?"),
+        ("[mlflow, neptune]", "track[1]: 'neptune' is not a tracker; known are mlflow, "),
+        ("[{wandb: {projekt: x}}]", "track[0].wandb.projekt: unknown key; did you mean project?"),
+        ("[{wandb: {mode: of}}]", "track[0].wandb.mode: must be 'online' or 'offline', not 'of'"),
+        ("[{wandb: {project: ''}}]", "track[0].wandb.project: must not be empty"),
+        ("[{wandb: demo}]", "track[0].wandb: must be a mapping (key: value), not 'demo'"),
+        ("[{mlflow: {}, wandb: {}}]", "track[0].wandb: stands beside mlflow"),
+        ("[mlflow, {mlflow: {}}]", "track: names mlflow twice"),
+        ("[{}]", "track[0]: names no tracker"),
+        ("[7]", "track[0]: must be the name of a tracker, or a mapping of it, not 7"),
+        ("7", "track: must be a list, not 7"),
+        ("[{mlflow: {uri: 'http://me:pw@host'}}]", "track[0].mlflow.uri: has a password in it"),
+    ],
+)
+def test_a_mistake_has_its_place_and_a_remedy(track: str, problem: str) -> None:
+    (found,) = problems_of(f"{GOOD}track: {track}\n")
+    assert found.startswith(f"study.yaml:{LINE}: {problem}")
+    assert "pw" not in found
+    takes_two_parts_to_see = "twice" in problem or "password" in problem
+    assert fits_the_schema(track) is takes_two_parts_to_see
