@@ -17,15 +17,17 @@ from hpsearch.cli.results.best import gained_by
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.reading.queries import find_study
+from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.editing import with_budget
+from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.views import footprint
@@ -129,6 +131,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             raise UserError(
                 f"study {name} was made through Optuna and has no study file to resume from"
             )
+        _refuse_imported(history.study)
         spec = spec_of(history.study)
         if budget:
             history.study.spec = with_budget(history.study.spec, budget)
@@ -183,6 +186,14 @@ def _drive(
     if gained is not None:
         note(gained)
     note(f"see the best configurations with: {options.suggested(f'best {name}')}")
+
+
+def _refuse_imported(study: StudyRecord) -> None:
+    if origin_of(written_in(study.spec)) is not None:
+        raise UserError(
+            f"study {study.name} was {study.reason}; it cannot be resumed",
+            f"start a study of your own from it: search: {{warm_start: [{study.name}]}}",
+        )
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:
