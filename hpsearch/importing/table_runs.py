@@ -10,7 +10,7 @@ from typing import Any
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
-from hpsearch.importing import cells, tables
+from hpsearch.importing import cells, tables, wandb_runs
 from hpsearch.importing.columns import CURVE, Mapped
 from hpsearch.importing.runs import Measures, Misfits, PastRun, PastRuns, settle
 from hpsearch.importing.tables import Row, Table
@@ -32,6 +32,8 @@ def read(path: Path, mapped: Mapped, misfits: Misfits) -> PastRuns:
         UserError: The file cannot be read, a column is missing, or the mapping lacks something.
     """
     table = tables.read(path)
+    if all(name in table.columns for name in wandb_runs.EXPORTED):
+        return wandb_runs.read(path, mapped, misfits)
     kind = "a table"
     if all(name in table.columns for name in WANDB_COLUMNS):
         kind = "W&B"
@@ -147,7 +149,7 @@ class _Reading:
 
     def _take_last(self, run: PastRun) -> None:
         """The last report is the result of a run that is complete."""
-        if run.curve:
+        if run.curve and run.state is State.COMPLETE:
             run.values = self.measures.values_in(run.curve[max(run.curve)])
 
     def _state(self, row: Row) -> State | None:

@@ -3,13 +3,16 @@
 - JSON lines, an object for each run with `config` and `summary`, and perhaps `id` or `name`,
   `state`, `created_at` and `history` (a list of objects, one for each step), as
   `wandb.Api().runs(...)` has them; or the name of a file of such steps, as `history_file`.
+- The CSV that W&B's guide to exports makes, with a column of each as Python writes mappings.
 - The folder `wandb` of a training, with `run-*` or `offline-run-*`, whose `files` hold
   `config.yaml` and `wandb-summary.json`. The log of a run (`*.wandb`) is not read.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +22,16 @@ import yaml
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
-from hpsearch.importing import cells
+from hpsearch.importing import cells, tables
 from hpsearch.importing.columns import Mapped
 from hpsearch.importing.runs import Measures, Misfits, PastRun, PastRuns, settle, without_constants
 from trials.settings import nearest
 
 RESOURCE = "_step"
 """What W&B counts the rows of a run's history in, from 0."""
+EXPORTED = ("summary", "config")
+"""Columns of a table with mappings, as W&B's guide to exports writes it."""
+_NAN = re.compile(r"\bnan\b(?=[,}\]])")
 FOLDERS = ("run-*", "offline-run-*")
 
 
@@ -46,7 +52,7 @@ def read(source: Path, mapped: Mapped, misfits: Misfits) -> PastRuns:
     """
     measures = mapped.measures()
     reading = _Reading(mapped, measures, mapped.known_states(), misfits)
-    documents = _of_folder(source, misfits) if source.is_dir() else _of_lines(source, misfits)
+    documents = _documents(source, misfits)
     runs = []
     for place, document in documents:
         run = reading.run(place, document, source.parent)
@@ -66,14 +72,37 @@ Documents = list[tuple[str, dict[str, Any]]]
 """Runs with their places."""
 
 
+def _documents(source: Path, misfits: Misfits) -> Documents:
+    if source.is_dir():
+        return _of_folder(source, misfits)
+    if source.suffix.lower() in tables.SUFFIXES:
+        return _of_export(source, misfits)
+    return _of_lines(source, misfits)
+
+
+def _of_export(path: Path, misfits: Misfits) -> Documents:
+    """The runs of the table that W&B's guide to exports makes: mappings as Python writes them."""
+    documents = []
+    for row in tables.read(path).rows:
+        document: dict[str, Any] = {key: cell for key, cell in row.cells.items() if cell}
+        for key in EXPORTED:
+            try:
+                document[key] = ast.literal_eval(_NAN.sub("'NaN'", str(document.get(key, "{}"))))
+            except (ValueError, SyntaxError, RecursionError):
+                misfits.add(row.place, f"{key} is not a mapping as Python writes it")
+                document[key] = {}
+        documents.append((row.place, document))
+    return documents
+
+
 def _of_lines(path: Path, misfits: Misfits) -> Documents:
     try:
         lines = path.read_bytes().decode("utf-8-sig").splitlines()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "check the path") from None
     except UnicodeDecodeError as error:
-        line = path.read_bytes().count(b"\n", 0, error.start) + 1
-        what = f"{path}:{line} is not UTF-8 text ({error.reason})"
+        broken = path.read_bytes().count(b"\n", 0, error.start) + 1
+        what = f"{path}:{broken} is not UTF-8 text ({error.reason})"
         raise UserError(what, "save the file as UTF-8") from None
     documents = []
     for line_number, line in enumerate(lines, start=1):

@@ -38,7 +38,7 @@ class Remark:
 
 
 @dataclass
-class Draft:
+class StudyDraft:
     """A study file being made.
 
     Attributes:

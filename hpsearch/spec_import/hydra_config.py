@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Draft, Lines, study_name
+from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, Lines, study_name
 from hpsearch.spec_import.hydra_grammar import NotCarried, parameter
 from hpsearch.study_file.methods import SAMPLERS
 from hpsearch.study_file.types import is_number, is_whole_number
@@ -30,7 +30,7 @@ _LOST = {
 _STEP = "hydra.sweeper"
 
 
-def draft(document: Mapping[str, Any], lines: Lines, stem: str) -> Draft:
+def draft(document: Mapping[str, Any], lines: Lines, stem: str) -> StudyDraft:
     """The study of a configuration.
 
     Args:
@@ -56,9 +56,9 @@ class _Config:
         self._lines = lines
         self._sweeper = sweeper_in(document) or {}
         named = self._sweeper.get("study_name")
-        self._draft = Draft("Hydra", study_name(str(named or stem)))
+        self._draft = StudyDraft("Hydra", study_name(str(named or stem)))
 
-    def draft(self) -> Draft:
+    def draft(self) -> StudyDraft:
         made = self._draft
         kind = self._kind()
         self._parameters(kind)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Draft, study_name
+from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, study_name
 from hpsearch.spec_import.optuna_space import Suggestions
 from hpsearch.spec_import.python_code import Code, Unknown, argument, called
 from hpsearch.study_file.methods import PRUNERS, SAMPLERS
@@ -15,7 +15,7 @@ from hpsearch.study_file.types import is_number, is_whole_number
 _BY_CLASS = {theirs: ours for ours, theirs in [*SAMPLERS.items(), *PRUNERS.items()]}
 
 
-def draft(code: Code, stem: str) -> Draft | None:
+def draft(code: Code, stem: str) -> StudyDraft | None:
     """The study of a file; None if nothing in it suggests a value.
 
     Args:
@@ -32,11 +32,11 @@ class _Study:
     def __init__(self, code: Code, stem: str) -> None:
         self._code = code
         self._stem = stem
-        self._draft = Draft("Optuna", study_name(stem))
+        self._draft = StudyDraft("Optuna", study_name(stem))
         self._created = self._call("create_study")
         self._optimized = self._call("optimize")
 
-    def draft(self) -> Draft:
+    def draft(self) -> StudyDraft:
         made = self._draft
         name = self._of(self._created, "study_name")
         if isinstance(name, str):

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.spec_import.draft import Draft
+from hpsearch.spec_import.draft import StudyDraft
 from hpsearch.spec_import.python_code import Code, Unknown, argument, called
 
 _OLD = {"suggest_uniform": {}, "suggest_loguniform": {"log": True}, "suggest_discrete_uniform": {}}
@@ -39,7 +39,7 @@ class Suggestions:
     """The suggestions of a file, in its order."""
 
     code: Code
-    draft: Draft
+    draft: StudyDraft
     _names: dict[str, str] = field(default_factory=dict)
     """By variable, the parameter that it holds."""
 

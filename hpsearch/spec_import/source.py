@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpsearch.errors import UserError
 from hpsearch.spec_import import hydra_config, optuna_code, tune_code, wandb_sweep
-from hpsearch.spec_import.draft import Draft, yaml_document
+from hpsearch.spec_import.draft import StudyDraft, yaml_document
 from hpsearch.spec_import.python_code import Code
 from trials.data import files
 
@@ -14,7 +14,7 @@ KNOWN = "a sweep of W&B, a Hydra configuration, or Python code of Ray Tune or Op
 MOST_BYTES = 10_000_000
 
 
-def draft_of(path: Path) -> Draft:
+def draft_of(path: Path) -> StudyDraft:
     """The study that a file becomes.
 
     Raises:
@@ -29,7 +29,7 @@ def draft_of(path: Path) -> Draft:
     raise UserError(f"{path} is not a .yaml or .py file", f"name {KNOWN}")
 
 
-def _of_code(path: Path, text: str) -> Draft:
+def _of_code(path: Path, text: str) -> StudyDraft:
     try:
         code = Code(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -43,7 +43,7 @@ def _of_code(path: Path, text: str) -> Draft:
     return found
 
 
-def _of_yaml(path: Path, text: str) -> Draft:
+def _of_yaml(path: Path, text: str) -> StudyDraft:
     document, lines = yaml_document(text, path.name)
     if "parameters" in document:
         return wandb_sweep.draft(document, lines)

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from hpsearch.spec_import import tune_space
-from hpsearch.spec_import.draft import FORWARD, Draft, study_name
+from hpsearch.spec_import.draft import FORWARD, StudyDraft, study_name
 from hpsearch.spec_import.python_code import Code, Unknown, argument, called
 from hpsearch.study_file.types import is_number, is_whole_number
 
@@ -14,7 +14,7 @@ _HALVINGS = ("ASHAScheduler", "AsyncHyperBandScheduler", "HyperBandScheduler", "
 RESOURCE = "training_iteration"
 
 
-def draft(code: Code, stem: str) -> Draft | None:
+def draft(code: Code, stem: str) -> StudyDraft | None:
     """The study of a file; None if nothing in it calls Tune.
 
     Args:
@@ -43,11 +43,11 @@ class _Call:
         self._call = call
         self._stem = stem
         self._is_run = called(call) == "run"
-        self._draft = Draft("Ray Tune", study_name(stem))
+        self._draft = StudyDraft("Ray Tune", study_name(stem))
         self._config = call if self._is_run else self._inner("tune_config")
         self._running = call if self._is_run else self._inner("run_config")
 
-    def draft(self) -> Draft:
+    def draft(self) -> StudyDraft:
         made = self._draft
         self._name()
         made.sections["task"] = {

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, Draft
+from hpsearch.spec_import.draft import FORWARD, StudyDraft
 from hpsearch.spec_import.python_code import Code, Unknown, argument, called
 
 _SIGNATURES: dict[str, tuple[str, ...]] = {
@@ -30,7 +30,7 @@ _FUNCTIONS = ("sample_from",)
 NAMES = (*_SIGNATURES, *_FUNCTIONS)
 
 
-def add(draft: Draft, code: Code, space: Mapping[str, ast.expr], before: str = "") -> None:
+def add(draft: StudyDraft, code: Code, space: Mapping[str, ast.expr], before: str = "") -> None:
     """Add a space to a draft: parameters, and constants as settings.
 
     Args:
@@ -69,7 +69,7 @@ def mapping_in(code: Code, node: ast.expr) -> dict[str, ast.expr] | None:
     return found
 
 
-def _add_constant(draft: Draft, code: Code, name: str, node: ast.expr) -> None:
+def _add_constant(draft: StudyDraft, code: Code, name: str, node: ast.expr) -> None:
     try:
         value = code.value(node)
     except Unknown as unknown:
@@ -79,7 +79,7 @@ def _add_constant(draft: Draft, code: Code, name: str, node: ast.expr) -> None:
     draft.sections.setdefault("settings", {})[name] = value
 
 
-def _add_parameter(draft: Draft, code: Code, name: str, call: ast.Call) -> None:
+def _add_parameter(draft: StudyDraft, code: Code, name: str, call: ast.Call) -> None:
     kind = called(call)
     if kind in _FUNCTIONS:
         what = f"{name} {FORWARD}: {kind} runs code for each value; search a parameter with a range"

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Draft, Lines, study_name
+from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, Lines, study_name
 from hpsearch.spec_import.wandb_distributions import carried
 from hpsearch.study_file.types import is_number, is_whole_number
-from trials.descriptions.command_line import GIVEN
+from trials.descriptions.command_line import GIVEN, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""
@@ -20,7 +20,7 @@ _NEEDLESS = ("name", "description", "project", "entity", "$schema", "controller"
 _USUAL_COMMAND = ["${env}", "${interpreter}", "${program}", "${args}"]
 
 
-def draft(document: Mapping[str, Any], lines: Lines) -> Draft:
+def draft(document: Mapping[str, Any], lines: Lines) -> StudyDraft:
     """The study of a sweep.
 
     Args:
@@ -36,11 +36,12 @@ class _Sweep:
     def __init__(self, document: Mapping[str, Any], lines: Lines) -> None:
         self._document = document
         self._lines = lines
-        self._draft = Draft("W&B", study_name(str(document.get("name") or "sweep")))
+        self._draft = StudyDraft("W&B", study_name(str(document.get("name") or "sweep")))
         self._settings: dict[str, Any] = {}
         self._length: str | None = None
+        self._seeded = False
 
-    def draft(self) -> Draft:
+    def draft(self) -> StudyDraft:
         made = self._draft
         self._parameters()
         made.sections["task"] = {"kind": "command", "run": self._command()}
@@ -76,6 +77,11 @@ class _Sweep:
         line = self._line(f"parameters.{name}")
         if not isinstance(part, dict):
             self._draft.remark(line, "space", f"{name} {FORWARD}: it is not a mapping")
+            return
+        if name == SEED:
+            self._seeded = True
+            what = "each trial has a seed of its own, {seed}; it is not searched"
+            self._draft.remark(line, "task", what)
             return
         if name in GIVEN:
             what = f"{name} {FORWARD}: {{{name}}} has a meaning of its own; rename it"
@@ -113,6 +119,8 @@ class _Sweep:
         dashes = "" if form == "args_no_hyphens" else "--"
         names = [*self._draft.space, *self._settings]
         words = [f"{dashes}{name}={{{name}}}" for name in names]
+        if self._seeded:
+            words.append(f"{dashes}{SEED}={{{SEED}}}")
         if self._length is not None:
             words.append(f"{dashes}{self._length}={{budget}}")
         return words
