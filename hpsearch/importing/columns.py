@@ -17,7 +17,6 @@ from hpsearch.study_file.messages import problems_of
 from hpsearch.study_file.models import Model
 from hpsearch.study_file.reading import refusal
 from trials.contract import Problem, Unit
-from trials.data import files
 from trials.settings import nearest
 
 DIRECTIONS = ("minimize", "maximize")
@@ -159,15 +158,7 @@ def load(path: Path) -> Mapped:
         UserError: It cannot be read.
         SpecError: It has mistakes; the error lists them.
     """
-    try:
-        files.refuse_odd(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason})", "save it as UTF-8") from None
-    except ValueError as error:
-        raise UserError(f"{path} {error}") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", "check the path") from None
+    text = yaml_source.text_of(path)
     source = yaml_source.read(text)
     if source.problems:
         raise refusal(text, path.name, source.problems)

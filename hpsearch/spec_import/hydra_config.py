@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, Lines, study_name
+from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Lines, StudyDraft, study_name
 from hpsearch.spec_import.hydra_grammar import NotCarried, parameter
 from hpsearch.study_file.methods import SAMPLERS
 from hpsearch.study_file.types import is_number, is_whole_number

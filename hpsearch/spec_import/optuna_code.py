@@ -8,7 +8,7 @@ from typing import Any
 
 from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, study_name
 from hpsearch.spec_import.optuna_space import Suggestions
-from hpsearch.spec_import.python_code import Code, Unknown, argument, called
+from hpsearch.spec_import.python_code import Code, Unknown, argument, called, stated
 from hpsearch.study_file.methods import PRUNERS, SAMPLERS
 from hpsearch.study_file.types import is_number, is_whole_number
 
@@ -58,15 +58,7 @@ class _Study:
 
     def _of(self, call: ast.Call | None, name: str, position: int | None = None) -> Any:
         """The value of an argument; None if it is not given or not known."""
-        node = None if call is None else argument(call, name, position)
-        if node is None:
-            return None
-        try:
-            return self._code.value(node)
-        except Unknown as unknown:
-            what = f"{name} {FORWARD}: only running the code tells what {unknown} is"
-            self._draft.remark(node.lineno, "study", what)
-            return None
+        return stated(self._draft, self._code, call, name, position)
 
     def _objective(self) -> str:
         """The name of the function that is optimized, or that suggests values."""

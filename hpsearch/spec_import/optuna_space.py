@@ -173,18 +173,20 @@ class Suggestions:
     def _and(self, when: Condition | None, test: ast.expr) -> Condition | None:
         """A condition with a test that holds; None if a study file cannot say it."""
         found = self._tested(test)
-        if when is None or found is None or found[0] in when:
+        if when is None or found is None:
             return None
-        return {**when, found[0]: found[1]}
+        name, values = found
+        possible = when.get(name, values)
+        return _with(when, name, [value for value in values if value in possible])
 
     def _and_not(self, when: Condition | None, test: ast.expr) -> Condition | None:
         """A condition with a test that does not hold: the other choices of the parameter."""
         found = self._tested(test)
-        if when is None or found is None or found[0] in when:
+        if when is None or found is None:
             return None
-        choices = self._choices(found[0])
-        others = [choice for choice in choices or [] if choice not in found[1]]
-        return {**when, found[0]: others} if others else None
+        name, values = found
+        possible = when.get(name, self._choices(name) or [])
+        return _with(when, name, [value for value in possible if value not in values])
 
     def _tested(self, test: ast.expr) -> tuple[str, list[Any]] | None:
         """The parameter and its values of a test such as `optimizer == "sgd"` or
@@ -215,3 +217,8 @@ class Suggestions:
                     return None
                 return list(found)
         return None
+
+
+def _with(when: Condition, name: str, values: list[Any]) -> Condition | None:
+    """A condition with one more; None if nothing is left that meets it."""
+    return {**when, name: values} if values else None

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hpsearch.spec_import.draft import FORWARD, StudyDraft
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -167,3 +169,26 @@ def argument(node: ast.Call, name: str, position: int | None = None) -> ast.expr
     if position is not None and position < len(node.args):
         return node.args[position]
     return None
+
+
+def stated(
+    draft: StudyDraft, code: Code, call: ast.Call | None, name: str, position: int | None = None
+) -> Any:
+    """The value of an argument; None, with a remark, if only running the code would tell it.
+
+    Args:
+        draft: Takes the remark.
+        code: The file.
+        call: The call; None if there is none.
+        name: The argument.
+        position: Where it stands if it is not named.
+    """
+    node = None if call is None else argument(call, name, position)
+    if node is None:
+        return None
+    try:
+        return code.value(node)
+    except Unknown as unknown:
+        what = f"{name} {FORWARD}: only running the code tells what {unknown} is"
+        draft.remark(node.lineno, "study", what)
+        return None

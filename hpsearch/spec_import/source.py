@@ -8,10 +8,9 @@ from hpsearch.errors import UserError
 from hpsearch.spec_import import hydra_config, optuna_code, tune_code, wandb_sweep
 from hpsearch.spec_import.draft import StudyDraft, yaml_document
 from hpsearch.spec_import.python_code import Code
-from trials.data import files
+from hpsearch.study_file.yaml_source import text_of
 
 KNOWN = "a sweep of W&B, a Hydra configuration, or Python code of Ray Tune or Optuna"
-MOST_BYTES = 10_000_000
 
 
 def draft_of(path: Path) -> StudyDraft:
@@ -21,7 +20,7 @@ def draft_of(path: Path) -> StudyDraft:
         UserError: The file cannot be read, or is none of what is known.
         SpecError: It is YAML with mistakes.
     """
-    text = _text_of(path)
+    text = text_of(path)
     if path.suffix == ".py":
         return _of_code(path, text)
     if path.suffix in (".yaml", ".yml", ".json"):
@@ -53,17 +52,3 @@ def _of_yaml(path: Path, text: str) -> StudyDraft:
         raise UserError(f"{path} is a study file already", f"check it with: hpsearch check {path}")
     what = f"{path} has neither parameters (a sweep of W&B) nor hydra.sweeper (Hydra)"
     raise UserError(what, f"name {KNOWN}")
-
-
-def _text_of(path: Path) -> str:
-    try:
-        files.refuse_odd(path)
-        if path.stat().st_size > MOST_BYTES:
-            raise UserError(f"{path} has more than {MOST_BYTES} bytes", f"name {KNOWN}")
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason})", "save it as UTF-8") from None
-    except ValueError as error:
-        raise UserError(f"{path} {error}") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", "check the path") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from hpsearch.spec_import import tune_space
 from hpsearch.spec_import.draft import FORWARD, StudyDraft, study_name
-from hpsearch.spec_import.python_code import Code, Unknown, argument, called
+from hpsearch.spec_import.python_code import Code, argument, called, stated
 from hpsearch.study_file.types import is_number, is_whole_number
 
 _HALVINGS = ("ASHAScheduler", "AsyncHyperBandScheduler", "HyperBandScheduler", "HyperBandForBOHB")
@@ -79,15 +79,7 @@ class _Call:
 
     def _of(self, call: ast.Call | None, name: str) -> Any:
         """The value of an argument; None if it is not given or not known."""
-        node = None if call is None else argument(call, name)
-        if node is None:
-            return None
-        try:
-            return self._code.value(node)
-        except Unknown as unknown:
-            what = f"{name} {FORWARD}: only running the code tells what {unknown} is"
-            self._draft.remark(node.lineno, "study", what)
-            return None
+        return stated(self._draft, self._code, call, name)
 
     def _name(self) -> None:
         name = self._of(self._running, "name")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, StudyDraft, Lines, study_name
+from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Lines, StudyDraft, study_name
 from hpsearch.spec_import.wandb_distributions import carried
 from hpsearch.study_file.types import is_number, is_whole_number
 from trials.descriptions.command_line import GIVEN, SEED

@@ -13,10 +13,10 @@ import yaml
 from past_runs import imported, refused, states, values
 
 OPTIONS = ("--metric", "val_loss", "--direction", "minimize")
-WEB = """"Name","State","Notes","User","Tags","Created","Runtime","Sweep","ID","batch","lr","val_loss"
-"warm-sweep-1","finished","-","me","","2026-01-02T03:04:05.000Z","61","s1","abc1","16","0.01","0.5"
-"warm-sweep-1","crashed","-","me","","2026-01-02T03:05:05.000Z","9","s1","abc2","32","0.1",""
-"cold-sweep-3","killed","-","me","a,b","2026-01-02T03:06:05.000Z","9","s1","abc3","32","0.001","0.9"
+WEB = """"Name","State","Notes","User","Created","Runtime","Sweep","ID","batch","lr","val_loss"
+"warm-sweep-1","finished","-","me","2026-01-02T03:04:05.000Z","61","s1","abc1","16","0.01","0.5"
+"warm-sweep-1","crashed","-","me","2026-01-02T03:05:05.000Z","9","s1","abc2","32","0.1",""
+"cold-sweep-3","killed","a,b","me","2026-01-02T03:06:05.000Z","9","s1","abc3","32","0.001","0.9"
 """
 
 

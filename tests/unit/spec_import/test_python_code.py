@@ -171,7 +171,7 @@ def objective(trial):
 
 
 study = optuna.create_study(
-    direction="maximize", sampler=optuna.samplers.CmaEsSampler(), pruner=optuna.pruners.MedianPruner()
+    direction="maximize", sampler=CmaEsSampler(), pruner=optuna.pruners.MedianPruner()
 )
 study.optimize(objective, n_trials=100, timeout=600)
 """
@@ -184,10 +184,21 @@ def test_an_objective_is_kept_with_the_space_that_its_code_states(tmp_path: Path
         "lr": {"type": "float", "low": 1e-5, "high": 0.1, "log": True},
         "optimizer": {"type": "categorical", "choices": ["sgd", "adam", "lion"]},
         "momentum": {"type": "float", "low": 0.0, "high": 1.0, "when": {"optimizer": ["sgd"]}},
+        "beta": {"type": "float", "low": 0.8, "high": 1.0, "when": {"optimizer": ["adam"]}},
+        "other": {
+            "type": "int",
+            "low": 1,
+            "high": 9,
+            "step": 2,
+            "when": {"optimizer": ["lion"]},
+        },
         "layers": {"type": "int", "low": 1, "high": 4},
         "nesterov": {"type": "categorical", "choices": [True, False]},
         "decay": {
-            **{"type": "float", "low": 1e-4, "high": 1.0, "log": True},
+            "type": "float",
+            "low": 1e-4,
+            "high": 1.0,
+            "log": True,
             "when": {"nesterov": [True]},
         },
     }
@@ -199,7 +210,7 @@ def test_an_objective_is_kept_with_the_space_that_its_code_states(tmp_path: Path
         "line 18: drop is left to the objective",
         "line 22: one is left to the objective",
         "line 23: high is left to the objective, which draws it itself: only running the code",
-        "line 24: twice is left to the objective, which draws it itself: it is suggested in several",
+        "line 24: twice is left to the objective, which draws it itself: it is suggested in",
     ):
         assert text in said(draft)
 
