@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,18 @@ def _record(found: PastRuns, destination: Destination, total: float, now: float)
         reason=f"imported from {found.kind}: {found.source}",
         created=now,
         ended=now,
+        step_scale=_step_scale(found),
     )
+
+
+def _step_scale(found: PastRuns) -> float:
+    """What resources are multiplied by so that Optuna's whole steps tell them apart: a power of
+    ten."""
+    resources = sorted({0.0, *(at for run in found.runs for at in run.curve)})
+    gaps = [above - below for below, above in pairwise(resources)]
+    smallest = min(gaps, default=1.0)
+    digits = math.ceil(-math.log10(smallest))
+    return float(10 ** min(max(digits, 0), report_grid.DIGITS))
 
 
 def _per_trial(unit: Unit, total: float) -> dict[str, float]:

@@ -135,7 +135,9 @@ class Suggestions:
                 self._calls(statement.test, when, found)
                 self._walk(statement.body, self._and(when, statement.test), found)
                 self._walk(statement.orelse, self._and_not(when, statement.test), found)
-            elif isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.With | ast.Try):
+            elif isinstance(statement, ast.FunctionDef):
+                self._walk_function(statement, when, found)
+            elif isinstance(statement, ast.ClassDef | ast.With | ast.Try):
                 self._walk(statement.body, when, found)
                 rest = [getattr(statement, part, []) for part in ("orelse", "finalbody")]
                 for part in rest:
@@ -145,6 +147,16 @@ class Suggestions:
             else:
                 self._calls(statement, when, found)
                 self._remember(statement)
+
+    def _walk_function(
+        self, function: ast.FunctionDef, when: Condition | None, found: list[_Found]
+    ) -> None:
+        """Find the suggestions of a function, whose variables are its own."""
+        outside = dict(self._names)
+        for given in (*function.args.args, *function.args.kwonlyargs):
+            self._names.pop(given.arg, None)
+        self._walk(function.body, when, found)
+        self._names = outside
 
     def _calls(self, node: ast.AST, when: Condition | None, found: list[_Found]) -> None:
         calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]

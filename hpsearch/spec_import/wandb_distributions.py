@@ -142,7 +142,8 @@ def _q_log(low: float, high: float, q: float) -> Carried:
 
 def _normal(part: Part) -> Carried:
     mean, deviation = float(part.get("mu", 0)), float(part.get("sigma", 1))
-    bounds = {"low": mean - WITHIN * deviation, "high": mean + WITHIN * deviation}
+    low, high = mean - WITHIN * deviation, mean + WITHIN * deviation
+    bounds = {"low": _rounded(low), "high": _rounded(high)}
     parameter = {"type": "float", **bounds, "prior": mean}
     return Carried(parameter, _two_deviations("mu"))
 

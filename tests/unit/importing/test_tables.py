@@ -10,6 +10,7 @@ import yaml
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.records import StudyState
+from hpsearch.optuna_storage.frozen import freeze
 from past_runs import command, imported, refused, states, values
 
 RUNS = """\
@@ -106,6 +107,8 @@ def test_rows_of_a_run_are_its_curve(tmp_path: Path, sqlite_url: str) -> None:
     curve = {at: report.value for at, report in history.trials[1].reports.items()}
     assert curve == {0.5: 0.8, 1.0: 0.5, 1.5: 0.6}
     assert yaml.safe_load(history.study.spec)["budget"]["per_trial"] == {"epochs": 1.5}
+    frozen = freeze(history.study, history.trials[1])
+    assert frozen.intermediate_values == {5: 0.8, 10: 0.5, 15: 0.6}
 
 
 def test_columns_of_a_row_are_its_curve(tmp_path: Path, sqlite_url: str) -> None:

@@ -78,6 +78,24 @@ def test_every_command_of_the_page_works_and_prints_what_it_says(
     assert "momentum is left to the objective" in optuna_study
 
 
+PROGRAM = """\
+import json, sys
+given = dict(word.lstrip("-+").split("=", 1) for word in sys.argv[1:])
+for epoch in range(1, int(given.get("epochs") or given["trainer.max_epochs"]) + 1):
+    rate = float(given.get("lr") or given["model.lr"])
+    print(json.dumps({"resource": epoch, "val_loss": rate, "accuracy": rate}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("source", "program"), [("sweep", "train.py"), ("config", "main.py")])
+def test_the_study_files_that_are_made_pass_the_check(
+    source: str, program: str, folder: Path
+) -> None:
+    (folder / program).write_text(PROGRAM)
+    assert command("import-spec", f"{source}.yaml", "-o", "made.yaml") == 0
+    assert command("check", "made.yaml") == 0
+
+
 def test_every_option_and_key_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     for name in Mapped.model_fields:
         assert f"`--{name}`" in PAGE or f"`{name}`" in PAGE, name

@@ -215,6 +215,16 @@ def test_an_objective_is_kept_with_the_space_that_its_code_states(tmp_path: Path
         assert text in said(draft)
 
 
+def test_a_variable_of_another_function_is_no_condition(tmp_path: Path) -> None:
+    text = (
+        "def a(t):\n    kind = t.suggest_categorical('kind', ['x', 'y'])\n"
+        "def b(t, kind):\n    if kind == 'x':\n        t.suggest_float('z', 0, 1)\n"
+    )
+    draft, spec = made(tmp_path, text)
+    assert list(spec["space"]) == ["kind"]
+    assert "z is left to the objective" in said(draft)
+
+
 def test_an_objective_whose_space_is_unknown_is_kept_alone(tmp_path: Path) -> None:
     text = "def objective(t):\n    return t.suggest_float(name(), 0, 1)\n"
     _, spec = made(tmp_path, text)
