@@ -12,6 +12,7 @@ from typing import Any
 
 from hpsearch.spec_import.draft import StudyDraft
 from hpsearch.spec_import.python_code import Code, Unknown, argument, called
+from hpsearch.study_file.reading import space_in
 
 _OLD = {"suggest_uniform": {}, "suggest_loguniform": {"log": True}, "suggest_discrete_uniform": {}}
 _KINDS = ("suggest_float", "suggest_int", "suggest_categorical", *_OLD)
@@ -56,10 +57,19 @@ class Suggestions:
             elif name in seen:
                 what = f"{name} {LEFT}: it is suggested in several places"
                 self.draft.remark(each.call.lineno, "space", what)
-                self.draft.space.pop(name, None)
+                self._leave(name, seen)
             else:
                 seen[name] = each
                 self._add(name, each)
+
+    def _leave(self, name: str, seen: dict[str, _Found]) -> None:
+        """Take a parameter out of the space again, with those that depend on it."""
+        self.draft.space.pop(name, None)
+        for other, parameter in list(self.draft.space.items()):
+            if name in parameter.get("when", {}):
+                what = f"{other} {LEFT}: it depends on {name}, which does so too"
+                self.draft.remark(seen[other].call.lineno, "space", what)
+                self._leave(other, seen)
 
     def _name(self, call: ast.Call) -> str | None:
         node = argument(call, "name", 0)
@@ -70,30 +80,38 @@ class Suggestions:
         return value if isinstance(value, str) else None
 
     def _add(self, name: str, found: _Found) -> None:
+        """Add a suggestion, or say why it is left to the objective."""
         line = found.call.lineno
-        if found.when is None:
-            what = f"{name} {LEFT}: it depends on what the objective works out before"
-            self.draft.remark(line, "space", what)
-            return
-        missing = [parent for parent in found.when if parent not in self.draft.space]
-        if missing:
-            what = f"{name} {LEFT}: it depends on {missing[0]}, which does so too"
-            self.draft.remark(line, "space", what)
-            return
-        try:
-            parameter = self._parameter(found.call)
-        except Unknown as unknown:
-            what = f"{name} {LEFT}: only running the code tells what {unknown} is"
-            self.draft.remark(line, "space", what)
-            return
-        except (KeyError, TypeError, ValueError):
-            what = f"{name} {LEFT}: {ast.unparse(found.call)} lacks an argument"
-            self.draft.remark(line, "space", what)
+        why = self._obstacle(found)
+        if why is None:
+            try:
+                parameter = self._parameter(found.call)
+            except Unknown as unknown:
+                why = f"only running the code tells what {unknown} is"
+            except (KeyError, TypeError, ValueError):
+                why = f"{ast.unparse(found.call)} lacks an argument"
+        if why is not None:
+            self.draft.remark(line, "space", f"{name} {LEFT}: {why}")
             return
         if found.when:
             parameter["when"] = found.when
-        if not self.draft.add(name, parameter, line):
-            return
+        self.draft.add(name, parameter, line)
+
+    def _obstacle(self, found: _Found) -> str | None:
+        """Why a study file cannot say when a suggestion is made; None if it can."""
+        if found.when is None:
+            return "it depends on what the objective works out before"
+        for parent, values in found.when.items():
+            if parent not in self.draft.space:
+                return f"it depends on {parent}, which does so too"
+            if self._can_never_be(parent, values):
+                return "its condition can never hold"
+        return None
+
+    def _can_never_be(self, parent: str, values: list[Any]) -> bool:
+        """Whether a parameter lacks one of the values that another one asks of it."""
+        space, _ = space_in({parent: self.draft.space[parent]})
+        return any(space[parent].problem_with(value) is not None for value in values)
 
     def _parameter(self, call: ast.Call) -> dict[str, Any]:
         kind = called(call)
@@ -159,15 +177,17 @@ class Suggestions:
         self._names = outside
 
     def _calls(self, node: ast.AST, when: Condition | None, found: list[_Found]) -> None:
-        calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-        for call in sorted(calls, key=lambda each: (each.lineno, each.col_offset)):
-            if called(call) in _KINDS and isinstance(call.func, ast.Attribute):
-                in_branch = any(
-                    isinstance(each, ast.IfExp | ast.BoolOp | ast.comprehension)
-                    and any(inner is call for inner in ast.walk(each))
-                    for each in ast.walk(node)
-                )
-                found.append(_Found(call, None if in_branch else when))
+        """Find the suggestions of an expression, with what must hold for each."""
+        if isinstance(node, ast.Call) and called(node) in _KINDS:
+            found.append(_Found(node, when))
+        if isinstance(node, ast.IfExp):
+            self._calls(node.test, when, found)
+            self._calls(node.body, self._and(when, node.test), found)
+            self._calls(node.orelse, self._and_not(when, node.test), found)
+            return
+        is_uncertain = isinstance(node, ast.BoolOp | ast.Lambda | ast.Match)
+        for child in ast.iter_child_nodes(node):
+            self._calls(child, None if is_uncertain else when, found)
 
     def _remember(self, statement: ast.stmt) -> None:
         """Which variable holds which parameter."""

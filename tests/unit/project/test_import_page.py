@@ -75,7 +75,7 @@ def test_every_command_of_the_page_works_and_prints_what_it_says(
     optuna_study = (folder / "optuna-study.yaml").read_text()
     assert "kind: search:objective" in optuna_study
     assert "beta: {type: float, low: 0.8, high: 0.999, when: {optimizer: [adam]}}" in optuna_study
-    assert "momentum is left to the objective" in optuna_study
+    assert "momentum: {type: float, low: 0.0, high: 1.0, when: {optimizer: [sgd]}}" in optuna_study
 
 
 PROGRAM = """\

@@ -162,7 +162,8 @@ def objective(trial):
     nesterov = trial.suggest_categorical("nesterov", [True, False])
     if nesterov:
         trial.suggest_loguniform("decay", 1e-4, 1)
-    one = trial.suggest_float("one", 0, 1) if layers == 1 else 0
+    one = trial.suggest_float("one", 0, 1) if layers == 1 else trial.suggest_int("two", 1, 9)
+    drawn = nesterov and trial.suggest_float("drawn", 0, 1)
     high = trial.suggest_float("high", 0, layers)
     twice = trial.suggest_float("twice", 0, 1), trial.suggest_float("twice", 0, 1)
     for step in range(20):
@@ -201,6 +202,7 @@ def test_an_objective_is_kept_with_the_space_that_its_code_states(tmp_path: Path
             "log": True,
             "when": {"nesterov": [True]},
         },
+        "one": {"type": "float", "low": 0.0, "high": 1.0, "when": {"layers": [1]}},
     }
     assert spec["objective"] == {"metric": "value", "direction": "maximize"}
     assert spec["budget"] == {"trials": 100, "wall_clock": 600, "per_trial": {"steps": 20}}
@@ -208,11 +210,25 @@ def test_an_objective_is_kept_with_the_space_that_its_code_states(tmp_path: Path
     for text in (
         "line 16: trial.suggest_int(f'width_{i}', 8, 64) is left to the objective",
         "line 18: drop is left to the objective",
-        "line 22: one is left to the objective",
-        "line 23: high is left to the objective, which draws it itself: only running the code",
-        "line 24: twice is left to the objective, which draws it itself: it is suggested in",
+        "line 23: drawn is left to the objective",
+        "line 24: high is left to the objective, which draws it itself: only running the code",
+        "line 25: twice is left to the objective, which draws it itself: it is suggested in",
     ):
         assert text in said(draft)
+
+
+def test_what_a_condition_needs_is_there(tmp_path: Path) -> None:
+    text = (
+        "def objective(t):\n    kind = t.suggest_categorical('kind', ['x', 'y'])\n"
+        "    if kind == 'z':\n        t.suggest_float('never', 0, 1)\n"
+        "    sub = t.suggest_categorical('sub', [1, 2]) if kind == 'x' else 0\n"
+        "    deep = t.suggest_int('deep', 1, 9) if sub == 1 else 0\n"
+        "    sub = t.suggest_categorical('sub', [1, 2, 3])\n"
+    )
+    draft, spec = made(tmp_path, text)
+    assert list(spec["space"]) == ["kind"]
+    assert "never is left to the objective, which draws it itself: its condition" in said(draft)
+    assert "deep is left to the objective, which draws it itself: it depends on" in said(draft)
 
 
 def test_a_variable_of_another_function_is_no_condition(tmp_path: Path) -> None:
