@@ -277,6 +277,90 @@ def train(
     train_model(name, trial, out, data, export, storage)
 
 
+@app.command("import", rich_help_panel=_SEARCH)
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A table (.csv, .tsv, .parquet), JSON lines of W&B (.jsonl), a folder of Ray Tune "
+            "or W&B, or the URL of an Optuna storage.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
+    study: Annotated[
+        str | None, typer.Option("--study", help="The study in an Optuna storage.")
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--params", help='Parameters and their columns: "lr=learning_rate, depth".'),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="The metric, or NAME=COLUMN; again for each objective."),
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option("--direction", help="minimize or maximize; again for each objective."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The column that names the run of a row.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="The column that says how a run ended.")
+    ] = None,
+    resource: Annotated[
+        str | None,
+        typer.Option("--resource", help="What says how far a run had trained, one row a report."),
+    ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option("--curve", help="Columns of a curve, such as: accuracy_{resource}"),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="What the resource counts, such as epochs.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="A YAML file with these options as keys.")
+    ] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option("--space", help="A study file whose space and objective the runs have."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Bring past runs of other programs in as a study, for queries and for warm starts."""
+    from hpsearch.cli.studies.import_runs import ImportOptions, import_runs
+
+    others = {"run": run, "state": state, "resource": resource, "curve": curve, "unit": unit}
+    options = ImportOptions(
+        name, storage, study, mapping, space, params, metric, direction, others, dry_run
+    )
+    import_runs(source, options)
+
+
+@app.command("import-spec", rich_help_panel=_SEARCH)
+def import_spec(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A sweep of W&B, a configuration of Hydra, or Python code of Ray Tune or Optuna.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The study file to write. Default: printed."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make a study file from that of another program; its code is read, and never run."""
+    from hpsearch.cli.studies.import_spec import write_imported
+
+    write_imported(source, out, force=force)
+
+
 # ------------------------------------------------------------------------------------------ results
 
 

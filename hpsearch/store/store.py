@@ -153,8 +153,13 @@ class Store:
 
     # -------------------------------------------------------------------------------- whole studies
 
-    def create_study(self, record: StudyRecord) -> StudyRecord:
+    def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
         """Add a study; its id is filled in, in the record given.
+
+        Args:
+            record: The study.
+            whole: What belongs to it already, as `History.drain` gave it, written in the same
+                transaction; None for a study that begins.
 
         Raises:
             StudyExists: The name is taken.
@@ -168,6 +173,8 @@ class Store:
         try:
             with self._database.transaction("write") as connection:
                 record.id = connection.execute(statement, rows.study_values(record)).scalar_one()
+                if whole is not None:
+                    contents.write(connection, self._upserts, record.id, whole, revision=0)
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",

@@ -7,6 +7,7 @@
 `methods`      the samplers and pruners that a study file can name
 `advice`       notes on what a study file asks for
 `editing`      the text of a study file with another budget
+`imported`     what stands for the study file of a study that was imported
 `schema`       the study file as a JSON Schema, for editors
 
 Only this package uses `checks` (mistakes between parts), `messages` (the texts for mistakes) and

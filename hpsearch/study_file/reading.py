@@ -30,7 +30,7 @@ from hpsearch.study_file.models import (
 )
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.types import Model, shown
-from hpsearch.study_file.yaml_source import Source
+from hpsearch.study_file.yaml_source import MOST_BYTES, Source
 from trials.contract import Problem, TaskError
 from trials.data import files
 from trials.descriptions.builtin import describe
@@ -50,9 +50,6 @@ _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTION
 
 SEVERAL = {"sampler": "tpe", "pruner": "none"}
 """The defaults of `search` with several objectives: the usual ones compare trials by one value."""
-
-MOST_BYTES = 10_000_000
-"""The size limit of a study file: a hundred times more than anybody writes."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 _PARAMETER_MODELS: dict[Any, type[Model]] = {

@@ -7,12 +7,18 @@ a list of problems, so that all of them can be reported at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from hpsearch.errors import UserError
 from trials.contract import Problem
+from trials.data import files
+
+MOST_BYTES = 10_000_000
+"""The size limit of a file with YAML or code: a hundred times more than anybody writes."""
 
 MOST_NODES = 100_000
 """The most values in one file with its aliases expanded: a few nested ones can give billions."""
@@ -38,6 +44,27 @@ class Source:
         while where not in self.lines:
             where = where[: max(where.rfind("."), where.rfind("["), 0)]
         return self.lines[where]
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that another program or a person wrote.
+
+    Raises:
+        UserError: It cannot be read, or is not a text of a size that anybody writes.
+    """
+    try:
+        files.refuse_odd(path)
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            what = f"{path} has {size} bytes, and such a file may have {MOST_BYTES} at most"
+            raise UserError(what, "is it the right file?")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text ({error.reason})", "save it as UTF-8") from None
+    except ValueError as error:
+        raise UserError(f"{path} {error}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", "check the path") from None
 
 
 def read(text: str) -> Source:

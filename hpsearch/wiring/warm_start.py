@@ -14,6 +14,7 @@ from hpsearch.errors import Damaged, UserError
 from hpsearch.search.curve_gp.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
+from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
@@ -93,7 +94,7 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
         written = written_in(record.spec)
     except Damaged:
         return False
-    kind = _part(written.get("task"), "kind")
+    kind = _part(written.get("task"), "kind") or _part(origin_of(written), "task")
     space = written.get("space")
     objective = written.get("objective")
     if isinstance(objective, list) and len(objective) == 1:

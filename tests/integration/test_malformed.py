@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from malformed import Case, commands, data_files, databases, good, study_files
+from malformed import Case, commands, data_files, databases, good, past_runs, study_files
 
 TABLES = {
     module.__name__.rpartition(".")[2]: module.CASES
-    for module in (study_files, data_files, commands, databases)
+    for module in (study_files, data_files, commands, databases, past_runs)
 }
 CASES = {f"{table}: {case.name}": case for table, cases in TABLES.items() for case in cases}
 

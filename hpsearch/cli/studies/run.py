@@ -17,13 +17,15 @@ from hpsearch.cli.results.answer import print_answer
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
+from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.editing import with_budget
+from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import is_open
@@ -134,6 +136,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             raise UserError(
                 f"study {name} was made through Optuna and has no study file to resume from"
             )
+        _refuse_imported(history.study)
         spec = spec_of(history.study)
         _refuse_asked(spec)
         if budget:
@@ -214,6 +217,14 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
         names = ", ".join(absent)
         note(f"track: the study goes on without {names}, not installed here: {install(absent)}")
     return [tracker for tracker in spec.track if tracker.kind not in absent]
+
+
+def _refuse_imported(study: StudyRecord) -> None:
+    if origin_of(written_in(study.spec)) is not None:
+        raise UserError(
+            f"study {study.name} was {study.reason}; it cannot be resumed",
+            f"start a study of your own from it: search: {{warm_start: [{study.name}]}}",
+        )
 
 
 def _refuse_fewer(spec: StudySpec, history: History) -> None:

@@ -19,6 +19,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
 )
 from hpsearch.study_file.advice import code_that_runs
+from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
 from hpsearch.views.tables import expected, may_change
@@ -183,6 +184,11 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
 
 
 def _spec_of(study: StudyHead) -> StudySpec:
+    if origin_of(study.written) is not None:
+        raise UserError(
+            f"study {study.name} was imported, so it has no task to train",
+            f"its parameters: hpsearch best {study.name} --format json",
+        )
     if not study.spec or study.base is None:
         raise UserError(
             f"study {study.name} was not made from a study file, so it has no task to train"

@@ -1,0 +1,105 @@
+"""The page on imports: what it shows is run, and what it says is printed is printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import optuna
+import pytest
+
+from hpsearch.cli.main import main
+from hpsearch.importing.columns import Mapped
+from hpsearch.spec_import.draft import problems_in
+from past_runs import command, tune_experiment
+
+PAGE = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
+
+
+def fences(language: str) -> list[str]:
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    return [str(each) for each in found]
+
+
+FILES = {
+    "text": ["runs.csv", "printed.txt", "curves.csv"],
+    "yaml": ["mapping.yaml", "sweep.yaml", "becomes.yaml", "config.yaml"],
+    "python": ["api.py", "search.py"],
+}
+"""The names of the files that the page shows, in its order."""
+WANDB = (
+    '"Name","State","Created","Runtime","lr","batch_size","val_loss"\n'
+    '"a","finished","2026-01-02T03:04:05.000Z","9","0.1","16","0.5"\n'
+)
+LINES = (
+    '{"id": "a", "config": {"lr": 0.1}, "summary": {"val_loss": 0.5}}\n'
+    '{"id": "b", "config": {"lr": 0.2}, "summary": {"val_loss": 0.4}}\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with all files of the page, and those that it takes for given."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPSEARCH_STORAGE", f"sqlite:///{tmp_path}/hpsearch.db")
+    for language, names in FILES.items():
+        for name, text in zip(names, fences(language), strict=True):
+            (tmp_path / name).write_text(text)
+    (tmp_path / "project.csv").write_text(WANDB)
+    (tmp_path / "runs.jsonl").write_text(LINES)
+    trials = [({"lr": 0.1}, [{"loss": 0.5}]), ({"lr": 0.2}, [{"loss": 0.4}])]
+    tune_experiment(tmp_path / "ray_results" / "exp", trials)
+    study = optuna.create_study(study_name="digits", storage="sqlite:///optuna.db")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    return tmp_path
+
+
+def test_every_command_of_the_page_works_and_prints_what_it_says(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "".join(fences("sh")).splitlines()
+    assert len(lines) >= 10
+    said = {}
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "hpsearch"
+        assert command(*words) == 0, line
+        said[line] = capsys.readouterr()
+    printed = (folder / "printed.txt").read_text()
+    assert printed in said[lines[0]].err
+    made = (folder / "study.yaml").read_text()
+    assert made == (folder / "becomes.yaml").read_text()
+    assert problems_in(made) == []
+    assert problems_in((folder / "hydra-study.yaml").read_text()) == []
+    optuna_study = (folder / "optuna-study.yaml").read_text()
+    assert "kind: search:objective" in optuna_study
+    assert "beta: {type: float, low: 0.8, high: 0.999, when: {optimizer: [adam]}}" in optuna_study
+    assert "momentum: {type: float, low: 0.0, high: 1.0, when: {optimizer: [sgd]}}" in optuna_study
+
+
+PROGRAM = """\
+import json, sys
+given = dict(word.lstrip("-+").split("=", 1) for word in sys.argv[1:])
+for epoch in range(1, int(given.get("epochs") or given["trainer.max_epochs"]) + 1):
+    rate = float(given.get("lr") or given["model.lr"])
+    print(json.dumps({"resource": epoch, "val_loss": rate, "accuracy": rate}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("source", "program"), [("sweep", "train.py"), ("config", "main.py")])
+def test_the_study_files_that_are_made_pass_the_check(
+    source: str, program: str, folder: Path
+) -> None:
+    (folder / program).write_text(PROGRAM)
+    assert command("import-spec", f"{source}.yaml", "-o", "made.yaml") == 0
+    assert command("check", "made.yaml") == 0
+
+
+def test_every_option_and_key_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in Mapped.model_fields:
+        assert f"`--{name}`" in PAGE or f"`{name}`" in PAGE, name
+    with pytest.raises(SystemExit):
+        main(["import", "--help"])
+    for option in re.findall(r"--[a-z-]+", capsys.readouterr().out):
+        assert f"`{option}`" in PAGE or option in ("--help", "--storage"), option
