@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
@@ -183,9 +184,9 @@ class ObjectiveTrial(BaseTrial):
         """
         if not isinstance(value, list | tuple) and hasattr(value, "item"):
             value = value.item()  # a number of numpy or torch
-        json.dumps(value)  # raises the TypeError
-        self._attributes[key] = value
-        self._trial.note(Note(attributes={key: value}))
+        kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
+        self._attributes[key] = kept
+        self._trial.note(Note(attributes={key: kept}))
 
     def set_constraint(self, key: str, value: float) -> None:
         """Say how far the trial exceeds a limit; 0 or less if it keeps it.
@@ -293,6 +294,7 @@ def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, value in attributes.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and name and name.isprintable() and not name.startswith("$"):
+        has_name = name and name.isprintable() and not name.startswith("$")
+        if is_number and has_name and abs(value) <= sys.float_info.max:
             found[name] = float(value)
     return found
