@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from optuna.distributions import (
     BaseDistribution,
@@ -18,9 +18,9 @@ from optuna.distributions import (
     check_distribution_compatibility,
     distribution_to_json,
 )
-from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
 
+from hpsearch.adapters.study_of_trial import StudyOfTrial
 from hpsearch.adapters.suggestions import fitting, place_of, refuse_name, written
 from trials.contract import Goal, Note, TrialStopped
 from trials.tasks.function.trial import FunctionTrial
@@ -226,33 +226,6 @@ class ObjectiveTrial(BaseTrial):
     def study(self) -> StudyOfTrial:
         """What is known of the study here: its directions."""
         return StudyOfTrial(self._trial.goals)
-
-
-class StudyOfTrial:
-    """What a trial's worker knows of its study.
-
-    Args:
-        goals: The study's objectives.
-    """
-
-    def __init__(self, goals: Sequence[Goal]) -> None:
-        self.directions = [_direction(goal) for goal in goals]
-
-    @property
-    def direction(self) -> StudyDirection:
-        """The direction of the only objective."""
-        (direction,) = self.directions
-        return direction
-
-    def __getattr__(self, name: str) -> NoReturn:
-        what = f"trial.study.{name} is not known where a trial runs"
-        raise AttributeError(
-            f"{what}, only trial.study.directions; read the study with hpsearch.open(...).optuna()"
-        )
-
-
-def _direction(goal: Goal) -> StudyDirection:
-    return StudyDirection.MAXIMIZE if goal.maximize else StudyDirection.MINIMIZE
 
 
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
