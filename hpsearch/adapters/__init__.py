@@ -2,5 +2,5 @@
 
 - `loading`: builds a task, adapted where its study file names a library
 - `optuna_objective`: objectives of Optuna; `optuna_trial`: the trial that they are called with;
-  `suggestions`: the values that they are given
+  `suggestions`: the values that they are given; `study_of_trial`: its `study`
 """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from optuna.distributions import (
     BaseDistribution,
@@ -17,9 +18,9 @@ from optuna.distributions import (
     check_distribution_compatibility,
     distribution_to_json,
 )
-from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
 
+from hpsearch.adapters.study_of_trial import StudyOfTrial
 from hpsearch.adapters.suggestions import fitting, place_of, refuse_name, written
 from trials.contract import Goal, Note, TrialStopped
 from trials.tasks.function.trial import FunctionTrial
@@ -183,9 +184,9 @@ class ObjectiveTrial(BaseTrial):
         """
         if not isinstance(value, list | tuple) and hasattr(value, "item"):
             value = value.item()  # a number of numpy or torch
-        json.dumps(value)  # raises the TypeError
-        self._attributes[key] = value
-        self._trial.note(Note(attributes={key: value}))
+        kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
+        self._attributes[key] = kept
+        self._trial.note(Note(attributes={key: kept}))
 
     def set_constraint(self, key: str, value: float) -> None:
         """Say how far the trial exceeds a limit; 0 or less if it keeps it.
@@ -227,33 +228,6 @@ class ObjectiveTrial(BaseTrial):
         return StudyOfTrial(self._trial.goals)
 
 
-class StudyOfTrial:
-    """What a trial's worker knows of its study.
-
-    Args:
-        goals: The study's objectives.
-    """
-
-    def __init__(self, goals: Sequence[Goal]) -> None:
-        self.directions = [_direction(goal) for goal in goals]
-
-    @property
-    def direction(self) -> StudyDirection:
-        """The direction of the only objective."""
-        (direction,) = self.directions
-        return direction
-
-    def __getattr__(self, name: str) -> NoReturn:
-        what = f"trial.study.{name} is not known where a trial runs"
-        raise AttributeError(
-            f"{what}, only trial.study.directions; read the study with hpsearch.open(...).optuna()"
-        )
-
-
-def _direction(goal: Goal) -> StudyDirection:
-    return StudyDirection.MAXIMIZE if goal.maximize else StudyDirection.MINIMIZE
-
-
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
     """What an objective has returned, as a number for each objective.
 
@@ -293,6 +267,7 @@ def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
     found = {}
     for name, value in attributes.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and name and name.isprintable() and not name.startswith("$"):
+        has_name = name and name.isprintable() and not name.startswith("$")
+        if is_number and has_name and abs(value) <= sys.float_info.max:
             found[name] = float(value)
     return found

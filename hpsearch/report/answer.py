@@ -149,7 +149,7 @@ def _costs(story: StudyStory) -> list[Pieces]:
     driven = float(wall_clock([story.until], story.spans)[0]) if story.spans else 0.0
     active = max(driven, story.study.active_seconds)
     cost = next((line.used for line in story.status.budget if line.name == "cost"), None)
-    money = "" if cost is None else f", {number(cost)} of money"
+    money = "" if cost is None else f", a cost of {number(cost)}"
     trials = f"{total:,} {'trial' if total == 1 else 'trials'} ({states})"
     if not total:
         return []

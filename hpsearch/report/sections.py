@@ -75,7 +75,7 @@ def _subtitle(story: StudyStory) -> Pieces:
         "finished": "finished",
     }[state]
     parts.append(f". Begun {moment(study.created)}; {told}")
-    if study.reason and state in ("finished", "failed", "interrupted"):
+    if study.reason and study.reason != state:
         parts += [": ", foreign(study.reason)]
     return (*parts, ".")
 

@@ -62,20 +62,26 @@ class Questions:
             distribution: What it is drawn from, in Optuna's JSON.
 
         Raises:
-            Unanswerable: The study's sampler cannot draw it, or the parameter was another kind of
-                number or had other choices before.
+            Unanswerable: Nothing can draw it, or the parameter was another kind of number or had
+                other choices before.
         """
         if name in trial.params:
             return trial.params[name]
-        wanted = json_to_distribution(distribution)
-        value = self._drawn(trial, name, wanted)
-        trial_id = self._id_of(trial)
         try:
-            internal = wanted.to_internal_repr(value)
-            self._storage.set_trial_param(trial_id, name, internal, wanted)
-        except ValueError as error:
-            raise Unanswerable(f"suggesting {name!r}: {error}") from None
+            self._draw(trial, name, json_to_distribution(distribution))
+        except Unanswerable:
+            raise
+        except (ValueError, ArithmeticError) as error:  # Optuna refuses it
+            what = f"suggesting {name!r}: {str(error).rstrip('.')}"
+            hint = "a name keeps its kind, scale and choices; use another one, or finite bounds"
+            raise Unanswerable(f"{what}; {hint}") from None
         return trial.params[name]
+
+    def _draw(self, trial: Trial, name: str, wanted: BaseDistribution) -> None:
+        """Draw a value, and write it into the trial with its distribution."""
+        value = self._drawn(trial, name, wanted)
+        internal = wanted.to_internal_repr(value)
+        self._storage.set_trial_param(self._id_of(trial), name, internal, wanted)
 
     def _drawn(self, trial: Trial, name: str, wanted: BaseDistribution) -> Any:
         given = trial.system_attrs.get(FIXED_PARAMS, {})

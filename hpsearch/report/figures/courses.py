@@ -31,7 +31,7 @@ class CurveKind(StrEnum):
 
     PAUSED = "paused or pruned"
     FAILED = "failed"
-    RUNNING = "still running"
+    RUNNING = "not ended"
     COMPLETE = "complete"
     WINNER = "winner"
 

@@ -22,7 +22,7 @@ class SpentOn(StrEnum):
     PAUSED = "paused or pruned"
     FAILED = "failed or lost"
     CONFIRMED = "confirmation"
-    RUNNING = "still running"
+    RUNNING = "not ended"
     """Trials that run or wait for a slot."""
     OVERHEAD = "start-up"
     """Libraries, data and models, before training."""

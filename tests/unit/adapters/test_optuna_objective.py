@@ -171,6 +171,26 @@ def test_a_trial_is_worth_what_its_objective_returns(tmp_path: Path) -> None:
     assert trial.value == 3.0
 
 
+def test_a_name_keeps_its_choices_from_trial_to_trial(tmp_path: Path) -> None:
+    rest = "    trial.suggest_categorical('c', list(range(2 + trial.number)))\n    return x\n"
+    budget = {"trials": 2, "per_trial": {"steps": 1}}
+    study = ObjectiveStudy(tmp_path, X + rest, budget=budget)
+    study.drive()
+    first, second = study.history().trials
+    assert first.state is State.COMPLETE
+    assert "does not support dynamic value space; a name keeps its kind" in str(second.error_text)
+
+
+def test_attributes_are_copies_and_not_all_are_metrics(tmp_path: Path) -> None:
+    rest = (
+        "kept = [1]\ntrial.set_user_attr('kept', kept)\nkept.append(2)\n"
+        "trial.set_user_attr('huge', 10**400)\ntrial.set_user_attr('text', '\\0')\nreturn x"
+    )
+    trial = one(tmp_path, rest)
+    assert trial.user_attrs == {"kept": [1], "huge": 10**400, "text": "\0"}
+    assert trial.reports[4.0].metrics.keys() == {"score"}
+
+
 def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
     trial = one(tmp_path, 'trial.report(x, 1)\nraise optuna.TrialPruned("too wide")')
     assert trial.state is State.PRUNED
@@ -191,6 +211,7 @@ def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
         ("trial.suggest_categorical('z', [object(), 1])", "error", "cannot be written down"),
         ("trial.suggest_categorical('z', [lambda: 1, lambda: 2])", "error", "written alike"),
         ("trial.suggest_float('$z', 0, 1)", "error", "cannot be named"),
+        ("trial.suggest_float('z', 0, float('inf'))", "error", "or finite bounds"),
     ],
 )
 def test_mistakes_of_an_objective_fail_its_trial(

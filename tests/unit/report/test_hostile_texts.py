@@ -129,6 +129,7 @@ def test_a_file_with_fences_stays_in_its_block() -> None:
 def test_a_text_on_a_figure_has_no_meaning_to_plotly() -> None:
     assert shown("<b>x</b>\n\x1b[31m") == "&lt;b&gt;x&lt;/b&gt; \\x1b[31m"
     assert shown("a" * 99 + "7") == "a" * 17 + "…" + "a" * 9 + "7"
+    assert shown("$x$") == "&#36;x&#36;"
     assert len(foreign("x" * 999)) == 300
     assert "\u202e" not in foreign("a\u202eb")
     assert MARKDOWN.splitlines()[0] in foreign(MARKDOWN)

@@ -108,7 +108,7 @@ def test_a_study_that_was_interrupted_tells_what_is_known_so_far(told: Told) -> 
     said = texts(story)
     assert "all of this is so far, and it can be resumed" in said
     assert "Cost so far:" in said
-    assert "| still running |" in said
+    assert "| not ended |" in said
 
 
 def test_no_complete_trial_is_said_of_the_best(told: Told) -> None:
