@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import parse, space_in
 from hpsearch.study_file.yaml_source import read as read_yaml
+from trials.descriptions.command_line import GIVEN
 
 USUAL_TRIALS = 20
 FORWARD = "cannot be carried over"
@@ -133,6 +135,22 @@ def study_name(text: str) -> str:
     """The nearest name that a study may have."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
     return name[:100] or "imported"
+
+
+def with_placeholder(before: str, name: str) -> str:
+    """A word of a command that ends in a placeholder, in quotes where a shell would need them."""
+    word = f"{before}{{{name}}}"
+    return word if shlex.quote(before + name) == before + name else shlex.quote(word)
+
+
+def as_word(text: str) -> str:
+    """A word of a command as its own: without placeholders, in quotes where a shell needs them."""
+    return shlex.quote(text.replace("{", "{{").replace("}", "}}"))
+
+
+def is_placeholder(name: str) -> bool:
+    """Whether a command can have a placeholder of this name."""
+    return name not in GIVEN and not set(name) & set("{}[]:!")
 
 
 Lines = Mapping[str, int]

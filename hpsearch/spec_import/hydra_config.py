@@ -7,11 +7,18 @@ read: Hydra composes them when the command runs.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Lines, StudyDraft, study_name
+from hpsearch.spec_import.draft import (
+    FORWARD,
+    USUAL_TRIALS,
+    Lines,
+    StudyDraft,
+    is_placeholder,
+    study_name,
+    with_placeholder,
+)
 from hpsearch.spec_import.hydra_grammar import NotCarried, parameter
 from hpsearch.study_file.methods import SAMPLERS
 from hpsearch.study_file.types import is_number, is_whole_number
@@ -64,9 +71,9 @@ class _Config:
         self._parameters(kind)
         length = self._length()
         words = ["python", "main.py"]
-        words += [_override(name, name) for name in made.space]
+        words += [with_placeholder(f"{name}=", name) for name in made.space]
         if length is not None:
-            words.append(_override(length[0], "budget"))
+            words.append(with_placeholder(f"{length[0]}=", "budget"))
         made.sections["task"] = {"kind": "command", "run": " ".join(words)}
         made.remark(
             None, "task", "a configuration does not name its program: write yours for main.py"
@@ -106,6 +113,10 @@ class _Config:
         for place, key, part in self._written():
             line = self._line(place)
             name = str(key)
+            if not is_placeholder(name):
+                what = f"{name} {FORWARD}: it cannot be a placeholder of the command; rename it"
+                self._draft.remark(line, "space", what)
+                continue
             if isinstance(part, dict):
                 made, why = _old_form(part)
             else:
@@ -119,7 +130,7 @@ class _Config:
 
     def _fixed(self, name: str, value: Any, line: int | None) -> None:
         """An override with a single value: the same in all jobs."""
-        if value is None or "{" in name:
+        if value is None:
             what = f"{name} {FORWARD}: write it into your configuration"
             self._draft.remark(line, "space", what)
             return
@@ -231,11 +242,6 @@ class _Config:
 
 def _word(direction: Any) -> str:
     return "maximize" if str(direction).lower().endswith("maximize") else "minimize"
-
-
-def _override(name: str, placeholder: str) -> str:
-    word = f"{name}={{{placeholder}}}"
-    return word if shlex.quote(name) == name else shlex.quote(word)
 
 
 def _old_form(part: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:

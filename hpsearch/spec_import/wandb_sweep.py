@@ -6,10 +6,19 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from hpsearch.spec_import.draft import FORWARD, USUAL_TRIALS, Lines, StudyDraft, study_name
+from hpsearch.spec_import.draft import (
+    FORWARD,
+    USUAL_TRIALS,
+    Lines,
+    StudyDraft,
+    as_word,
+    is_placeholder,
+    study_name,
+    with_placeholder,
+)
 from hpsearch.spec_import.wandb_distributions import carried
 from hpsearch.study_file.types import is_number, is_whole_number
-from trials.descriptions.command_line import GIVEN, SEED
+from trials.descriptions.command_line import SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""
@@ -83,8 +92,8 @@ class _Sweep:
             what = "each trial has a seed of its own, {seed}; it is not searched"
             self._draft.remark(line, "task", what)
             return
-        if name in GIVEN:
-            what = f"{name} {FORWARD}: {{{name}}} has a meaning of its own; rename it"
+        if not is_placeholder(name):
+            what = f"{name} {FORWARD}: it cannot be a placeholder of the command; rename it"
             self._draft.remark(line, "space", what)
             return
         if "parameters" in part:
@@ -118,7 +127,7 @@ class _Sweep:
         """The words for the parameters, each with its placeholder."""
         dashes = "" if form == "args_no_hyphens" else "--"
         names = [*self._draft.space, *self._settings]
-        words = [f"{dashes}{name}={{{name}}}" for name in names]
+        words = [with_placeholder(f"{dashes}{name}=", name) for name in names]
         if self._seeded:
             words.append(f"{dashes}{SEED}={{{SEED}}}")
         if self._length is not None:
@@ -166,14 +175,14 @@ class _Sweep:
             what = f"{word} {FORWARD}: write its value, or use shell: true and ${{{{NAME}}}}"
             self._draft.remark(line, "task", what)
             return []
-        return [shlex.quote(word.replace("{", "{{").replace("}", "}}"))]
+        return [as_word(word)]
 
     def _program(self) -> str:
         program = self._document.get("program")
         if not program:
             self._draft.remark(None, "task", "the sweep names no program; write yours into run")
             return "train.py"
-        return shlex.quote(str(program))
+        return as_word(str(program))
 
     # ------------------------------------------------------------------- objective, budget, search
 

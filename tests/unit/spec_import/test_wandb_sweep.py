@@ -103,8 +103,9 @@ def test_constants_become_settings_and_the_length_the_budget(tmp_path: Path) -> 
         "python train.py --lr={lr} --momentum={momentum} --seed={seed} --epochs={budget}"
     )
     assert "each trial has a seed of its own" in remarks(draft)
-    assert "line 12: folder cannot be carried over: {folder} has a meaning of its own" in remarks(
-        draft
+    assert (
+        "line 12: folder cannot be carried over: it cannot be a placeholder of the command"
+        in remarks(draft)
     )
 
 
