@@ -46,7 +46,8 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     lines += _costs(story)
     tables = [_configuration(winner.trial, parameters)]
     if len(story.ranked) > 1:
-        tables.append(_listed(story, parameters, "The best trials"))
+        meaning = " (= cannot be told from the first)" if winner.tied else ""
+        tables.append(_listed(story, parameters, f"The best trials{meaning}"))
     goal = story.goal
     headline = (f"Trial {winner.trial.number}: ", foreign(goal.metric), f" {_value(winner)}")
     is_sure = winner.confirmed is not None and winner.confirmed.low is not None
