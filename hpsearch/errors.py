@@ -136,7 +136,8 @@ class LeaseLost(StudyHeld):
 
 class AttemptLost(HpsearchError):
     """An attempt of a trial that a process had asked for is not current any more: the process was
-    taken for dead, and the trial goes on elsewhere. Nothing was written."""
+    taken for dead and the trial goes on elsewhere, or it was silent for too long and has failed.
+    Nothing was written."""
 
     exit_code = 4
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
+from hpsearch.asking.answer import Answer
 from hpsearch.asking.pulse import Pulse
 from hpsearch.asking.trial import AskedTrial, Metrics
-from hpsearch.asking.turn import Answer, Turn
+from hpsearch.asking.turn import Turn
 from hpsearch.asking.turns import Turns
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.asking.turn import Answer
+from hpsearch.asking.answer import Answer
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hpsearch.asking.answer import GOES_ON, Answer, said_of
 from hpsearch.brain.attempts import Live
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -20,32 +21,6 @@ from hpsearch.domain.records import ASKED, Attempt, Outcome
 from hpsearch.errors import AttemptLost, UserError
 from hpsearch.store.asked.heartbeats import Heartbeat, Key
 from hpsearch.store.owners import shown
-
-GOES_ON = "nothing speaks against it"
-
-_SAID = {
-    Outcome.COMPLETE: "it is complete",
-    Outcome.PAUSED: "it is paused",
-    Outcome.PRUNED: "it is pruned",
-    Outcome.FAILED: "it has failed",
-}
-"""How attempts end that nobody was taken for dead in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether a trial goes on after a report: true in an ``if`` where it does.
-
-    Args:
-        goes_on: Whether it does. Where not, nothing more can be reported; ask for the next trial.
-        why: The reason, in words.
-    """
-
-    goes_on: bool
-    why: str
-
-    def __bool__(self) -> bool:
-        return self.goes_on
 
 
 @dataclass
@@ -160,7 +135,7 @@ class Turn:
         """
         live = self._current(key)
         if live is None:
-            return self._ended_before(key)
+            return self._ended_before(key, came_through=self._is_on_record(key, resource))
         brain = self._brain()
         best = checkpoint if self._is_best(key[0], metrics) else None
         event = ev.Reported(*key, resource, metrics, checkpoint=checkpoint, best=best)
@@ -199,7 +174,10 @@ class Turn:
     def _told(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> Answer:
         live = self._current(key)
         if live is None:
-            return self._ended_before(key)
+            ends = {ev.Finished: Outcome.COMPLETE, ev.Failed: Outcome.FAILED}
+            attempt = self._attempt(key)
+            came_through = attempt is not None and attempt.outcome is ends.get(type(event))
+            return self._ended_before(key, came_through=came_through)
         self._brain().on_event(event, self.now)
         return self._settled(live, None)
 
@@ -236,7 +214,7 @@ class Turn:
         self._obey(live, checkpoint)
         if self._current(key) is not None:
             return Answer(True, self._why(key[0]) or GOES_ON)
-        why = live.stopping or self._why(key[0]) or _said(live.attempt)
+        why = live.stopping or self._why(key[0]) or said_of(live.attempt)
         return Answer(False, why)
 
     def _obey(self, live: Live, checkpoint: str | None) -> None:
@@ -267,23 +245,39 @@ class Turn:
                 return decision.why
         return None
 
-    def _ended_before(self, key: Key) -> Answer:
+    def _ended_before(self, key: Key, *, came_through: bool) -> Answer:
         """What became of an attempt that is not current.
 
+        Args:
+            key: The attempt.
+            came_through: Whether what its process says now has ended it: it was written before, and
+                the answer of the database was lost.
+
         Raises:
-            AttemptLost: Its process was taken for dead.
+            AttemptLost: It has ended otherwise.
         """
-        number, attempt = key
-        trials = self.history.trials
-        known = trials[number].attempts if number < len(trials) else []
-        if attempt <= len(known) and known[attempt - 1].outcome in _SAID:
-            return Answer(False, _said(known[attempt - 1]))
-        why = known[attempt - 1].note if attempt <= len(known) else None
+        attempt = self._attempt(key)
+        if came_through and attempt is not None:
+            return Answer(False, said_of(attempt))
+        why = None if attempt is None else attempt.note
         raise AttemptLost(
-            f"attempt {attempt} of trial {number} is not current any more: "
+            f"attempt {key[1]} of trial {key[0]} is not current any more: "
             f"{why or 'the study went on without it'}",
             "its results so far are kept and nothing more is written; ask for the next trial",
         )
+
+    def _is_on_record(self, key: Key, resource: float) -> bool:
+        """Whether an attempt has reported at a resource."""
+        trials = self.history.trials
+        report = trials[key[0]].reports.get(resource) if key[0] < len(trials) else None
+        return report is not None and report.attempt == key[1]
+
+    def _attempt(self, key: Key) -> Attempt | None:
+        """An attempt as it is on record."""
+        number, attempt = key
+        trials = self.history.trials
+        known = trials[number].attempts if number < len(trials) else []
+        return known[attempt - 1] if attempt <= len(known) else None
 
     def _current(self, key: Key) -> Live | None:
         if self.brain is None:
@@ -295,11 +289,3 @@ class Turn:
         if self.brain is None:
             raise UserError(f"study {self.history.study.name} is over")
         return self.brain
-
-
-def _said(attempt: Attempt) -> str:
-    """How an attempt has ended, in words."""
-    if attempt.outcome is None:
-        return "its attempt has ended"
-    said = _SAID.get(attempt.outcome, "it was interrupted")
-    return f"{said}: {attempt.note}" if attempt.note else said

@@ -18,6 +18,7 @@ import yaml
 import hpsearch
 from asking import CURVES, SPEC, spec_with, train, work
 from hpsearch.asking import turns, written
+from hpsearch.asking.turns import Turns
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
@@ -27,6 +28,7 @@ from hpsearch.errors import (
     AttemptLost,
     HpsearchError,
     SpecError,
+    StoreUnreachable,
     StudyExists,
     StudyHeld,
     StudyNotFound,
@@ -418,6 +420,31 @@ def test_the_budget_of_time_is_kept_across_processes(
     assert one.ended == other.ended == "the budget left is too small for another trial"
 
 
+def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1e9
+    monkeypatch.setattr(heartbeats, "moment", lambda _, __: (now, None))
+    spec = {
+        **WITHOUT_RUNGS,
+        "budget": {"trials": 9, "per_trial": {"epochs": 9, "time_limit": 60}},
+        "resources": {"report_deadline": 40},
+    }
+    with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
+        slow, silent = one.ask(), one.ask()
+        assert slow is not None
+        assert silent is not None
+        for epoch in (1, 2):
+            now += 30.0
+            assert slow.report(epoch, 0.5)
+        assert other.ask() is not None  # it notices who has reported nothing for a minute
+        with pytest.raises(AttemptLost, match="attempt 1 of trial 1") as lost:
+            silent.report(1, 0.5)
+        assert "no report for 60 s" in str(lost.value)
+        now += 1.0
+        assert "time limit of 60 s" in slow.report(3, 0.5).why
+    kinds = [trial.error_kind for trial in loaded(sqlite_url).trials]
+    assert kinds == [ErrorKind.TIMEOUT, ErrorKind.TIMEOUT, None]
+
+
 def test_a_process_that_was_forked_must_open_the_study_itself(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,6 +466,31 @@ def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str)
         with pytest.raises(AttemptLost, match="attempt 1 of trial 0 is not current any more"):
             trial.report(1, 0.5)
         study.tell(again, 1.0)
+
+
+def test_a_report_that_came_through_unheard_may_be_repeated(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Turns._write
+    answers = iter([StoreUnreachable("the connection broke"), None])
+
+    def breaks_after(self: Turns, *of: Any) -> None:
+        write(self, *of)
+        of[0].exec_driver_sql("COMMIT")
+        of[0].exec_driver_sql("BEGIN IMMEDIATE")
+        error = next(answers)
+        if error is not None:
+            raise error
+
+    with hpsearch.create(sqlite_url, SPEC) as study:
+        trial = study.ask()
+        assert trial is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(Turns, "_write", breaks_after)
+            answer = trial.report(9, 0.5)
+        assert not answer
+        assert "it is complete" in answer.why
+    assert loaded(sqlite_url).trials[0].state is State.COMPLETE
 
 
 def test_what_a_failed_turn_handed_out_is_not_given_back(
