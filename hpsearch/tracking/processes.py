@@ -173,11 +173,11 @@ class _Sender:
             return
         self._has_complained = True
         log.warning(
-            "track: %s does not work - the study goes on without it; once it does: "
-            "hpsearch track %s - %s",
+            "track: %s does not work: %s - the study does not wait for it; once it works: "
+            "hpsearch track %s",
             self._kind,
-            self._study,
             without_secrets(what),
+            self._study,
         )
 
     def _said(self) -> str:
