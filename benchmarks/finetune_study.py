@@ -23,10 +23,10 @@ from optuna.distributions import BaseDistribution
 
 import recorded_data
 from hpsearch.search.proposals import derived_seed
-from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, parse
 from hpsearch.study_file.space import distribution_of
+from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.workers import worker_config
 from trials import arithmetic
 from trials.contract import Diverged, Setup

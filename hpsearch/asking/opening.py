@@ -16,8 +16,8 @@ from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.store import owners
 from hpsearch.store.store import Store
-from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.driving import adopt_search
 from hpsearch.wiring.environment import environment

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from hpsearch.errors import UserError
-from hpsearch.study_file import yaml_source
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
+from hpsearch.study_file.text import yaml_source
 from trials.descriptions.asked import ASK
 
 FILES = (".yaml", ".yml")

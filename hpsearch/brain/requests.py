@@ -20,9 +20,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Request, Trial
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.study_file import space
-from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_file.text.editing import with_budget
 
 
 class Requests:

@@ -12,9 +12,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import SpecError, UserError
 from hpsearch.importing import cells
 from hpsearch.importing.runs import Measures
-from hpsearch.study_file import yaml_source
-from hpsearch.study_file.messages import problems_of
 from hpsearch.study_file.reading import refusal
+from hpsearch.study_file.text import yaml_source
+from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.types import Model
 from trials.contract import Problem, Unit
 from trials.settings import nearest

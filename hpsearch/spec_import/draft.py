@@ -13,7 +13,7 @@ import yaml
 
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import parse, space_in
-from hpsearch.study_file.yaml_source import read as read_yaml
+from hpsearch.study_file.text.yaml_source import read as read_yaml
 from trials.descriptions.command_line import GIVEN
 
 USUAL_TRIALS = 20

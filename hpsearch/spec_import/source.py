@@ -8,7 +8,7 @@ from hpsearch.errors import UserError
 from hpsearch.spec_import import hydra_config, optuna_code, tune_code, wandb_sweep
 from hpsearch.spec_import.draft import StudyDraft, yaml_document
 from hpsearch.spec_import.python_code import Code
-from hpsearch.study_file.yaml_source import text_of
+from hpsearch.study_file.text.yaml_source import text_of
 
 KNOWN = "a sweep of W&B, a Hydra configuration, or Python code of Ray Tune or Optuna"
 

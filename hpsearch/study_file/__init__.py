@@ -6,10 +6,10 @@
 `levels`       where a trial reports, and where it is compared with others
 `methods`      the samplers and pruners that a study file can name
 `advice`       notes on what a study file asks for
-`editing`      the text of a study file with another budget
+`text`         the file as text: YAML with line numbers, another budget, the texts for mistakes
+`trackers`     which experiment trackers are told
 `imported`     what stands for the study file of a study that was imported
 `schema`       the study file as a JSON Schema, for editors
 
-Only this package uses `checks` (mistakes between parts), `messages` (the texts for mistakes) and
-`yaml_source` (YAML with line numbers).
+Only this package uses `checks` (mistakes between parts).
 """

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError, create_model
 
 from hpsearch.errors import SpecError, UserError
-from hpsearch.study_file import checks, yaml_source
+from hpsearch.study_file import checks
 from hpsearch.study_file.checks import Draft
-from hpsearch.study_file.messages import problems_of
 from hpsearch.study_file.models import (
     CategoricalParameter,
     FloatParameter,
@@ -29,8 +28,10 @@ from hpsearch.study_file.models import (
     StudySpec,
 )
 from hpsearch.study_file.space import is_open
+from hpsearch.study_file.text import yaml_source
+from hpsearch.study_file.text.messages import problems_of
+from hpsearch.study_file.text.yaml_source import MOST_BYTES, Source
 from hpsearch.study_file.types import Model, shown
-from hpsearch.study_file.yaml_source import MOST_BYTES, Source
 from trials.contract import Problem, TaskError
 from trials.data import files
 from trials.descriptions.builtin import describe

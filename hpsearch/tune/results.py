@@ -23,7 +23,7 @@ from hpsearch.store.reading.queries import (
     trial_rows,
 )
 from hpsearch.store.store import Store
-from hpsearch.study_file.yaml_source import read
+from hpsearch.study_file.text.yaml_source import read
 from trials.checkpoints import places
 
 ITERATION = "training_iteration"

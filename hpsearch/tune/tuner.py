@@ -19,9 +19,9 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
-from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_file.text.editing import with_budget
 from hpsearch.tune.locating import locate
 from hpsearch.tune.plan import PlannedStudy, database_of, plan_of, root_at
 from hpsearch.tune.results import ResultGrid

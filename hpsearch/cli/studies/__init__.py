@@ -1,6 +1,7 @@
-"""Commands that make, check, run, stop and remove studies, and train their best configurations.
+"""Commands that check, run, change and remove studies, and train their best configurations.
 
-* `init`, `schema`, `check`: before a study; `starters`: the files that `init` writes.
-* `run`: run and resume; `enqueue`: configurations given to them; `control`: stop and rm.
+* `check`: before a study; `run`: run and resume; `enqueue`: configurations given to them.
+* `asking`: what is asked of a study while it runs; `control`: stop and rm.
+* `track`: trackers afterwards; `import_runs`: past runs of other programs.
 * `train`: the final model.
 """

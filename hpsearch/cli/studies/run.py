@@ -24,11 +24,11 @@ from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.store.url import display, parse_url
 from hpsearch.study_file.advice import advice
-from hpsearch.study_file.editing import with_budget
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import is_open
+from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.delivery import Recipient, notifying
 from hpsearch.tracking.packages import install, missing, refuse_missing

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.errors import Unreachable, UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.messages import problems_of
+from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
 from hpsearch.tracking.packages import refuse_missing
 from hpsearch.tracking.processes import Senders

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from hpsearch.cli.main import main
-from hpsearch.cli.studies.init import DataOptions, write_starter
-from hpsearch.cli.studies.starters import STARTERS
+from hpsearch.cli.study_files.init import DataOptions, write_starter
+from hpsearch.cli.study_files.starters import STARTERS
 from hpsearch.errors import UserError
 from hpsearch.study_file.reading import load
 from trials import tasks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.studies.init import write_from_command
+from hpsearch.cli.study_files.init import write_from_command
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load

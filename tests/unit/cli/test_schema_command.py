@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.cli.studies.init import DataOptions, write_starter
-from hpsearch.cli.studies.schema import NAME
+from hpsearch.cli.study_files.init import DataOptions, write_starter
+from hpsearch.cli.study_files.schema import NAME
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import study_file_schema
 from trials.descriptions.builtin import BUILT_IN, describe

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from hpsearch.cli.main import app
+import hpsearch.cli.main  # noqa: F401 - it adds the commands
+from hpsearch.cli.commands.app import app
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

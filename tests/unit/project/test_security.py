@@ -17,7 +17,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 import torch
 
-from hpsearch.cli.main import dashboard
+from hpsearch.cli.commands.results import dashboard
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from hpsearch.errors import UserError
-from hpsearch.study_file import yaml_source
-from hpsearch.study_file.editing import with_budget
+from hpsearch.study_file.text import yaml_source
+from hpsearch.study_file.text.editing import with_budget
 
 BLOCK = """\
 study: a  # the first

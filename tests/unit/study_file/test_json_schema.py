@@ -17,12 +17,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpsearch.cli.studies.starters import STARTERS, starter
+from hpsearch.cli.study_files.starters import STARTERS, starter
 from hpsearch.errors import SpecError
-from hpsearch.study_file import yaml_source
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import DIALECT, study_file_schema
+from hpsearch.study_file.text import yaml_source
 from study_files import GOOD
 from trials import tasks
 from trials.contract import Setting, TaskError

@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from hpsearch.study_file import yaml_source
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import study_file_schema
+from hpsearch.study_file.text import yaml_source
 from study_files import GOOD, problems_of
 from trials.descriptions.builtin import BUILT_IN, describe
 

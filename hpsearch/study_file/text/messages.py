@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hpsearch.study_file.text.yaml_source import place
 from hpsearch.study_file.types import shown
-from hpsearch.study_file.yaml_source import place
 from trials.contract import Problem
 from trials.settings import nearest
 

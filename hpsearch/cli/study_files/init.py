@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 
 from hpsearch.cli.output import note
-from hpsearch.cli.studies import command_starter, schema
-from hpsearch.cli.studies.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
+from hpsearch.cli.study_files import command_starter, schema
+from hpsearch.cli.study_files.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
 from hpsearch.errors import UserError
 from trials.data import files
 

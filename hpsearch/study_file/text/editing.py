@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from hpsearch.errors import UserError
-from hpsearch.study_file import yaml_source
+from hpsearch.study_file.text import yaml_source
 
 ELSEWHERE = "start a new study with another budget"
 

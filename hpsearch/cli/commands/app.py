@@ -1,0 +1,18 @@
+"""The program that the commands belong to, and the panels of its help."""
+
+from __future__ import annotations
+
+import typer
+
+import hpsearch
+
+app = typer.Typer(
+    help=hpsearch.__doc__,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
+
+SEARCH, RESULTS, MAINTENANCE = "Search", "Results", "Maintenance"

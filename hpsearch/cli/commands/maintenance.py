@@ -1,0 +1,120 @@
+"""The commands that change a study while it runs, and keep the database in order.
+
+Each imports what it needs when it is called, so that `hpsearch --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hpsearch.cli.commands.app import MAINTENANCE, app, db
+from hpsearch.cli.options import (
+    DEFAULT_STORAGE,
+    MostCost,
+    MostGpuHours,
+    MostTrials,
+    MostWallClock,
+    Storage,
+    StudyName,
+    limits_given,
+)
+
+
+@app.command(rich_help_panel=MAINTENANCE)
+def stop(
+    name: StudyName,
+    trial: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="NUMBER", min=0, help="One trial that is to end. Default: the whole study."
+        ),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Ask the driver of a study to save everything and end; or end one of its trials."""
+    from hpsearch.cli.studies.asking import stop_trial
+    from hpsearch.cli.studies.control import stop_study
+
+    if trial is None:
+        stop_study(name, storage)
+    else:
+        stop_trial(name, trial, storage)
+
+
+@app.command(rich_help_panel=MAINTENANCE)
+def enqueue(
+    name: StudyName,
+    configuration: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".'
+        ),
+    ] = "",
+    like: Annotated[
+        int | None,
+        typer.Option("--like", min=0, help="A trial whose other parameters it has."),
+    ] = None,
+    why: Annotated[str, typer.Option("--why", help="The reason, for the record.")] = "",
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Let a running study try a configuration next; what is not given is drawn."""
+    from hpsearch.cli.studies.asking import propose
+
+    propose(name, configuration, like, why, storage)
+
+
+@app.command(rich_help_panel=MAINTENANCE)
+def budget(
+    name: StudyName,
+    trials: MostTrials = None,
+    gpu_hours: MostGpuHours = None,
+    wall_clock: MostWallClock = None,
+    cost: MostCost = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Raise limits of a study while it runs."""
+    from hpsearch.cli.studies.asking import raise_budget
+
+    raise_budget(name, limits_given(trials, gpu_hours, wall_clock, cost), storage)
+
+
+@app.command(rich_help_panel=MAINTENANCE)
+def rm(
+    name: StudyName,
+    storage: Storage = DEFAULT_STORAGE,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Do not remove the study's checkpoints.")
+    ] = False,
+) -> None:
+    """Remove a study from the database, and its checkpoints."""
+    from hpsearch.cli.studies.control import remove_study
+
+    remove_study(name, storage, yes=yes, keep_checkpoints=keep_checkpoints)
+
+
+app.add_typer(db, name="db", rich_help_panel=MAINTENANCE)
+
+
+@db.command("upgrade")
+def db_upgrade(storage: Storage = DEFAULT_STORAGE) -> None:
+    """Bring the database to the schema version of this program."""
+    from hpsearch.cli.db import upgrade_database
+
+    upgrade_database(storage)
+
+
+@db.command("check")
+def db_check(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The study to check. Default: all studies."),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Check the database and its checkpoints for damage."""
+    from hpsearch.cli.db import check_database
+
+    check_database(name, storage)

@@ -1,0 +1,307 @@
+"""The commands that tell what studies found.
+
+Each imports what it needs when it is called, so that `hpsearch --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpsearch.cli.commands.app import RESULTS, app
+from hpsearch.cli.options import (
+    DEFAULT_STORAGE,
+    LARGEST_COUNT,
+    Force,
+    FormatOption,
+    OptionalStudyName,
+    Storage,
+    StudyName,
+    TreeFormatOption,
+    Watch,
+    Where,
+)
+from hpsearch.cli.output import (
+    Format,
+    ReportFormat,
+    TreeFormat,
+    What,
+)
+
+
+@app.command(rich_help_panel=RESULTS)
+def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
+    """List the studies."""
+    from hpsearch.cli.results.ls import print_studies
+
+    print_studies(storage, format)
+
+
+@app.command(rich_help_panel=RESULTS)
+def status(
+    name: OptionalStudyName = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+    watch: Watch = False,
+) -> None:
+    """Show the progress of a study: trials, budget, running work and failures."""
+    from hpsearch.cli.results.status import print_status, watch_status
+
+    if watch:
+        watch_status(name, storage, format)
+    else:
+        print_status(name, storage, format)
+
+
+@app.command(rich_help_panel=RESULTS)
+def best(
+    name: OptionalStudyName = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            min=1,
+            max=LARGEST_COUNT,
+            help="The number of trials to show. Default: 1, or the whole Pareto front.",
+        ),
+    ] = None,
+    where: Where = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+    watch: Watch = False,
+) -> None:
+    """Show the configurations that are expected to be best when they are trained in full.
+
+    As YAML, they can be trained with `python -m trials`.
+    """
+    from hpsearch.cli.results.best import print_best, watch_best
+
+    if watch:
+        watch_best(name, top, where, format, storage)
+    else:
+        print_best(name, top, where, format, storage)
+
+
+@app.command(rich_help_panel=RESULTS)
+def trials(
+    name: OptionalStudyName = None,
+    where: Where = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", help='The order, such as: "value desc, learning_rate".'),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", min=1, max=LARGEST_COUNT, help="The largest number of trials to show."
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top", min=1, max=LARGEST_COUNT, help="Show this many trials, the best first."
+        ),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: FormatOption = Format.TABLE,
+    watch: Watch = False,
+) -> None:
+    """Show the trials of a study, filtered and sorted."""
+    from hpsearch.cli.results.trials import Selection, print_trials, watch_trials
+
+    selection = Selection(where, sort, limit, top)
+    if watch:
+        watch_trials(name, selection, format, storage)
+    else:
+        print_trials(name, selection, format, storage)
+
+
+@app.command(rich_help_panel=RESULTS)
+def show(
+    trial: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+    ],
+    storage: Storage = DEFAULT_STORAGE,
+    format: TreeFormatOption = TreeFormat.TABLE,
+    watch: Watch = False,
+) -> None:
+    """Show everything that is recorded about one trial."""
+    from hpsearch.cli.results.show import print_trial, watch_trial
+
+    if watch:
+        watch_trial(trial, format, storage)
+    else:
+        print_trial(trial, format, storage)
+
+
+@app.command(rich_help_panel=RESULTS)
+def compare(
+    trials: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER NUMBER", help="The study, and two trials or more."),
+    ],
+    storage: Storage = DEFAULT_STORAGE,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Show trials side by side: what differs, and what each came to."""
+    from hpsearch.cli.results.compare import print_comparison
+
+    print_comparison(trials, format, storage)
+
+
+@app.command(rich_help_panel=RESULTS)
+def logs(
+    trial: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+    ],
+    attempt: Annotated[
+        int | None,
+        typer.Option(
+            "--attempt", min=1, max=LARGEST_COUNT, help="One of its attempts. Default: all."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until the trial has ended.")
+    ] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Show what a trial has printed, and how each of its attempts ended."""
+    from hpsearch.cli.results.logs import print_logs
+
+    print_logs(trial, attempt, storage, follow=follow)
+
+
+@app.command(rich_help_panel=RESULTS)
+def reproduce(
+    trial: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+    ],
+    until: Annotated[
+        float | None,
+        typer.Option("--until", help="Train up to this resource. Default: as far as the trial."),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            min=0.0,
+            max=1.0,
+            help="The share by which metrics may differ. Default: 0, the same bit for bit.",
+        ),
+    ] = 0.0,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            help="The only metric to compare. Default: all but those of time, memory and energy.",
+        ),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Train a trial again, outside of its study, and say whether it is the same.
+
+    Exits with 0 if it is, 1 if it is not, and 2 if it cannot be trained again.
+    """
+    from hpsearch.cli.reproduce.command import reproduce_trial
+    from hpsearch.cli.reproduce.verdict import Wanted
+
+    same = reproduce_trial(trial, Wanted(until, tolerance, metric), format, storage)
+    if not same:
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=RESULTS)
+def export(
+    name: OptionalStudyName = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The .csv or .parquet file to write.")
+    ] = None,
+    optuna: Annotated[
+        str | None,
+        typer.Option("--optuna", help="The URL of an Optuna storage to write a copy into."),
+    ] = None,
+    what: Annotated[
+        What, typer.Option("--what", help="What to write to the file, one row each.")
+    ] = What.TRIALS,
+    force: Force = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Write a study to a CSV or Parquet file, or a copy of it for Optuna."""
+    from hpsearch.cli.results.export import export_for_optuna, export_study, one_place
+
+    match one_place(to, optuna, what):
+        case Path() as file:
+            export_study(name, file, what, storage, force=force)
+        case url:
+            export_for_optuna(name, url, storage, force=force)
+
+
+@app.command(rich_help_panel=RESULTS)
+def report(
+    name: OptionalStudyName = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The .html or .md file to write. Markdown: or stdout."),
+    ] = None,
+    format: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", "-f", help="The format. Default: as the file's name says."),
+    ] = None,
+    force: Force = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Write what happened in a study as a page to send to others."""
+    from hpsearch.cli.results.report import report_study
+
+    report_study(name, out, format, storage, force=force)
+
+
+@app.command(rich_help_panel=RESULTS)
+def dashboard(
+    name: OptionalStudyName = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="The address to listen on. If other machines can reach it, a token is needed.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
+    ] = 8080,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Serve Optuna's dashboard to this machine or, with a token, to others."""
+    from hpsearch.cli.dashboard.command import serve_dashboard
+
+    serve_dashboard(name, host, port, storage)
+
+
+@app.command(rich_help_panel=RESULTS)
+def track(
+    name: StudyName,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            help="A tracker, such as mlflow or {wandb: {project: demo}}. Can be repeated. "
+            "Default: those of the study file.",
+        ),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Also send what was sent before, as after its loss there."),
+    ] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Send a study that is not running to experiment trackers: all that they do not have yet."""
+    from hpsearch.cli.studies.track import track_study
+
+    track_study(name, to or [], storage, again=again)

@@ -1,0 +1,299 @@
+"""The commands that make studies and run them.
+
+Each imports what it needs when it is called, so that `hpsearch --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpsearch.cli.commands.app import SEARCH, app
+from hpsearch.cli.options import (
+    DEFAULT_STORAGE,
+    LARGEST_COUNT,
+    Address,
+    Checkpoints,
+    Enqueue,
+    Force,
+    MostCost,
+    MostGpuHours,
+    MostTrials,
+    MostWallClock,
+    Notify,
+    Quiet,
+    Storage,
+    StudyFile,
+    StudyName,
+    TreeFormatOption,
+    Workers,
+    limits_given,
+    worker_count,
+)
+from hpsearch.cli.output import (
+    ExportTo,
+    TrainOn,
+    TreeFormat,
+)
+from hpsearch.errors import UserError
+
+
+@app.command(rich_help_panel=SEARCH)
+def init(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The file to write, or its folder.")
+    ] = Path("study.yaml"),
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            help="The kind of the task, command or function. Default: text_classification.",
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            help='A command line whose numbers are searched, such as: "python train.py --lr 0.1".',
+        ),
+    ] = None,
+    train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text",
+            help="The column with the texts; twice for pairs. Default: guessed from the data.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            help="The column with the classes or numbers, or each column of 0 and 1 of several "
+            "labels. Default: guessed from the data.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write a study file with comments, to start from."""
+    from hpsearch.cli.study_files.init import TEXTS, DataOptions, write_from_command, write_starter
+
+    data = DataOptions(train, tuple(text or ()), tuple(label or ()))
+    if command is None:
+        write_starter(path, kind or TEXTS[0], data, force=force)
+        return
+    if data.given or kind not in (None, "command"):
+        raise UserError("--command needs no other option than --force", "remove the others")
+    write_from_command(path, command, force=force)
+
+
+@app.command(rich_help_panel=SEARCH)
+def check(study: StudyFile, storage: Storage = DEFAULT_STORAGE, address: Address = None) -> None:
+    """Check a study file and its data, try one training step, and print the plan."""
+    from hpsearch.cli.studies.check import check_study
+
+    check_study(study, storage, address)
+
+
+@app.command(rich_help_panel=SEARCH)
+def schema(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write, or its folder. Default: printed."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of the study file, which editors use to complete and check it."""
+    from hpsearch.cli.study_files.schema import print_schema
+
+    print_schema(out)
+
+
+@app.command(rich_help_panel=SEARCH)
+def run(
+    study: StudyFile,
+    storage: Storage = DEFAULT_STORAGE,
+    address: Address = None,
+    workers: Workers = None,
+    checkpoints: Checkpoints = None,
+    enqueue: Enqueue = None,
+    notify: Notify = None,
+    quiet: Quiet = False,
+) -> None:
+    """Start a study from its file."""
+    from hpsearch.cli.studies.run import RunOptions, run_study
+    from hpsearch.tracking.delivery import recipient_of
+
+    count = worker_count(workers)
+    told = recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    run_study(study, options)
+
+
+@app.command(rich_help_panel=SEARCH)
+def resume(
+    name: StudyName,
+    storage: Storage = DEFAULT_STORAGE,
+    address: Address = None,
+    workers: Workers = None,
+    checkpoints: Checkpoints = None,
+    enqueue: Enqueue = None,
+    trials: MostTrials = None,
+    gpu_hours: MostGpuHours = None,
+    wall_clock: MostWallClock = None,
+    cost: MostCost = None,
+    notify: Notify = None,
+    quiet: Quiet = False,
+) -> None:
+    """Continue a study that was interrupted, or give a finished one more budget."""
+    from hpsearch.cli.studies.run import RunOptions, resume_study
+    from hpsearch.tracking.delivery import recipient_of
+
+    budget = limits_given(trials, gpu_hours, wall_clock, cost)
+    count = worker_count(workers)
+    told = recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    resume_study(name, options, budget)
+
+
+@app.command(rich_help_panel=SEARCH)
+def simulate(
+    study: StudyFile,
+    curves: Annotated[
+        Path,
+        typer.Option(
+            "--curves", metavar="TABLE", help="A .csv or .parquet file of learning curves."
+        ),
+    ],
+    workers: Workers = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", min=0, max=2**63 - 1, help="The seed. Default: that of the study file."
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top", min=1, max=LARGEST_COUNT, help="The number of best configurations to show."
+        ),
+    ] = 5,
+    format: TreeFormatOption = TreeFormat.TABLE,
+) -> None:
+    """Run a search on recorded learning curves, without training, to see what it would find."""
+    from hpsearch.cli.simulate import simulate_study
+
+    simulate_study(study, curves, worker_count(workers), seed, top, format)
+
+
+@app.command(rich_help_panel=SEARCH)
+def train(
+    name: StudyName,
+    trial: Annotated[
+        int | None,
+        typer.Option(
+            "--trial",
+            min=0,
+            max=LARGEST_COUNT,
+            help="The number of the trial. Default: what is expected to be best.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The folder for models. The first model goes into NAME/v1."),
+    ] = Path("models"),
+    data: Annotated[TrainOn, typer.Option("--data", help="The data to train on.")] = TrainOn.TRAIN,
+    export: Annotated[
+        ExportTo | None, typer.Option("--export", help="Also write the model in this format.")
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Train the best or a chosen configuration with the full budget, and keep the model."""
+    from hpsearch.cli.studies.train import train_model
+
+    train_model(name, trial, out, data, export, storage)
+
+
+@app.command("import", rich_help_panel=SEARCH)
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A table (.csv, .tsv, .parquet), JSON lines of W&B (.jsonl), a folder of Ray Tune "
+            "or W&B, or the URL of an Optuna storage.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
+    study: Annotated[
+        str | None, typer.Option("--study", help="The study in an Optuna storage.")
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--params", help='Parameters and their columns: "lr=learning_rate, depth".'),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="The metric, or NAME=COLUMN; again for each objective."),
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option("--direction", help="minimize or maximize; again for each objective."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="The column that names the run of a row.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", help="The column that says how a run ended.")
+    ] = None,
+    resource: Annotated[
+        str | None,
+        typer.Option("--resource", help="What says how far a run had trained, one row a report."),
+    ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option("--curve", help="Columns of a curve, such as: accuracy_{resource}"),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="What the resource counts, such as epochs.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="A YAML file with these options as keys.")
+    ] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option("--space", help="A study file whose space and objective the runs have."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Bring past runs of other programs in as a study, for queries and for warm starts."""
+    from hpsearch.cli.studies.import_runs import ImportOptions, import_runs
+
+    others = {"run": run, "state": state, "resource": resource, "curve": curve, "unit": unit}
+    options = ImportOptions(
+        name, storage, study, mapping, space, params, metric, direction, others, dry_run
+    )
+    import_runs(source, options)
+
+
+@app.command("import-spec", rich_help_panel=SEARCH)
+def import_spec(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A sweep of W&B, a configuration of Hydra, or Python code of Ray Tune or Optuna.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The study file to write. Default: printed."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make a study file from that of another program; its code is read, and never run."""
+    from hpsearch.cli.study_files.import_spec import write_imported
+
+    write_imported(source, out, force=force)
