@@ -79,7 +79,7 @@ def fill(url: str) -> dict[str, History]:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of an SQLite database without studies yet."""
-    return f"sqlite:///{tmp_path_factory.mktemp('recipes')}/study.db"
+    return f"sqlite:///{tmp_path_factory.mktemp('recipes')}/hpsearch.db"
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +196,12 @@ def test_the_notebook_runs_and_has_no_outputs(
     assert len(names["lines"].data) == sum(bool(trial.reports) for trial in trials)
     assert names["hours"].sum() * 3600 == pytest.approx(sum(t.gpu_seconds for t in trials))
     assert names["decisions"]["decisions"].sum() > 0
+
+
+def test_the_page_shows_python_that_runs(sqlite, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shown,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    monkeypatch.chdir(Path(str(make_url(url).database)).parent)
+    names: dict[str, Any] = {}
+    exec(compile(shown, "database.md", "exec"), names)
+    assert set(names["trials"]["state"]) <= {"complete", "pruned"}
+    assert names["reports"]["accuracy"].notna().all()

@@ -24,6 +24,7 @@ from ray.cluster_utils import Cluster
 from hpsearch.cli.main import main
 
 TASK = """
+import os
 import time
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def train(params, trial):
         with trial.save() as folder:
             (folder / "epoch").write_text(str(epoch))
         if params["x"] > 0.95 and params["fragile"]:
+            os.system("echo a child says that it breaks")
             raise RuntimeError(f"x = {params['x']} breaks it")
         trial.report(epoch, {"loss": (params["x"] - 0.3) ** 2 + 1 / epoch})
 """
@@ -413,6 +415,10 @@ def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workpla
     failed = workplace.rows("SELECT error_kind, error_text FROM trials WHERE state = 'failed'")
     assert failed
     assert set(failed) == {("error", "RuntimeError: x = 0.99 breaks it")}
+    ((number,),) = workplace.rows("SELECT min(number) FROM trials WHERE state = 'failed'")
+    log = workplace.ask("logs", str(number))
+    assert "\na child says that it breaks\n" in log
+    assert "failed before its first report, error: RuntimeError: x = 0.99 breaks it" in log
     assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'complete'")[0][0] >= 1
 
 

@@ -14,8 +14,8 @@ from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note
 from hpsearch.cli.reproduce.aside import results_apart
 from hpsearch.cli.reproduce.causes import causes, of_chance, of_the_course
 from hpsearch.cli.reproduce.comparison import Comparison
-from hpsearch.cli.reproduce.course import OF_THE_MACHINE, PastCourse, course_of
-from hpsearch.cli.reproduce.training import Job, TrainingEnd, train
+from hpsearch.cli.reproduce.course import OF_THE_MACHINE, RecordedCourse, course_of
+from hpsearch.cli.reproduce.training import Job, Repeated, train
 from hpsearch.cli.reproduce.verdict import Wanted, line_of, verdict
 from hpsearch.cli.results.show import name_and_number
 from hpsearch.domain import events as ev
@@ -121,7 +121,7 @@ def _read(name: str | None, number: int, storage: str) -> _Record:
     return _Record(study, spec, detail, session, recorded, memory)
 
 
-def _refuse(record: _Record, course: PastCourse, wanted: Wanted) -> None:
+def _refuse(record: _Record, course: RecordedCourse, wanted: Wanted) -> None:
     """Refuse a trial with which nothing can be compared.
 
     Raises:
@@ -161,7 +161,7 @@ def _repeat(record: _Record, comparison: Comparison, tolerance: float | None) ->
     spec, study = record.spec, record.study
     for line in code_that_runs(spec):
         note(line)
-    outcome = TrainingEnd()
+    outcome = Repeated()
     try:
         with results_apart() as results, Interruption() as interruption:
             job, found = _job(record, comparison.course, lambda: interruption.asked)
@@ -182,7 +182,7 @@ def _repeat(record: _Record, comparison: Comparison, tolerance: float | None) ->
 
 
 def _job(
-    record: _Record, course: PastCourse, should_stop: Callable[[], bool]
+    record: _Record, course: RecordedCourse, should_stop: Callable[[], bool]
 ) -> tuple[Job, list[str]]:
     """What is trained, and what is not as it was.
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.cli.reproduce.course import PastCourse
-from hpsearch.cli.reproduce.training import TrainingEnd
+from hpsearch.cli.reproduce.course import RecordedCourse
+from hpsearch.cli.reproduce.training import Repeated
 
 OF_THE_RUN = re.compile(
     r"(runtime|_per_second|seconds|_time|time_s|_bytes|_joules|utilization|\bmfu)$"
@@ -76,7 +76,7 @@ class Comparison:
         ending: What is different about the end; None if nothing is.
     """
 
-    course: PastCourse
+    course: RecordedCourse
     only: str | None = None
     reports: list[ComparedReport] = field(default_factory=list)
     ending: str | None = None
@@ -110,7 +110,7 @@ class Comparison:
             return metric == self.only
         return OF_THE_RUN.search(metric) is None
 
-    def end(self, outcome: TrainingEnd) -> None:
+    def end(self, outcome: Repeated) -> None:
         """Compare the end, and what was not reported."""
         reached = {each.resource for each in self.reports}
         for resource in sorted(self.course.reports):
@@ -119,7 +119,7 @@ class Comparison:
                 self.reports.append(ComparedReport(resource, missing=what))
         self.ending = self._ending(outcome)
 
-    def _ending(self, outcome: TrainingEnd) -> str | None:
+    def _ending(self, outcome: Repeated) -> str | None:
         failure = outcome.failure
         error = self.course.error
         if failure is None:

@@ -16,7 +16,7 @@ OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
 
 
 @dataclass(frozen=True)
-class PastCourse:
+class RecordedCourse:
     """The course of a trial.
 
     Args:
@@ -35,7 +35,7 @@ class PastCourse:
     error: tuple[ErrorKind, str] | None
 
 
-def course_of(detail: TrialDetail, until: float | None) -> PastCourse:
+def course_of(detail: TrialDetail, until: float | None) -> RecordedCourse:
     """How a trial was trained.
 
     Args:
@@ -51,7 +51,7 @@ def course_of(detail: TrialDetail, until: float | None) -> PastCourse:
     if trial.state is State.FAILED and trial.error_kind not in (None, *OF_THE_MACHINE):
         error = trial.error_kind, trial.error_text or ""
     ended_itself = trial.state is State.COMPLETE or error is not None
-    return PastCourse(
+    return RecordedCourse(
         parts=tuple(start for start in _parts(detail.attempts) if start < end or start == 0.0),
         end=end,
         reports={at: metrics for at, metrics in reports.items() if at <= end},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hpsearch.cli.reproduce.course import PastCourse
+from hpsearch.cli.reproduce.course import RecordedCourse
 from trials.contract import Failure, Report, Setup, Task
 from trials.runner import Runner, failure_of
 
@@ -30,13 +30,13 @@ class Job:
     task: Task
     data: Any
     setup: Setup
-    course: PastCourse
+    course: RecordedCourse
     problem_with: Callable[[Report], str | None]
     should_stop: Callable[[], bool]
 
 
 @dataclass
-class TrainingEnd:
+class Repeated:
     """How a training ended.
 
     Attributes:
@@ -52,7 +52,7 @@ class TrainingEnd:
     unpaused: tuple[float, ...] = ()
 
 
-def train(job: Job, outcome: TrainingEnd) -> Generator[Report, None, None]:
+def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
     """Train, and yield the reports; its files are removed in the end.
 
     Args:
@@ -73,7 +73,7 @@ def train(job: Job, outcome: TrainingEnd) -> Generator[Report, None, None]:
             outcome.failure = failure_of(error)
 
 
-def _train_parts(job: Job, setup: Setup, outcome: TrainingEnd) -> Iterator[Report]:
+def _train_parts(job: Job, setup: Setup, outcome: Repeated) -> Iterator[Report]:
     pauses = [*job.course.parts[1:], math.inf]
     runner = Runner(job.task, job.data, setup)
     try:
@@ -94,7 +94,7 @@ def _train_parts(job: Job, setup: Setup, outcome: TrainingEnd) -> Iterator[Repor
         _close(runner)
 
 
-def _end(course: PastCourse) -> float:
+def _end(course: RecordedCourse) -> float:
     """How far to train at most. What must end by itself is let: one report too many shows that it
     does not."""
     return math.nextafter(course.end, math.inf) if course.must_end else course.end

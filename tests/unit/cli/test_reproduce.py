@@ -14,8 +14,8 @@ import yaml
 
 from hpsearch.cli.reproduce.causes import causes
 from hpsearch.cli.reproduce.comparison import Comparison
-from hpsearch.cli.reproduce.course import PastCourse, course_of
-from hpsearch.cli.reproduce.training import TrainingEnd
+from hpsearch.cli.reproduce.course import RecordedCourse, course_of
+from hpsearch.cli.reproduce.training import Repeated
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, Trial
@@ -266,15 +266,15 @@ def test_a_failure_of_the_machine_is_not_asked_for() -> None:
 
 
 def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
-    course = PastCourse((0.0,), 2.0, {1.0: {"a": 1.0}, 2.0: {"a": float("nan")}}, True, None)
+    course = RecordedCourse((0.0,), 2.0, {1.0: {"a": 1.0}, 2.0: {"a": float("nan")}}, True, None)
     same = Comparison(course)
     same.add(1.0, {"a": 1.0, "eval_runtime": 3.0})
     same.add(2.0, {"a": float("nan")})
-    same.end(TrainingEnd(finished="stopped early"))
+    same.end(Repeated(finished="stopped early"))
     assert same.is_same(0.0)
     longer = Comparison(course)
     longer.add(1.0, {"a": 1.0})
-    longer.end(TrainingEnd())
+    longer.end(Repeated())
     assert longer.ending == "the trial ended here by itself, and this did not"
     assert longer.reports[-1].missing == "it was not reported this time"
 
