@@ -9,8 +9,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-import hpsearch.cli.main  # noqa: F401 - it adds the commands
-from hpsearch.cli.commands.app import app
+from hpsearch.cli.main import app
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -134,8 +134,7 @@ def test_the_summary_compares_the_best_with_the_default_settings_and_with_guessi
 
 
 def test_the_commands_to_try_next_are_commands_that_there_are(demo: ModuleType) -> None:
-    import hpsearch.cli.main  # noqa: F401 - it adds the commands
-from hpsearch.cli.commands.app import app
+    from hpsearch.cli.main import app
 
     commands = [
         line.split()[1]

@@ -7,8 +7,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-import hpsearch.cli.main  # noqa: F401 - it adds the commands
-from hpsearch.cli.commands.app import app
+from hpsearch.cli.main import app
 from hpsearch.store.reading.names import FILTERED
 from hpsearch.study_file.reading import parse
 
