@@ -243,9 +243,13 @@ class Study:
     # ------------------------------------------------------------------------------------- requests
 
     def on_request(self, request: Request, now: float) -> list[ev.Command]:
-        """Do what somebody asks of the study, or refuse it; the answer is recorded."""
+        """Do what somebody asks of the study, or refuse it, as is one that could not be read; the
+        answer is recorded."""
+        why = request.refused
         if self.ending is not None and not self.interrupted:
-            self._requests.refuse(request, f"the study is ending: {self.ending}", now)
+            why = f"the study is ending: {self.ending}"
+        if why is not None:
+            self._requests.refuse(request, why, now)
             return []
         return self._requests.handle(request, self.spec, now)
 

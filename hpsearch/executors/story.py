@@ -48,8 +48,10 @@ class Story:
                 self._note(f"ended {at}: {ending.why}")
             case ev.Stopped():
                 why = "" if ending.why is None else f", {ending.why}"
-                saved = ending.checkpoint or "nowhere"
-                self._note(f"told to stop {at}{why}; its state is saved in {saved}")
+                saved = "it has no checkpoint"
+                if ending.checkpoint is not None:
+                    saved = f"its state is saved in {ending.checkpoint}"
+                self._note(f"told to stop {at}{why}; {saved}")
             case ev.Failed():
                 # The last lines of a command are in its log already.
                 is_new = ending.details and self._config.task.get("kind") != COMMAND.kind

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Attempt, ReportRecord, Request, Trial
 from hpsearch.errors import Damaged
@@ -51,10 +52,11 @@ _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
-    select(*rows.REQUEST_COLUMNS)
+    select(requests.c.id)
     .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
     .order_by(requests.c.id)
 )
+_REQUEST = select(*rows.REQUEST_COLUMNS).where(requests.c.id == bindparam("of_request"))
 
 Upserts = Mapping[str, Any]
 """By table, an INSERT that replaces a row with the same key."""
@@ -133,8 +135,18 @@ def write(
 
 def waiting(connection: Connection, study_id: int) -> list[Request]:
     """What is asked of a study and has not been answered, the oldest first."""
-    found = connection.execute(_WAITING, {"of_study": study_id})
-    return [rows.request_record(row) for row in found]
+    numbers = connection.scalars(_WAITING, {"of_study": study_id}).all()
+    return [request_of(connection, number) for number in numbers]
+
+
+def request_of(connection: Connection, number: int) -> Request:
+    """The request of an id. One that cannot be read is refused already: others write the table, and
+    nothing in it may end a study."""
+    try:
+        return rows.request_record(connection.execute(_REQUEST, {"of_request": number}).one())
+    except Damaged as damage:
+        refused = f"it cannot be read: {damage.what}"
+        return Request(number, RequestKind.STOP, {}, "", 0.0, refused=refused)
 
 
 def _write_rows(

@@ -371,8 +371,7 @@ class Store:
     def answer_to(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            of_request = select(*rows.REQUEST_COLUMNS).where(requests.c.id == request_id)
-            return rows.request_record(connection.execute(of_request).one())
+            return contents.request_of(connection, request_id)
 
     # -------------------------------------------------------------------------------------- writing
 

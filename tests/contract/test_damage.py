@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Decision, Environment
+from hpsearch.domain.records import Decision, Environment, Request
 from hpsearch.store.damage import CHECKS, Violation
 from hpsearch.store.schema import Json, metadata
 from hpsearch.store.store import Store
@@ -123,6 +123,7 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'2.5' where a whole number should be, at [1]",
         SHOWN_ONLY,
     ),
+    "requests.content": ("[1]", "'[1]' where a JSON object should be", ()),
     "environments.packages": ('{"torch": 2}', "'2' where a text should be, at torch", ()),
 }
 COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
@@ -160,6 +161,7 @@ class Toy:
             record = store.create_study(replace(told.study, name="toy", base="/"))
             changes = Changes(None, trials, attempts, reports, decisions, environments)
             store.commit(record.id, changes)
+            store.ask("toy", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
 
     def damage(self, column: str, value: str) -> None:
         """Write a value into a column of the best trial's (latest) row, or of the study's."""

@@ -154,4 +154,4 @@ def test_several_attempts_of_one_worker_have_a_log_each(tmp_path: Path) -> None:
     while not any(isinstance(event, ev.Stopped) for event in worker.poll(5.0)):
         pass
     last = Path(log_of(study, 0, 1)).read_text().splitlines()[-1]
-    assert last.endswith("told to stop after its report at 1 steps; its state is saved in nowhere")
+    assert last.endswith("told to stop after its report at 1 steps; it has no checkpoint")
