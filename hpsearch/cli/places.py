@@ -45,3 +45,25 @@ def whole_file(to: Path) -> Iterator[Path]:
         raise UserError(message, hint) from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def write_text(path: Path, content: str, *, force: bool) -> None:
+    """Write a text file.
+
+    Args:
+        path: Where.
+        content: The text.
+        force: Whether to replace a file.
+
+    Raises:
+        UserError: There is one already, or it cannot be written.
+    """
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        hint = "give another path, or replace it with --force"
+        raise UserError(f"{path} already exists", hint) from None
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise UserError(message, "check the folder and its permissions") from None

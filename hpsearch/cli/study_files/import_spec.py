@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from hpsearch.cli.output import note
-from hpsearch.errors import UserError
+from hpsearch.cli.places import write_text
 from hpsearch.spec_import.draft import problems_in
 from hpsearch.spec_import.source import draft_of
 
@@ -27,7 +27,7 @@ def write_imported(source: Path, out: Path | None, *, force: bool) -> None:
     if out is None:
         sys.stdout.write(text)
     else:
-        _write(out, text, force=force)
+        write_text(out, text, force=force)
     for remark in draft.remarks:
         place = source.name if remark.line is None else f"{source.name}:{remark.line}"
         note(f"{place}: {remark.what}")
@@ -38,14 +38,3 @@ def write_imported(source: Path, out: Path | None, *, force: bool) -> None:
             note(f"  {problem}")
     if out is not None:
         note(f"wrote {out}, with these remarks as comments; check it with: hpsearch check {out}")
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        hint = "give another path, or replace it with --force"
-        raise UserError(f"{path} already exists", hint) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}", "check the folder") from None

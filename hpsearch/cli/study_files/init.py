@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from hpsearch.cli.output import note
+from hpsearch.cli.places import write_text
 from hpsearch.cli.study_files import command_starter, schema
 from hpsearch.cli.study_files.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
 from hpsearch.errors import UserError
@@ -100,7 +101,7 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
     schema_path = path.parent / schema.NAME
     schema.refuse_others(schema_path)
-    _write(path, f"{schema.first_line(schema.NAME)}\n{content}", force=force)
+    write_text(path, f"{schema.first_line(schema.NAME)}\n{content}", force=force)
     schema.write(schema_path)
     note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
@@ -155,18 +156,6 @@ def _names(path: Path, kind: str, data: DataOptions) -> dict[str, str]:
         folder = path.resolve().parent
         names["train"] = _quoted(os.path.relpath(data.train.resolve(), folder))
     return names
-
-
-def _write(path: Path, content: str, *, force: bool) -> None:
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(content)
-    except FileExistsError:
-        hint = "give another path, or replace it with --force"
-        raise UserError(f"{path} already exists", hint) from None
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise UserError(message, "check the folder and its permissions") from None
 
 
 def _hint_at_numbers(train: Path, label: tuple[str, ...]) -> None:
