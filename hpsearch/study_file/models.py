@@ -453,7 +453,9 @@ class StudySpec(Model):
     """Its name, unique in its database."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Every random number in the study is derived from it."""
-    task: dict[str, Any] = Field(examples=["{kind: text_classification, train: train.csv, ...}"])
+    task: dict[str, Any] = Field(
+        examples=["{kind: text_classification, train: train.csv, ...}", "{kind: ask}"]
+    )
     """What is trained, on what data; `kind` decides which other keys there are."""
     settings: dict[str, Any] = Field(default={})
     """Settings with the same value in every trial."""

@@ -127,7 +127,8 @@ def _with_point(value: str) -> str:
 def _missing(key: str, fields: dict[str, Any]) -> str:
     examples = fields[key].examples if key in fields else None
     if examples:
-        return f"is missing; add {key}: {examples[0]}"
+        shown_ones = " or ".join(f"{key}: {example}" for example in examples)
+        return f"is missing; add {shown_ones}"
     return f"is missing; add {key}: and its value"
 
 
