@@ -41,11 +41,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(project: Path, failing: str = "nothing") -> tuple[int, str, list[str]]:
+def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, str, list[str]]:
     """Exit code, output, and the calls of programs in order."""
     log = project / "log"
     done = subprocess.run(
-        [str(project / ".ci" / "run")],
+        [str(project / ".ci" / "run"), *arguments],
         env={
             "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
             "LOG": str(log),
@@ -63,7 +63,7 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     code, output, calls = run(project)
     assert code == 0
     names = [" ".join(call.split()[:2]) for call in calls]
-    assert names[:2] == ["make .venv/.ready", "make test-all"]
+    assert names[:2] == ["make .venv/.ready", "make test"]
     assert sorted(names[2:5]) == ["check.sh", "make check", "make docs"], "these run side by side"
     assert names[5:] == ["trackers required=1"] * 2, "installed, then tested"
     assert output.count("passed") == 8
@@ -73,11 +73,17 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
 
 def test_the_tests_of_postgresql_must_not_be_skipped(project: Path) -> None:
     _, _, calls = run(project)
+    assert "make test postgresql=1" in calls
+
+
+def test_before_a_release_every_test_runs(project: Path) -> None:
+    code, _, calls = run(project, "--thorough")
+    assert code == 0
     assert "make test-all postgresql=1" in calls
 
 
 def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project: Path) -> None:
-    code, output, calls = run(project, failing="test-all")
+    code, output, calls = run(project, failing="test")
     assert code == 1
     summary = output.split("===== summary")[1].splitlines()
     assert [line.split()[0] for line in summary if line] == [
