@@ -110,18 +110,18 @@ def terminal_width() -> int | None:
 
 def emit_json(value: Any) -> None:
     """Print a value as strict JSON: numbers that are not finite become null."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     if not showable(text, sys.stdout):
-        text = json.dumps(_finite(value), indent=2, allow_nan=False)
+        text = json.dumps(finite(value), indent=2, allow_nan=False)
     sys.stdout.write(text.translate(_STEERING) + "\n")
 
 
 def emit_line(value: Any) -> None:
     """Print a value as strict JSON on one line, at once."""
-    finite = _finite(value)
-    text = json.dumps(finite, ensure_ascii=False, allow_nan=False)
+    plain_value = finite(value)
+    text = json.dumps(plain_value, ensure_ascii=False, allow_nan=False)
     if not showable(text, sys.stdout):
-        text = json.dumps(finite, allow_nan=False)
+        text = json.dumps(plain_value, allow_nan=False)
     sys.stdout.write(text.translate(_STEERING) + "\n")
     sys.stdout.flush()
 
@@ -130,11 +130,11 @@ def emit_yaml(*documents: Any) -> None:
     """Print one YAML document, or a stream of several."""
     import yaml
 
-    finite = [_finite(document) for document in documents]
+    documents = tuple(finite(document) for document in documents)
     layout: dict[str, Any] = {"sort_keys": False, "width": 120, "default_flow_style": False}
-    text = yaml.safe_dump_all(finite, allow_unicode=True, **layout)
+    text = yaml.safe_dump_all(documents, allow_unicode=True, **layout)
     if not showable(text, sys.stdout):
-        text = yaml.safe_dump_all(finite, allow_unicode=False, **layout)
+        text = yaml.safe_dump_all(documents, allow_unicode=False, **layout)
     sys.stdout.write(text)
 
 
@@ -170,14 +170,14 @@ def _csv_cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | list) else value
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The value as plain data, with null for numbers that are not finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(k): _finite(v) for k, v in value.items()}
+        return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [finite(v) for v in value]
     return value

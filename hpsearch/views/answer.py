@@ -78,7 +78,7 @@ def _of_best(of: StudyAnswer) -> dict[str, str]:
     """What is known of the best trial, by its name on the screen."""
     best = of.ranked[0]
     metric, direction = of.objectives[0]
-    facts = {metric: _value(best), "luck": _luck(best)}
+    facts = {metric: _value(best), "luck": luck(best)}
     others = [each.trial.number for each in of.ranked[1:] if each.tied]
     if others:
         facts["tied"] = f"{_trials(others)} cannot be told from it"
@@ -102,7 +102,8 @@ def _value(best: Ranked[TrialRow]) -> str:
     return text
 
 
-def _luck(best: Ranked[TrialRow]) -> str:
+def luck(best: Ranked[TrialRow]) -> str:
+    """What is known of how far the value of a trial is luck."""
     if best.confirmed is None:
         return "trained once: part of its value may be luck; search.confirm measures that"
     if best.confirmed.runs < 2:

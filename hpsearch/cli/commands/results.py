@@ -285,6 +285,20 @@ def dashboard(
 
 
 @app.command(rich_help_panel=RESULTS)
+def mcp(
+    storage: Storage = DEFAULT_STORAGE,
+    allow_changes: Annotated[
+        bool,
+        typer.Option("--allow-changes", help="Agents may propose configurations and stop trials."),
+    ] = False,
+) -> None:
+    """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""
+    from hpsearch.cli.agents.command import serve_agents
+
+    serve_agents(storage, allow_changes=allow_changes)
+
+
+@app.command(rich_help_panel=RESULTS)
 def track(
     name: StudyName,
     to: Annotated[

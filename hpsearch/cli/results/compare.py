@@ -29,9 +29,9 @@ def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> Non
     if format_ is TreeFormat.TABLE:
         show(*comparison(trials, terminal_width()))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(_as_plain(study.name, trials))
+        emit_yaml(comparison_as_plain(study.name, trials))
     else:
-        emit_json(_as_plain(study.name, trials))
+        emit_json(comparison_as_plain(study.name, trials))
 
 
 def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
@@ -49,7 +49,7 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdecimal() and len(word) < 10
 
 
-def _as_plain(study: str, trials: list[TrialDetail]) -> dict[str, Any]:
+def comparison_as_plain(study: str, trials: list[TrialDetail]) -> dict[str, Any]:
     levels = common_levels(trials)
     return {
         "study": study,

@@ -38,14 +38,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
         rungs = study_trust(connection, study)
-    logs = _logs_of(study, detail)
+    logs = logs_of(study, detail)
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
         show(*view.trial(detail, terminal_width(), disk, rungs, logs[-1] if logs else None))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(_as_plain(study.name, detail, rungs, logs))
+        emit_yaml(trial_as_plain(study.name, detail, rungs, logs))
     else:
-        emit_json(_as_plain(study.name, detail, rungs, logs))
+        emit_json(trial_as_plain(study.name, detail, rungs, logs))
 
 
 def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -59,7 +59,7 @@ def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         detail = trial_detail(connection, study, number)
         rungs = study_trust(connection, study)
-        return [_as_plain(study.name, detail, rungs, _logs_of(study, detail))]
+        return [trial_as_plain(study.name, detail, rungs, logs_of(study, detail))]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         detail = trial_detail(connection, study, number)
@@ -93,7 +93,7 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
     return used(str(folder))
 
 
-def _logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
+def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
     """The logs of a trial's attempts. In a store, nobody looks whether they are there."""
     folder = study.checkpoints
     if folder is None:
@@ -103,7 +103,7 @@ def _logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
     return logs if places.is_url(folder) else [log for log in logs if Path(log).is_file()]
 
 
-def _as_plain(
+def trial_as_plain(
     study: str, detail: TrialDetail, rungs: StudyTrust, logs: list[str]
 ) -> dict[str, Any]:
     trial = detail.trial

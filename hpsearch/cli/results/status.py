@@ -34,11 +34,11 @@ def print_status(name: str | None, storage: str, format_: Format) -> None:
     if format_ is Format.TABLE:
         show(*view.status(found, time.time(), terminal_width(), disk, rungs))
     elif format_ is Format.CSV:
-        emit_csv([_without_lists(_as_plain(found, disk, rungs))])
+        emit_csv([_without_lists(status_as_plain(found, disk, rungs))])
     elif format_ is Format.YAML:
-        emit_yaml(_as_plain(found, disk, rungs))
+        emit_yaml(status_as_plain(found, disk, rungs))
     else:
-        emit_json(_as_plain(found, disk, rungs))
+        emit_json(status_as_plain(found, disk, rungs))
 
 
 def watch_status(name: str | None, storage: str, format_: Format) -> None:
@@ -50,7 +50,7 @@ def watch_status(name: str | None, storage: str, format_: Format) -> None:
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         found = study_status(connection, study)
-        return [_as_plain(found, found.checkpoint_bytes, study_trust(connection, study))]
+        return [status_as_plain(found, found.checkpoint_bytes, study_trust(connection, study))]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         found = study_status(connection, study)
@@ -79,7 +79,7 @@ def used(folder: str | None) -> int | None:
         return None
 
 
-def _as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dict[str, Any]:
+def status_as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dict[str, Any]:
     return {
         **as_plain(of.summary),
         "stop_requested": of.summary.head.stop_requested,

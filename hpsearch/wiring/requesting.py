@@ -1,0 +1,61 @@
+"""Asking something of a study that runs elsewhere, and waiting for its answer."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hpsearch.domain.facts import RequestKind
+from hpsearch.domain.records import Request, StudyState
+from hpsearch.driver.journal import RENEW_S
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
+
+WAIT_S = 3 * RENEW_S
+"""How long an answer is waited for: a driver hears of requests as often as it renews its lease."""
+
+LOOK_S = 0.2
+"""The time between two looks for an answer."""
+
+
+def ask(
+    store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
+) -> tuple[Request, bool]:
+    """Ask something of a study, and wait a while for the answer.
+
+    Args:
+        store: The database.
+        name: The study.
+        kind: What is asked.
+        content: More of it, as `Request` says.
+        origin: Who asks, for people.
+
+    Returns: The request, with its answer if there is one by now, and whether anybody drives the
+    study: without a driver it waits for the next one.
+
+    Raises:
+        StudyNotFound: No study has this name.
+        UserError: The study refuses, or it has ended.
+    """
+    with store.reading() as connection:
+        study = find_study(connection, name)
+    is_driven = study.driver is not None
+    if not is_driven and study.state is StudyState.FINISHED:
+        message = f"study {name} has ended: {study.reason}"
+        raise UserError(message, f"to continue it: hpsearch resume {name} --trials N")
+    number = store.ask(name, Request(0, kind, content, origin, time.time()))
+    answer = _answer(store, number) if is_driven else store.answer_to(number)
+    if answer.refused is not None:
+        raise UserError(f"study {name} refuses: {answer.refused}")
+    return answer, is_driven
+
+
+def _answer(store: Store, number: int) -> Request:
+    """A request once it is answered, or as it is when that takes too long."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        request = store.answer_to(number)
+        if request.handled is not None or time.monotonic() > until:
+            return request
+        time.sleep(LOOK_S)

@@ -1,0 +1,133 @@
+"""`hpsearch mcp`, by the protocol's own client, over stdin and stdout of the real command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from hpsearch.domain.facts import RequestKind
+from hpsearch.store.owners import this_process
+from hpsearch.store.store import Store
+
+mcp = pytest.importorskip("mcp", reason="needs hpsearch[mcp]")
+
+PROGRAM = "from hpsearch.cli.main import main; main()"
+READING = {"studies", "status", "best", "trials", "trial", "compare", "report"}
+
+
+def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str) -> Any:
+    """What a client gets of the command."""
+
+    async def run() -> Any:
+        arguments = ["-c", PROGRAM, "mcp", "--storage", url, *options]
+        server = mcp.StdioServerParameters(command=sys.executable, args=arguments)
+        async with mcp.Client(server) as client:
+            return await do(client)
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def content(result: Any) -> Any:
+    """What a tool answered; a list is wrapped by the protocol."""
+    assert not result.is_error, result.content
+    found = result.structured_content
+    return found["result"] if set(found) == {"result"} else found
+
+
+def complaint(result: Any) -> str:
+    assert result.is_error
+    return str(result.content[0].text)
+
+
+def test_an_agent_reads_studies_and_is_told_how_sure_the_best_is(flowers, sqlite_url):
+    async def read(client):
+        call = client.call_tool
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == READING
+        assert all(tool.annotations.read_only_hint for tool in tools)
+        return (
+            await call("studies", {}),
+            await call("status", {"study": "flowers"}),
+            await call("best", {"study": "flowers", "top": 2}),
+            await call("trials", {"study": "flowers", "where": "opt = 'lion'", "limit": 1}),
+            await call("trial", {"study": "flowers", "number": 1}),
+            await call("compare", {"study": "flowers", "numbers": [0, 2]}),
+            await call("report", {"study": "flowers"}),
+        )
+
+    studies, status, best, trials, trial, compared, report = map(content, served(sqlite_url, read))
+    assert [each["study"] for each in studies] == ["flowers"]
+    assert status["failures"][0]["kind"] == "diverged"
+    assert [each["number"] for each in best["trials"]] == [2, 0]
+    assert best["trials"][0]["confirmed"]["runs"] == 2
+    assert best["how_sure"][0].startswith("trained with other seeds")
+    assert [each["number"] for each in trials] == [1]
+    assert trial["error_text"] == "loss is nan"
+    assert json.dumps(trial, allow_nan=False)
+    assert compared["differing"]["lr"] == [0.1, 0.01]
+    assert "# Study `flowers`" in report
+
+
+def test_mistakes_are_answered_with_what_to_do(flowers, sqlite_url):
+    async def fail(client):
+        call = client.call_tool
+        return (
+            await call("status", {"study": "trees"}),
+            await call("trials", {"study": "flowers", "where": "size >"}),
+            await call("trial", {"study": "flowers", "number": 99}),
+            await call("propose", {"study": "flowers", "params": {}, "why": "x"}),
+        )
+
+    study, where, trial, change = map(complaint, served(sqlite_url, fail))
+    assert "trees" in study
+    assert "--where" in where or "size" in where
+    assert "it has trials 0 to 5" in trial
+    assert "propose" in change  # there is no such tool without --allow-changes
+
+
+def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
+    with closing(Store.open(sqlite_url)) as store:
+        study = store.find_study("flowers")
+        study.state = type(study.state)("running")
+        store.commit(study.id, _changes(study))
+
+        async def change(client):
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == READING | {"propose", "stop_trial"}
+            call = client.call_tool
+            proposed = {"study": "flowers", "params": {"lr": 0.2}, "why": "the best is near"}
+            first = content(await call("propose", proposed))
+            lease = store.acquire(study.id, this_process(), 60.0)
+            stopping = asyncio.create_task(call("stop_trial", {"study": "flowers", "number": 0}))
+            while len(asked := store.waiting(study.id)) < 2:
+                await asyncio.sleep(0.05)
+            for each in asked:
+                each.handled, each.refused = 2.0, "it has ended already"
+            store.commit(study.id, _changes(None, asked), lease)
+            return first, asked, complaint(await stopping)
+
+        first, asked, refused = served(sqlite_url, change, "--allow-changes")
+    assert first["told"] == "no driver works on the study: the next one sees to it"
+    assert [each.kind for each in asked] == [RequestKind.PROPOSE, RequestKind.STOP]
+    assert asked[0].content == {"params": {"lr": 0.2}, "why": "the best is near"}
+    assert asked[0].origin.startswith("agent ")
+    assert "study flowers refuses: it has ended already" in refused
+
+
+def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp_path):
+    said = run("mcp", "--storage", f"sqlite:///{tmp_path}/none.db")
+    assert said.code == 3
+    assert "there is no study database" in said.err
+    assert said.out == ""
+
+
+def _changes(study, requests=()):
+    from hpsearch.domain.history import Changes
+
+    return Changes(study=study, requests=list(requests))
