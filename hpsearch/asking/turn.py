@@ -257,7 +257,8 @@ class Turn:
             AttemptLost: It has ended otherwise.
         """
         attempt = self._attempt(key)
-        if came_through and attempt is not None:
+        was_stopped = attempt is not None and attempt.outcome is Outcome.PRUNED  # by a request
+        if attempt is not None and (came_through or was_stopped):
             return Answer(False, said_of(attempt))
         why = None if attempt is None else attempt.note
         raise AttemptLost(

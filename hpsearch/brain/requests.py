@@ -91,12 +91,13 @@ class Requests:
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
         commands: list[ev.Command] = []
+        why = f"stopped by {request.origin}"
         live = self._attempts.live.get(trial.number)
         if live is not None:
             commands.append(ev.Stop(trial.number, live.attempt.number))
-            self._attempts.end(live, Outcome.PRUNED, now)
+            self._attempts.end(live, Outcome.PRUNED, now, why)
         self._agenda.drop(trial)
-        self._log.decide(trial, DecisionKind.PRUNE, f"stopped by {request.origin}", now)
+        self._log.decide(trial, DecisionKind.PRUNE, why, now)
         self._log.move(trial, State.PRUNED, ended=now)
         request.trial = trial.number
         return commands

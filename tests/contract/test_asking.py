@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -51,15 +51,14 @@ def worker(url: str, does: str) -> Iterator[subprocess.Popen[str]]:
 def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
     database_url: str,
 ) -> None:
-    with (
-        hpsearch.create(database_url, SPEC) as study,
-        worker(database_url, "hangs") as victim,
-        worker(database_url, "works") as other,
-    ):
+    with hpsearch.create(database_url, SPEC) as study, ExitStack() as processes:
         held = study.ask()
         assert held is not None
+        # Before the other one, which may leave it nothing to ask for.
+        victim = processes.enter_context(worker(database_url, "hangs"))
         assert victim.stdout is not None
         lost = int(victim.stdout.readline())
+        other = processes.enter_context(worker(database_url, "works"))
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
         killed = time.time()

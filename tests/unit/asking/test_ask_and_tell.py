@@ -274,6 +274,7 @@ def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) 
             store.ask("asked", Request(0, RequestKind.PROPOSE, proposal, "ann@desk", 1.0))
             answer = trial.report(1, 0.5)
             assert not answer
+            assert answer.why == "it is pruned: stopped by ann@desk"
             again = study.ask()
             assert again is not None
             assert again.params == trial.params
