@@ -7,15 +7,16 @@ import pytest
 import yaml
 from typer.main import get_command
 
+import pages
 from hpsearch.cli.main import app
 from hpsearch.store.reading.names import FILTERED
 from hpsearch.study_file.reading import parse
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+README = pages.read("README")
 
 
 def test_its_study_file_is_one() -> None:
-    text = README.split("```yaml\n")[1].split("```")[0]
+    (text,) = pages.texts("README", "yaml")
     spec = parse(text, base=Path("/nowhere"))
     assert spec.study == yaml.safe_load(text)["study"]
 
