@@ -2,58 +2,45 @@
 
     python benchmarks/pictures.py [--out docs/report.png] [--keep FOLDER] [--quick]
 
-`examples/reviews.py` makes the data, `hpsearch run` searches a small model on it for a minute or
-two, `hpsearch report` writes the page, and Chromium without a window draws the top of it. Pillow
-reduces the picture to a palette of colours, so that it stays below 200 kB. Needs Chromium, and
-`pip install "hpsearch[plots]"`. `--keep` names a folder for the study and its page; one that has
-them already is drawn again without a search. `--quick` searches for some seconds only, which shows
-that the command works.
+`hpsearch run` searches the example `spiral`, whose program makes its own data, for some minutes;
+`hpsearch report` writes the page, and Chromium without a window draws the top of it. Pillow puts it
+into columns and reduces it to a palette of colours, so that it stays below 200 kB. Needs Chromium,
+and `pip install "hpsearch[plots]"`. `--keep` names a folder for the study and its page; one that
+has them already is drawn again without a search. `--quick` searches for some seconds only, which
+shows that the command works.
 """
 
 from __future__ import annotations
 
 import argparse
-import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import yaml
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1000, 1480
-"""Of the window, in CSS pixels; the picture has as many."""
+WIDTH, HEIGHT = 1000, 1440
+"""Of a column of the picture, in pixels of the page."""
+COLUMNS = 2
+GAP, MARGIN = 40, 30
+"""Rows without anything between two sections, and how many of them a column begins with."""
 COLOURS = 128
 MOST_BYTES = 200_000
 WAIT_MS = 15_000
 """How long the page may go on drawing, on its own clock."""
 
-STUDY = {
-    "study": "reviews",
-    "seed": 7,
-    "task": {
-        "kind": "text_classification",
-        "train": "reviews.csv",
-        "validation": 0.2,
-        "text": "review",
-        "label": "opinion",
-        "model": {"scratch": {"layers": 2, "width": 64}},
-    },
-    "settings": {"max_length": 32, "schedule": "cosine"},
-    "space": {
-        "learning_rate": {"type": "float", "low": 1e-4, "high": 1e-2, "log": True},
-        "batch_size": {"type": "categorical", "choices": [16, 32, 64]},
-        "dropout": {"type": "float", "low": 0.0, "high": 0.3},
-    },
-    "objective": {"metric": "accuracy", "direction": "maximize"},
-    "budget": {"trials": 30, "per_trial": {"epochs": 9}},
-    "search": {"confirm": {"top": 2, "seeds": 3}},
+CHANGES = {
+    "budget": {"trials": 40, "per_trial": {"epochs": 9}},
+    "search": {"confirm": {"top": 2, "seeds": 4}},
 }
-QUICK = {"budget": {"trials": 4, "per_trial": {"epochs": 1}}, "search": {}}
+"""Of the example's study: more trials, and a winner that is confirmed."""
+QUICK = {"budget": {"trials": 4, "per_trial": {"epochs": 3}}}
 
 
 def hpsearch(folder: Path, *words: str) -> None:
@@ -65,10 +52,10 @@ def hpsearch(folder: Path, *words: str) -> None:
 
 
 def search(folder: Path, is_quick: bool) -> None:
-    """Make the data, and run the study on it."""
-    script = shutil.copy(ROOT / "examples" / "reviews.py", folder)
-    runpy.run_path(str(script))
-    study = {**STUDY, **(QUICK if is_quick else {})}
+    """Run the example's study, with its changes."""
+    shutil.copy(ROOT / "examples" / "spiral.py", folder)
+    example = yaml.safe_load((ROOT / "examples" / "spiral.yaml").read_text(encoding="utf-8"))
+    study = {**example, **(QUICK if is_quick else CHANGES)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     hpsearch(folder, "run", "study.yaml", "--quiet", "--storage", "sqlite:///hpsearch.db")
 
@@ -83,10 +70,32 @@ def photograph(page: Path, picture: Path) -> None:
             *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
             *("--no-first-run", "--no-proxy-server", "--disable-background-networking"),
             *("--hide-scrollbars", f"--user-data-dir={profile}"),
-            *(f"--window-size={WIDTH},{HEIGHT}", f"--virtual-time-budget={WAIT_MS}"),
+            *(f"--window-size={WIDTH},{COLUMNS * HEIGHT}", f"--virtual-time-budget={WAIT_MS}"),
         ]
         call = [browser, *options, f"--screenshot={picture}", page.as_uri()]
         subprocess.run(call, check=True, capture_output=True, timeout=120)
+
+
+def in_columns(page: Image.Image) -> Image.Image:
+    """A long page as columns side by side, each of which begins with a section."""
+    shades = np.asarray(page.convert("L"))
+    is_blank = (shades == shades[0, 0]).all(axis=1)
+    sheet = Image.new("RGB", (COLUMNS * WIDTH, HEIGHT), page.convert("RGB").getpixel((0, 0)))
+    top = 0
+    for n in range(COLUMNS):
+        end = last_gap(is_blank, top + HEIGHT)
+        column = page.convert("RGB").crop((0, top, WIDTH, end))
+        sheet.paste(column, (n * WIDTH, 0))
+        top = end
+    return sheet
+
+
+def last_gap(is_blank: np.ndarray, most: int) -> int:
+    """The row in the last wide gap of a page above a row, which leaves a margin below the gap."""
+    for end in range(min(most, len(is_blank)), GAP, -1):
+        if not is_blank[end : end + 1].all() and is_blank[end - GAP : end].all():
+            return end - MARGIN
+    return most
 
 
 def main() -> None:
@@ -104,10 +113,10 @@ def main() -> None:
         if not (folder / "hpsearch.db").exists():
             search(folder, arguments.quick)
         storage = ("--storage", "sqlite:///hpsearch.db")
-        hpsearch(folder, "report", "reviews", "-o", "report.html", "--force", *storage)
+        hpsearch(folder, "report", "spiral", "-o", "report.html", "--force", *storage)
         photograph(folder / "report.html", folder / "report.png")
         with Image.open(folder / "report.png") as picture:
-            few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            few = in_columns(picture).quantize(COLOURS, dither=Image.Dither.NONE)
         few.save(arguments.out, optimize=True)
     size = arguments.out.stat().st_size
     print(f"wrote {arguments.out}, {size / 1000:.0f} kB")

@@ -6,7 +6,8 @@ below them:
 * ``<!-- file: NAME -->``: it shows a file, which is written.
 * ``<!-- not run: WHY -->``: it is left alone, for a reason that `skipped` lists.
 * ``<!-- exit: 2 -->``: its commands end with this exit code.
-* ``<!-- varies -->``: of what its commands print, only the first line is as shown.
+* ``<!-- varies -->``: what its commands print differs from time to time. Only the words of the
+  first line are compared, which must all be shown.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import io
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +37,10 @@ BLOCK = re.compile(
     r"(?P<indent>[ ]*)```(?P<language>\w+)\n(?P<text>.*?)^[ ]*```",
     flags=re.DOTALL | re.MULTILINE,
 )
+SECTION = re.compile(r"^## (.*)$", flags=re.MULTILINE)
 MARK = re.compile(r"<!-- ([\w ]+?)(?:: (.*?))? -->")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+PATH = re.compile(r"(?:[\w+]+://)?/\S+")
 STARTS_WORKERS = ("run", "resume", "train")
 """Commands that start processes of their own, and so run in one of their own."""
 PROGRAM = "from hpsearch.cli.main import main; main()"
@@ -51,11 +55,13 @@ class Block:
         language: What is said after the fence.
         text: What is in it, without the indentation of the fence.
         marks: What the comments above it say, by their first words.
+        section: The heading of the second level that it is below; "" above the first.
     """
 
     language: str
     text: str
     marks: Mapping[str, str]
+    section: str
 
 
 def read(name: str) -> str:
@@ -67,12 +73,20 @@ def read(name: str) -> str:
 def blocks(name: str) -> list[Block]:
     """All code blocks of a page, in its order."""
     found = []
-    for match in BLOCK.finditer(read(name)):
+    page = read(name)
+    for match in BLOCK.finditer(page):
         lines = match["text"].splitlines(keepends=True)
         text = "".join(line.removeprefix(match["indent"]) for line in lines)
         marks = {word: said or "" for word, said in MARK.findall(match["marks"])}
-        found.append(Block(match["language"], text, marks))
+        headings = SECTION.findall(page, 0, match.start())
+        section = str(headings[-1]) if headings else ""
+        found.append(Block(match["language"], text, marks, section))
     return found
+
+
+def sections(name: str) -> list[str]:
+    """The headings of the second level that have code blocks below them."""
+    return list(dict.fromkeys(block.section for block in blocks(name)))
 
 
 def texts(name: str, language: str) -> list[str]:
@@ -98,8 +112,8 @@ def commands(block: Block) -> Iterator[tuple[str, list[str]]]:
 
 
 def shape(line: str) -> str:
-    """A line without what differs from run to run: numbers, their units' widths, and blanks."""
-    numbered = NUMBER.sub("#", line)
+    """A line without what differs from run to run: paths, numbers, units of time, and blanks."""
+    numbered = NUMBER.sub("#", PATH.sub("PATH", line))
     return " ".join(re.sub(r"# (?:ms|s|min|h)\b", "# time", numbered).split())
 
 
@@ -130,14 +144,15 @@ class Shell:
     names: dict[str, Any] = field(default_factory=dict)
     """What the page's Python has defined so far."""
 
-    def walk(self, name: str) -> None:
-        """Run all of a page, block after block."""
+    def walk(self, name: str, section: str | None = None) -> None:
+        """Run all of a page, or of one section, block after block."""
         for block in blocks(name):
-            if "not run" not in block.marks:
+            is_asked_for = section in (None, block.section)
+            if is_asked_for and "not run" not in block.marks:
                 self.run(block)
 
     def run(self, block: Block) -> None:
-        """Write a file, run commands or Python; everything else is only shown."""
+        """Write a file, run commands, Python or SQL; everything else is only shown."""
         if "file" in block.marks:
             path = self.folder / block.marks["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,9 +161,12 @@ class Shell:
             for line, shown in commands(block):
                 printed = self.call(line, code=int(block.marks.get("exit", "0"))).splitlines()
                 if "varies" in block.marks:
-                    shown, printed = shown[:1], printed[:1]
-                if block.language == "console":
+                    assert {*shape(printed[0]).split()} <= {*shape(shown[0]).split()}, printed[0]
+                elif block.language == "console":
                     assert is_printed(shown, printed), f"{line} printed:\n" + "\n".join(printed)
+        elif block.language == "sql":
+            with closing(sqlite3.connect(self.folder / "hpsearch.db")) as connection:
+                assert connection.execute(block.text).fetchall(), f"no rows: {block.text}"
         elif block.language == "python":
             with self.at_home():
                 exec(compile(self.replaced(block.text), "a page", "exec"), self.names)
@@ -186,11 +204,11 @@ class Shell:
 
     def _here(self, words: list[str]) -> tuple[int, str]:
         """In this process, which saves a program's start."""
-        printed = io.StringIO()
+        printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         talking = (redirect_stdout(printed), redirect_stderr(printed))
         with self.at_home(), talking[0], talking[1], pytest.raises(SystemExit) as ended:
             main(words)
-        return int(ended.value.code or 0), printed.getvalue()
+        return int(ended.value.code or 0), printed.buffer.getvalue().decode()
 
     def _beside(self, line: str) -> tuple[int, str]:
         program = f"{shlex.quote(sys.executable)} -c {shlex.quote(PROGRAM)}"
