@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import optuna
 import pytest
+import yaml
 
 import pages
 from integration.test_examples import write_tiny_model
 from past_runs import tune_experiment
+from reported_studies import SPACE, ordinary_trials, save, spec_of
 
 
 @pytest.fixture
@@ -99,7 +102,32 @@ def write_first(shell: pages.Shell) -> None:
             shell.run(block)
 
 
+def test_the_page_of_commands_can_be_followed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/hpsearch.db"
+    spec = spec_of("reviews", SPACE)
+    save(url, "reviews", ordinary_trials(), spec)
+    shell = pages.Shell(tmp_path, {"HPSEARCH_STORAGE": url})
+    shell.walk("commands")
+    for where in re.findall(r'`--where "(.*?)"`', pages.read("commands")):
+        shell.call(f'hpsearch trials reviews --where "{where}"')
+
+
+@pytest.mark.thorough
+def test_the_readme_can_be_followed(shell: pages.Shell) -> None:
+    example = shell.folder / "examples" / "digits.yaml"
+    study = yaml.safe_load(example.read_text())
+    study["budget"] = {"trials": 3, "per_trial": {"epochs": 1}}
+    example.write_text(yaml.safe_dump(study))
+    texts_with_labels(shell.folder)
+    reviews = shell.folder / "reviews.csv"
+    reviews.write_text(reviews.read_text().replace("opinion", "stars", 1))
+    shell.instead = {"hpsearch run study.yaml": "hpsearch run study.yaml --workers 1"}
+    shell.walk("README")
+    assert (shell.folder / "report.html").exists()
+
+
 def test_only_what_needs_other_machines_is_not_run() -> None:
-    reasons = pages.skipped("quickstart") + pages.skipped("recipes")
-    assert len(reasons) <= 4, reasons
+    names = ("README", "quickstart", "recipes", "commands")
+    reasons = [reason for name in names for reason in pages.skipped(name)]
+    assert len(reasons) <= 5, reasons
     assert all(reasons)

@@ -104,6 +104,7 @@ def test_a_message_on_other_processes_is_as_shown(name: str, folder: Path) -> No
     assert shapes(PROVOKED[name](folder)) == shapes(shown_for(name).text)
 
 
+@pytest.mark.thorough
 def test_messages_of_studies_that_end_early_are_as_shown(
     tmp_path: Path, shared_ray: Mapping[str, str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the README shows is so."""
+"""What the README and the page of commands show is so."""
 
 import re
 from pathlib import Path
@@ -13,6 +13,7 @@ from hpsearch.store.reading.names import FILTERED
 from hpsearch.study_file.reading import parse
 
 README = pages.read("README")
+COMMANDS = pages.read("commands")
 
 
 def test_its_study_file_is_one() -> None:
@@ -23,14 +24,14 @@ def test_its_study_file_is_one() -> None:
 
 @pytest.mark.parametrize("command", sorted(get_command(app).commands))  # type: ignore[attr-defined]
 def test_every_command_is_named(command: str) -> None:
-    assert f"`{command}" in README
+    assert f"`{command}" in COMMANDS
 
 
 @pytest.mark.parametrize("column", [*FILTERED, "violation"])
 def test_every_column_that_a_filter_knows_is_named(column: str) -> None:
-    assert f"`{column}`" in README
+    assert f"`{column}`" in COMMANDS
 
 
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)", README):
-        assert (Path(__file__).parents[3] / target).exists(), target
+        assert (pages.ROOT / target).exists(), target
