@@ -146,7 +146,7 @@ class Report:
 
 
 Item = Report | Question | Note | None
-"""What a run hands over: None after a step."""
+"""What a run hands over, which is None after a step."""
 
 
 @dataclass(frozen=True, slots=True)

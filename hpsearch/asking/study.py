@@ -63,8 +63,8 @@ class AskedStudy:
         reported.
 
         Returns:
-            None once there is nothing more to train: the budget is used, all is decided, or the
-            study was stopped. `ended` says which.
+            The trial; None once the budget is used, all is decided, or the study was stopped.
+            `ended` says which.
 
         Raises:
             StudyHeld: A driver owns the study.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -15,6 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+import pages
 from driven_studies import drive
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes, History
@@ -25,10 +25,8 @@ from hpsearch.store.store import Store
 from studies import spec_with
 from trials.contract import Diverged
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "database.md").read_text(encoding="utf-8")
-NOTEBOOK = json.loads((ROOT / "examples" / "database.ipynb").read_text(encoding="utf-8"))
-RECIPES = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
+NOTEBOOK = json.loads((pages.ROOT / "examples" / "database.ipynb").read_text(encoding="utf-8"))
+RECIPES = pages.texts("database", "sql")
 VIEWS = [recipe for recipe in RECIPES if recipe.startswith("CREATE VIEW")]
 QUESTIONS = [recipe for recipe in RECIPES if not recipe.startswith("CREATE VIEW")]
 
@@ -198,10 +196,10 @@ def test_the_notebook_runs_and_has_no_outputs(
     assert names["decisions"]["decisions"].sum() > 0
 
 
-def test_the_page_shows_python_that_runs(sqlite, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (shown,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    monkeypatch.chdir(Path(str(make_url(url).database)).parent)
-    names: dict[str, Any] = {}
-    exec(compile(shown, "database.md", "exec"), names)
+def test_the_page_shows_python_that_runs(sqlite, url: str) -> None:
+    (shown,) = (block for block in pages.blocks("database") if block.language == "python")
+    shell = pages.Shell(Path(str(make_url(url).database)).parent)
+    shell.run(shown)
+    names = shell.names
     assert set(names["trials"]["state"]) <= {"complete", "pruned"}
     assert names["reports"]["accuracy"].notna().all()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pages
 from integration.test_run_and_resume import Workplace
 
-PAGE = (Path(__file__).parents[2] / "docs" / "ray-tune.md").read_text(encoding="utf-8")
 HELD = """\
         while epoch == 3 and Path("hold").exists():
             __import__("time").sleep(0.02)
@@ -25,7 +24,8 @@ def test_the_script_of_the_page_is_killed_resumed_and_read(
 ) -> None:
     workplace = Workplace(tmp_path / "work", shared_ray)
     script = workplace.folder / "my_tuning.py"
-    (text,) = re.findall(r"```python\n(# my_tuning.py\n.*?)```", PAGE, flags=re.DOTALL)
+    (text,) = pages.texts("ray-tune", "python")
+    assert text.startswith("# my_tuning.py\n")
     hold = str(workplace.folder / "hold")
     held = text.replace(LOOP, LOOP + HELD.replace('"hold"', repr(hold)))
     assert held != text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+import pages
 from hpsearch.adapters.loading import load
 from hpsearch.api import open_study
 from hpsearch.domain import events as ev
@@ -367,8 +367,7 @@ def test_what_is_no_objective_is_refused(code: str, says: str, tmp_path: Path) -
 
 
 def test_the_page_shows_an_objective_that_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
-    code, text = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[0] for kind in LANGUAGES)
+    code, text = (pages.texts("optuna", language)[0] for language in LANGUAGES)
     shown = yaml.safe_load(text)
     assert shown.pop("task") == {"kind": "my_search:objective", "library": "optuna"}
     study = ObjectiveStudy(tmp_path, code, **{**shown, "study": "objective", "search": {}})

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import hpsearch
+import pages
 from hpsearch.asking.trial import AskedTrial
 
-PAGE = (Path(__file__).parents[3] / "docs" / "ask-and-tell.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+PAGE = pages.read("ask-and-tell")
 
 
 def test_its_programs_run_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for snippet in SNIPPETS:
-        exec(compile(snippet, "docs/ask-and-tell.md", "exec"), names)
+    pages.Shell(tmp_path).walk("ask-and-tell")
     assert capsys.readouterr().out == "all 20 trials have ended\n"
     found = {}
     for name in ("digits", "resumed", "careful"):

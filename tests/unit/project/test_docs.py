@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from pydantic import BaseModel
 
+import pages
 from hpsearch.study_file import methods
 from hpsearch.study_file import models as spec
 from hpsearch.study_file import reading as spec_file
@@ -19,10 +19,10 @@ from trials.descriptions.builtin import BUILT_IN, describe
 from trials.settings import TABLE
 from trials.tasks.function.trial import FunctionTrial
 
-DOCS = Path(__file__).parents[3] / "docs"
-STUDY_FILE = (DOCS / "study-file.md").read_text(encoding="utf-8")
-TASKS = STUDY_FILE + (DOCS / "tasks.md").read_text(encoding="utf-8")
-OWN_CODE = (DOCS / "own-training-code.md").read_text(encoding="utf-8")
+DOCS = pages.DOCS
+STUDY_FILE = pages.read("study-file")
+TASKS = STUDY_FILE + pages.read("tasks")
+OWN_CODE = pages.read("own-training-code")
 
 
 def row(setting: Setting) -> str:
@@ -112,7 +112,7 @@ def test_every_attribute_of_a_trial_handle_is_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", re.findall(r"```yaml\n(.*?)```", STUDY_FILE + OWN_CODE, flags=re.DOTALL)
+    "text", pages.texts("study-file", "yaml") + pages.texts("own-training-code", "yaml")
 )
 def test_the_study_files_shown_are_right(text: str) -> None:
     assert spec_file.parse(text, base=DOCS).study == yaml.safe_load(text)["study"]

@@ -9,19 +9,13 @@ from pathlib import Path
 import optuna
 import pytest
 
+import pages
 from hpsearch.cli.main import main
 from hpsearch.importing.columns import Mapped
 from hpsearch.spec_import.draft import problems_in
 from past_runs import command, tune_experiment
 
-PAGE = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
-
-
-def fences(language: str) -> list[str]:
-    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", PAGE, flags=re.DOTALL | re.MULTILINE)
-    return [str(each) for each in found]
-
-
+PAGE = pages.read("import")
 FILES = {
     "text": ["runs.csv", "printed.txt", "curves.csv"],
     "yaml": ["mapping.yaml", "sweep.yaml", "becomes.yaml", "config.yaml"],
@@ -44,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPSEARCH_STORAGE", f"sqlite:///{tmp_path}/hpsearch.db")
     for language, names in FILES.items():
-        for name, text in zip(names, fences(language), strict=True):
+        for name, text in zip(names, pages.texts("import", language), strict=True):
             (tmp_path / name).write_text(text)
     (tmp_path / "project.csv").write_text(WANDB)
     (tmp_path / "runs.jsonl").write_text(LINES)
@@ -58,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_of_the_page_works_and_prints_what_it_says(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = "".join(fences("sh")).splitlines()
+    lines = "".join(pages.texts("import", "sh")).splitlines()
     assert len(lines) >= 10
     said = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""What the README shows is so."""
+"""What the README and the page of commands show is so."""
 
 import re
 from pathlib import Path
@@ -7,29 +7,31 @@ import pytest
 import yaml
 from typer.main import get_command
 
+import pages
 from hpsearch.cli.main import app
 from hpsearch.store.reading.names import FILTERED
 from hpsearch.study_file.reading import parse
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+README = pages.read("README")
+COMMANDS = pages.read("commands")
 
 
 def test_its_study_file_is_one() -> None:
-    text = README.split("```yaml\n")[1].split("```")[0]
+    (text,) = pages.texts("README", "yaml")
     spec = parse(text, base=Path("/nowhere"))
     assert spec.study == yaml.safe_load(text)["study"]
 
 
 @pytest.mark.parametrize("command", sorted(get_command(app).commands))  # type: ignore[attr-defined]
 def test_every_command_is_named(command: str) -> None:
-    assert f"`{command}" in README
+    assert f"`{command}" in COMMANDS
 
 
 @pytest.mark.parametrize("column", [*FILTERED, "violation"])
 def test_every_column_that_a_filter_knows_is_named(column: str) -> None:
-    assert f"`{column}`" in README
+    assert f"`{column}`" in COMMANDS
 
 
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)", README):
-        assert (Path(__file__).parents[3] / target).exists(), target
+        assert (pages.ROOT / target).exists(), target

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import pages
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
@@ -18,16 +19,12 @@ from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.notices import Event
 from hpsearch.tracking.packages import DISTRIBUTIONS
 
-ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "trackers.md").read_text(encoding="utf-8")
-
-
-def snippets(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+ROOT = pages.ROOT
+PAGE = pages.read("trackers")
 
 
 def test_the_study_file_is_right() -> None:
-    (text,) = snippets("yaml")
+    (text,) = pages.texts("trackers", "yaml")
     spec = parse(text, base=ROOT)
     assert [tracker.kind for tracker in spec.track] == ["tensorboard", "mlflow"]
 
@@ -49,7 +46,7 @@ def test_every_tracker_has_an_extra_of_its_own(kind: str) -> None:
 
 
 def test_the_document_shown_is_like_those_that_are_sent() -> None:
-    (text,) = snippets("json")
+    (text,) = pages.texts("trackers", "json")
     shown: dict[str, Any] = json.loads(text)
     assert shown["event"] in set(Event)
     assert {"event", "study", "text", "best", "trials", "gpu_hours"} == set(shown)
@@ -58,7 +55,7 @@ def test_the_document_shown_is_like_those_that_are_sent() -> None:
 def test_the_command_shown_takes_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (text,) = snippets("python")
+    (text,) = pages.texts("trackers", "python")
     (tmp_path / "tell.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     with notifying("spiral", recipient_of(f"{sys.executable} tell.py --loud")) as notices:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+import pages
 from hpsearch import tune
 from hpsearch.adapters import loading
 from hpsearch.driver.loop import Driver
@@ -152,9 +152,8 @@ def test_a_ray_that_the_script_has_started_is_refused(tmp_path, monkeypatch):
 
 
 def test_the_study_file_of_the_page_is_accepted_with_the_script_of_the_page(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[3] / "docs" / "ray-tune.md").read_text(encoding="utf-8")
-    (script,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    (study,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    (script,) = pages.texts("ray-tune", "python")
+    (study,) = pages.texts("ray-tune", "yaml")
     (tmp_path / "my_tuning.py").write_text(script)
     monkeypatch.setattr(sys, "path", [*sys.path])
     spec = parse(study, base=tmp_path, inspect=loading.inspect)
