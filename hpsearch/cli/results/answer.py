@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from sqlalchemy import Connection
 
 from hpsearch.cli.output import show, terminal_width
 from hpsearch.cli.results.best import objectives
+from hpsearch.cli.streams import ReaderGone
+from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
@@ -31,7 +35,10 @@ def print_answer(store: Store, name: str, suggested: Callable[[str], str]) -> No
     with store.reading() as connection:
         study = find_study(connection, name)
         found = _answer(connection, study, suggested)
-    show(*answer(found, terminal_width()))
+    # The study has ended as it has, whether or not somebody still reads this.
+    with suppress(ReaderGone, UserError):
+        show(*answer(found, terminal_width()))
+        sys.stdout.flush()
 
 
 def _answer(
