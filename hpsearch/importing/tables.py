@@ -80,12 +80,14 @@ def read(path: Path) -> Table:
 def _separated(path: Path) -> Table:
     text = path.read_bytes().decode("utf-8-sig")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    limit = csv.field_size_limit(LONGEST_CELL)  # of this whole process
     try:
         return _with_header(path, reader)
     except csv.Error as error:
         raise UserError(f"{path}:{reader.line_num} is not CSV: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _with_header(path: Path, reader: Any) -> Table:

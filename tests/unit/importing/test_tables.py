@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ import yaml
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.records import StudyState
+from hpsearch.importing.tables import read
 from hpsearch.optuna_storage.frozen import freeze
 from past_runs import command, imported, refused, states, values
 
@@ -200,3 +202,9 @@ def test_numbers_are_also_whole_after_a_line_break_in_a_cell(
     options = ("--params", "x", "--metric", "loss", "--direction", "minimize")
     said = refused(capsys, tmp_path / "t.csv", *options)
     assert "t.csv:4: loss is 'bad', which is not a number" in said
+
+
+def test_what_other_readers_of_csv_take_is_as_before(table: Path) -> None:
+    before = csv.field_size_limit()
+    read(table)
+    assert csv.field_size_limit() == before
