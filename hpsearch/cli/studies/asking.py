@@ -10,12 +10,12 @@ from contextlib import closing
 from typing import Any
 
 from hpsearch.cli.output import note
-from hpsearch.cli.studies.enqueue import configurations
+from hpsearch.cli.studies.enqueue import parameters_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
-from hpsearch.study_file.space import is_open
+from hpsearch.study_file.space import contains, is_open
 from hpsearch.wiring.creation import spec_of
 from hpsearch.wiring.requesting import ask
 
@@ -48,9 +48,12 @@ def propose(name: str, text: str, like: int | None, why: str, storage: str) -> N
         spec = spec_of(store.find_study(name))
         params = _params_of(store, name, like)
     if text:
-        params |= configurations([text], spec.space, is_open=is_open(spec.task))[0]
+        params |= parameters_of(text)
     elif like is None:
         raise UserError("there is nothing to try", 'for example: hpsearch enqueue NAME "lr=1e-4"')
+    problems = contains(spec.space, params, is_open=is_open(spec.task))
+    if problems:
+        raise UserError("; ".join(problems))
     content = {"params": params, "why": why}
     _ask(name, RequestKind.PROPOSE, content, storage, f"study {name} tries it next, as trial")
 

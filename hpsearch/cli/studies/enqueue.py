@@ -9,6 +9,9 @@ from typing import Any
 from hpsearch.errors import UserError
 from hpsearch.study_file.space import Space, contains
 
+OPTION = "--enqueue "
+"""What stands before a configuration that `run` and `resume` are given."""
+
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -30,24 +33,38 @@ def configurations(
 
 
 def _configuration(text: str, space: Space, is_open: bool) -> dict[str, Any]:
+    params = parameters_of(text, OPTION)
+    problems = contains(space, params, is_open=is_open)
+    if problems:
+        what = "; ".join(problems)
+        raise UserError(f'{OPTION}"{text}": {what}')
+    return params
+
+
+def parameters_of(text: str, before: str = "") -> dict[str, Any]:
+    """The parameters of a text such as ``learning_rate=1e-4, batch_size=32``.
+
+    Args:
+        text: As it was written.
+        before: What stands before it on the command line.
+
+    Raises:
+        UserError: It cannot be read as that.
+    """
     params: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
-            raise _unreadable(text, f"'{part.strip()}' is not NAME=VALUE")
+            raise _unreadable(text, before, f"'{part.strip()}' is not NAME=VALUE")
         if name in params:
-            raise _unreadable(text, f"{name} appears twice")
+            raise _unreadable(text, before, f"{name} appears twice")
         params[name] = value_of(value)
-    problems = contains(space, params, is_open=is_open)
-    if problems:
-        what = "; ".join(problems)
-        raise UserError(f'--enqueue "{text}": {what}')
     return params
 
 
-def _unreadable(text: str, problem: str) -> UserError:
-    hint = 'write it like this: --enqueue "learning_rate=1e-4, batch_size=32"'
-    return UserError(f'--enqueue "{text}": {problem}', hint)
+def _unreadable(text: str, before: str, problem: str) -> UserError:
+    hint = f'write it like this: {before}"learning_rate=1e-4, batch_size=32"'
+    return UserError(f'{before}"{text}": {problem}', hint)
 
 
 def value_of(text: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.facts import RequestKind
+from hpsearch.domain.history import Changes
 from hpsearch.store.owners import this_process
 from hpsearch.store.store import Store
 
@@ -128,6 +129,4 @@ def test_a_database_that_is_not_there_is_told_before_anything_is_served(run, tmp
 
 
 def _changes(study, requests=()):
-    from hpsearch.domain.history import Changes
-
     return Changes(study=study, requests=list(requests))
