@@ -1,12 +1,15 @@
-// Draws the charts of a report: each element with data-figure, from the JSON of that id.
+// Draws the charts of a page: each element with data-figure, from the JSON of that id.
 // Those in view come first, the others one by one afterwards, so that a long page opens at once.
+// A page that changes calls hpsearchCharts.show for new elements and .update for known ones.
 (function () {
   "use strict";
 
   var PRINTED_WIDTH = 660;
   var PRINTED_SMALL_WIDTH = 310;
-  var waiting = Array.from(document.querySelectorAll("[data-figure]"));
+  var OPTIONS = { displayModeBar: false, responsive: true };
+  var waiting = [];
   var drawn = [];
+  var isDrawing = false;
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -40,26 +43,38 @@
     inner[last] = value;
   }
 
+  function themed(json) {
+    var figure = JSON.parse(json);
+    var changes = theme(figure.layout);
+    Object.keys(changes).forEach(function (path) {
+      set(figure.layout, path, changes[path]);
+    });
+    return figure;
+  }
+
   function draw(element) {
     var place = waiting.indexOf(element);
     if (place < 0) {
       return;
     }
     waiting.splice(place, 1);
-    var figure = JSON.parse(document.getElementById(element.dataset.figure).textContent);
-    var changes = theme(figure.layout);
-    Object.keys(changes).forEach(function (path) {
-      set(figure.layout, path, changes[path]);
-    });
+    var figure = themed(document.getElementById(element.dataset.figure).textContent);
     drawn.push(element);
-    return Plotly.newPlot(element, figure.data, figure.layout, {
-      displayModeBar: false,
-      responsive: true,
-    });
+    return Plotly.newPlot(element, figure.data, figure.layout, OPTIONS);
+  }
+
+  function update(element, json) {
+    if (drawn.indexOf(element) < 0) {
+      return;
+    }
+    var figure = themed(json);
+    element.style.minHeight = element.dataset.height + "px";
+    Plotly.react(element, figure.data, figure.layout, OPTIONS);
   }
 
   function drawNext() {
-    if (!waiting.length) {
+    isDrawing = waiting.length > 0;
+    if (!isDrawing) {
       document.documentElement.dataset.charts = "drawn";
       return;
     }
@@ -98,10 +113,6 @@
     });
   }
 
-  waiting.forEach(function (element) {
-    element.style.minHeight = element.dataset.height + "px";
-    element.style.minWidth = element.dataset.narrowest + "px";
-  });
   var observer = new IntersectionObserver(function (entries) {
     entries.forEach(function (entry) {
       if (entry.isIntersecting) {
@@ -110,12 +121,37 @@
       }
     });
   });
-  waiting.forEach(function (element) {
-    observer.observe(element);
-  });
-  window.addEventListener("load", function () {
-    setTimeout(drawNext, 50);
-  });
+
+  function show(root) {
+    drawn = drawn.filter(function (element) {
+      return element.isConnected;
+    });
+    waiting = waiting.filter(function (element) {
+      return element.isConnected;
+    });
+    root.querySelectorAll("[data-figure]").forEach(function (element) {
+      if (drawn.indexOf(element) >= 0 || waiting.indexOf(element) >= 0) {
+        return;
+      }
+      element.style.minHeight = element.dataset.height + "px";
+      element.style.minWidth = element.dataset.narrowest + "px";
+      waiting.push(element);
+      observer.observe(element);
+    });
+    if (document.readyState === "complete") {
+      drawRest();
+    }
+  }
+
+  function drawRest() {
+    if (!isDrawing) {
+      setTimeout(drawNext, 50);
+    }
+  }
+
+  window.hpsearchCharts = { show: show, update: update };
+  show(document);
+  window.addEventListener("load", drawRest);
   window.addEventListener("beforeprint", printing);
   window.addEventListener("afterprint", printed);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
