@@ -25,9 +25,8 @@ class Served:
     ) -> HTTPResponse:
         """Its answer to a request to 127.0.0.1, whatever its link names."""
         connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=120)
-        connection.request(
-            method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
-        )
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"Connection": "close", **named})
         return connection.getresponse()
 
     def interrupt(self) -> str:

@@ -52,7 +52,7 @@ def status(
         disk: Bytes that its checkpoints take, as far as that is known.
         rungs: How far its rungs can be trusted.
     """
-    facts = _study_facts(of)
+    facts = study_facts(of)
     if rungs is not None and rungs.rungs:
         facts["rungs"] = "\n".join(trust.lines(rungs))
     if disk is not None:
@@ -92,7 +92,7 @@ def picture(
         )
         running.append(row)
     return Picture(
-        title=f"{of.summary.head.name}, {of.summary.state}{_remark(of.summary)}",
+        title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
         counts=of.summary.trials,
         workers=None,
         budget=of.budget,
@@ -234,18 +234,18 @@ def first_line(text: str | None, longest: int = 200) -> str:
     return line[: longest - 1] + "…"
 
 
-def _study_facts(of: StudyStatus) -> dict[str, str]:
+def study_facts(of: StudyStatus) -> dict[str, str]:
     """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     facts = {
         "study": head.name,
-        "state": summary.state + _remark(summary),
+        "state": summary.state + remark(summary),
         "trials": _trial_counts(summary) or "none yet",
     }
     if summary.best is not None:
         facts["best"] = _best(summary)
     for limit in of.budget:
-        facts[_LABELS[limit.name]] = _spent(limit)
+        facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
@@ -287,7 +287,7 @@ def _trial_counts(summary: StudySummary) -> str:
     return ", ".join(counts)
 
 
-def _remark(summary: StudySummary) -> str:
+def remark(summary: StudySummary) -> str:
     """What follows a study's state: who drives it, or why nobody does."""
     head = summary.head
     if summary.driver:
@@ -301,7 +301,7 @@ def _remark(summary: StudySummary) -> str:
     return f": {head.reason}" if head.reason else ""
 
 
-_LABELS = {
+LABELS = {
     "trials": "budget",
     "gpu_seconds": "GPU time",
     "wall_clock_seconds": "wall clock",

@@ -91,13 +91,13 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
             f"{ended(each.trials)}/{sum(each.trials.values())}",
             best_value(each),
             duration(each.gpu_seconds),
-            _budget(each.budget),
+            nearest_limit(each.budget),
             moment(each.head.created),
         )
     return made
 
 
-def _budget(lines: Sequence[BudgetLine]) -> str:
+def nearest_limit(lines: Sequence[BudgetLine]) -> str:
     """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h GPU time``."""
     limits = [line for line in lines if line.most]
     if not limits:

@@ -11,11 +11,11 @@ from sqlalchemy import Connection, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision, StudyState
+from hpsearch.domain.records import Decision, Request, StudyState
 from hpsearch.ranking.selection import Ranked
-from hpsearch.store import codec
+from hpsearch.store import codec, contents
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
-from hpsearch.store.schema import attempts, decisions, reports, trials
+from hpsearch.store.schema import attempts, decisions, reports, requests, trials
 
 GPU_USE = "gpu_utilization"
 """The metric that says in which share of time a trial's GPU had work."""
@@ -231,6 +231,17 @@ def recent_decisions(
         kind = codec.member(DecisionKind, row.kind)
         found.append(Decision(row.trial, kind, row.why, row.resource))
     return found[::-1]
+
+
+def latest_requests(connection: Connection, study: StudyHead, most: int) -> list[Request]:
+    """What was asked of a study last, the newest first."""
+    statement = (
+        select(requests.c.id)
+        .where(requests.c.study_id == study.id)
+        .order_by(requests.c.id.desc())
+        .limit(most)
+    )
+    return [contents.request_of(connection, number) for number in connection.scalars(statement)]
 
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:

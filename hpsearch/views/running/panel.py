@@ -160,7 +160,7 @@ def _trials(of: Picture, most: int) -> Table:
             plain(each.worker),
             ProgressBar(total=of.total, completed=min(each.resource, of.total), width=BAR),
             f"{number(each.resource)} of {number(of.total)}",
-            NOTHING if each.speed is None else _speed(each.speed),
+            NOTHING if each.speed is None else speed(each.speed),
             number(each.value),
             duration(each.seconds),
         ]
@@ -173,10 +173,10 @@ def _trials(of: Picture, most: int) -> Table:
     return table
 
 
-def _speed(speed: float) -> str:
+def speed(per_second: float) -> str:
     """Resource per second, or per minute or hour where that is easier to read."""
-    if speed >= 1:
-        return f"{number(speed)}/s"
-    if speed * 60 >= 1:
-        return f"{number(speed * 60)}/min"
-    return f"{number(speed * 3600)}/h"
+    if per_second >= 1:
+        return f"{number(per_second)}/s"
+    if per_second * 60 >= 1:
+        return f"{number(per_second * 60)}/min"
+    return f"{number(per_second * 3600)}/h"
