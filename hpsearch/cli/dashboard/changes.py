@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hpsearch.cli.dashboard.addresses import study_in, trial_in
 from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
 from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.trial_pages import TrialPages
@@ -88,7 +89,7 @@ class Changing:
     def _done(
         self, request: Request, act: Callable[[Request, str, Given], int | None], given: Given
     ) -> Response:
-        number = request.path_params["study"]
+        number = study_in(request)
         with self._store.reading() as connection:
             name = study_of_id(connection, number).name
         try:
@@ -102,7 +103,7 @@ class Changing:
 
     def _again(self, request: Request, wrong: str, given: Given) -> Response:
         """The page that a form was on, with what is wrong."""
-        number = request.path_params["study"]
+        number = study_in(request)
         trial = request.path_params.get("number", given.get("like", ""))
         if str(trial).isdecimal():
             return self._trials.page(number, int(trial), wrong=wrong, given=given)
@@ -110,7 +111,7 @@ class Changing:
 
     def _stop_study(self, request: Request, name: str, given: Given) -> None:
         with self._store.reading() as connection:
-            study = study_of_id(connection, request.path_params["study"])
+            study = study_of_id(connection, study_in(request))
         if study.driver is None:
             raise UserError(f"nobody drives study {name}: there is nothing to stop")
         self._store.request_stop(name)
@@ -133,7 +134,7 @@ class Changing:
         return self._place(request, name, RequestKind.PROPOSE, content)
 
     def _stop_trial(self, request: Request, name: str, given: Given) -> int:
-        content = {"trial": request.path_params["number"]}
+        content = {"trial": trial_in(request)}
         return self._place(request, name, RequestKind.STOP, content)
 
     def _place(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment
+from markupsafe import Markup, escape
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +27,8 @@ from hpsearch.views.tables import (
     nearest_limit,
     of_limit,
 )
+
+_CODE = re.compile(r"`([^`]+)`")
 
 
 def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
@@ -63,9 +67,11 @@ def _templates() -> Environment:
     return made
 
 
-def _sentence(text: str) -> str:
+def _sentence(text: str) -> Markup:
+    """A message as a sentence, with what stands in backticks as code."""
     begun = text[:1].upper() + text[1:]
-    return begun if begun.endswith((".", "?", "!")) else f"{begun}."
+    whole = begun if begun.endswith((".", "?", "!")) else f"{begun}."
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(whole))))  # noqa: S704  # it is escaped
 
 
 def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from hpsearch.cli.dashboard.addresses import study_in
 from hpsearch.cli.dashboard.forms import (
     EMPTY,
     Given,
@@ -59,7 +60,7 @@ class StudyPages:
 
     def study(self, request: Request) -> Response:
         """The page of a study."""
-        return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
+        return self.page(study_in(request), asked=request.query_params.get("asked"))
 
     def page(
         self,
@@ -99,16 +100,16 @@ class StudyPages:
     def now(self, request: Request) -> Response:
         """How a study stands, as a part of its page."""
         with self._store.reading() as connection:
-            study = study_of_id(connection, request.path_params["study"])
+            study = study_of_id(connection, study_in(request))
             return html("study_now", **_standing(connection, study))
 
     def revision(self, request: Request) -> Response:
         """What changes with every commit of a study."""
-        return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
+        return JSONResponse({"revision": self._store.revision(study_in(request))})
 
     def report(self, request: Request) -> Response:
         """The report of a study, as a part of its page."""
-        text = self._reports.of(request.path_params["study"])
+        text = self._reports.of(study_in(request))
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
 

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
 from hpsearch.cli.dashboard.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
 from hpsearch.cli.dashboard.rendering import html, page_tables
 from hpsearch.cli.results.show import logs_of
@@ -34,8 +35,6 @@ from trials.checkpoints import places
 ROWS = 100
 """Trials on a page of the list."""
 MOST_COMPARED = 6
-LARGEST = 2**31
-"""No trial has a number of this size."""
 LOG_BYTES = 16_000
 """So much of the end of a log is shown."""
 
@@ -56,10 +55,10 @@ class TrialPages:
         """Trials of a study, selected and in order, a page at a time."""
         asked = request.query_params
         where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
-        page = _number(asked.get("page", "0"))
+        page = number_in(asked.get("page", "0"))
         wrong, rows = None, []
         with self._store.reading() as connection:
-            study = study_of_id(connection, request.path_params["study"])
+            study = study_of_id(connection, study_in(request))
             limits = {"limit": ROWS + 1, "skip": page * ROWS}
             try:
                 rows = trial_rows(connection, study, where=where, sort=sort, **limits)
@@ -81,7 +80,7 @@ class TrialPages:
 
     def trial(self, request: Request) -> Response:
         """The page of a trial."""
-        return self.page(request.path_params["study"], _trial_number(request))
+        return self.page(study_in(request), trial_in(request))
 
     def page(
         self, study_number: int, number: int, *, wrong: str | None = None, given: Given = EMPTY
@@ -115,16 +114,16 @@ class TrialPages:
     def now(self, request: Request) -> Response:
         """What is known of a trial, as a part of its page."""
         with self._store.reading() as connection:
-            study = study_of_id(connection, request.path_params["study"])
-            return html("trial_now", **_told(connection, study, _trial_number(request)))
+            study = study_of_id(connection, study_in(request))
+            return html("trial_now", **_told(connection, study, trial_in(request)))
 
     def compare(self, request: Request) -> Response:
         """Trials side by side."""
-        numbers = list(dict.fromkeys(map(_number, request.query_params.getlist("trial"))))
+        numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
         if not 2 <= len(numbers) <= MOST_COMPARED:
-            raise HTTPException(400, f"Choose 2 to {MOST_COMPARED} trials to compare")
+            raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
         with self._store.reading() as connection:
-            study = study_of_id(connection, request.path_params["study"])
+            study = study_of_id(connection, study_in(request))
             details = [_detail(connection, study, number) for number in numbers]
         return html(
             "compare",
@@ -174,16 +173,3 @@ def _end_of(logs: Sequence[str]) -> str | None:
 
 def _unit(study: StudyHead) -> str:
     return "resource" if study.budget is None else study.budget.per_trial.unit.value
-
-
-def _trial_number(request: Request) -> int:
-    number: int = request.path_params["number"]
-    if number >= LARGEST:
-        raise HTTPException(404)
-    return number
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise HTTPException(400, "Trials and pages are named by whole numbers")
-    return int(text)
