@@ -10,7 +10,7 @@ from hpsearch.views.numbers import pairs
 
 
 @dataclass(frozen=True)
-class Asked:
+class ToldRequest:
     """A request in words.
 
     Args:
@@ -28,14 +28,14 @@ class Asked:
     trial: int | None
 
 
-def told(request: Request) -> Asked:
+def told(request: Request) -> ToldRequest:
     """A request in words."""
     answer = "done"
     if request.refused is not None:
         answer = f"refused: {request.refused}"
     elif request.handled is None:
         answer = "waits for the study's driver"
-    return Asked(request.created, _what(request), request.origin, answer, request.trial)
+    return ToldRequest(request.created, _what(request), request.origin, answer, request.trial)
 
 
 def _what(request: Request) -> str:

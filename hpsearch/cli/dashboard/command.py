@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 from contextlib import closing
+from importlib import import_module
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,11 @@ TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the t
 SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
-PACKAGES = ("a2wsgi", "multipart", "optuna_dashboard", "plotly", "starlette", "uvicorn")
+PACKAGES = (
+    *("a2wsgi", "optuna_dashboard", "plotly"),
+    *("python_multipart", "starlette", "uvicorn"),
+)
+"""What the extra `dashboard` installs."""
 
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "
@@ -49,7 +54,8 @@ def serve_dashboard(
         KeyboardInterrupt: At its end.
     """
     try:
-        import plotly  # noqa: F401  # the site draws with it
+        for each in PACKAGES:
+            import_module(each)
         import uvicorn
 
         from hpsearch.cli.dashboard.gate import Gate

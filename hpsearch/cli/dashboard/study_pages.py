@@ -119,10 +119,11 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
     decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
     facts = view.study_facts(status)
     barred = {limit.name for limit in status.budget if limit.most}
-    left_out = ["study", "trials", *(view.LABELS[name] for name in barred)]
+    left_out = ["study", "state", "trials", *(view.LABELS[name] for name in barred)]
     return {
         "study": study,
         "status": status,
+        "state": facts["state"],
         "facts": {name: text for name, text in facts.items() if name not in left_out},
         "per_trial": None if study.budget is None else study.budget.per_trial,
         "decisions": decisions[::-1],
