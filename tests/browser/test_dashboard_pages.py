@@ -3,10 +3,8 @@ pages learn nothing."""
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 
@@ -14,7 +12,6 @@ pytest.importorskip("optuna_dashboard")
 pytest.importorskip("starlette")
 
 import optuna
-import uvicorn
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna_dashboard import save_note
 from starlette.datastructures import Headers
@@ -22,7 +19,7 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from browsers import Visit
-from dashboards import Served, served
+from dashboards import Served, served, serving
 from hpsearch.cli.dashboard.gate import Gate
 from hpsearch.cli.dashboard.site import site_of
 from hpsearch.domain.history import Changes
@@ -35,21 +32,6 @@ EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.tit
 QUOTED = EVIL.replace('"', "&quot;")
 NOTE = f"{EVIL}\n\n[a link](javascript:document.title='taken') <iframe srcdoc=\"{QUOTED}\">"
 TOKEN = "correct-horse-battery"
-
-
-@contextmanager
-def serving(app: ASGIApp) -> Iterator[int]:
-    """Serve an application on a free port, which this gives, until the block ends."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(timeout=30)
 
 
 def page_of(html: str) -> ASGIApp:

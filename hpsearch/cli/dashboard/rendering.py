@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse
 
 from hpsearch.cli.dashboard.files import file_address
 from hpsearch.report.rendering import templates_of
-from hpsearch.report.wording import PageTable, foreign
+from hpsearch.report.wording import PageTable, foreign, foreign_name
 from hpsearch.views.numbers import cell, duration, moment, number
 from hpsearch.views.running.panel import counted, speed
 from hpsearch.views.tables import (
@@ -55,6 +55,7 @@ def _templates() -> Environment:
         "ended": ended,
         "expected": expected,
         "foreign": foreign,
+        "foreign_name": foreign_name,
         "limit_word": BUDGET_WORDS.__getitem__,
         "moment": moment,
         "nearest_limit": nearest_limit,
