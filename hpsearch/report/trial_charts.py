@@ -15,7 +15,8 @@ from hpsearch.store.reading.queries import TrialDetail
 def side_by_side(
     trials: Sequence[TrialDetail], goals: Sequence[CourseGoal], unit: str
 ) -> list[Chart]:
-    """A chart for each objective with a curve for each trial that reported it.
+    """A chart for each objective with a curve for each trial that reported it; none where no trial
+    has reported it twice.
 
     Args:
         trials: One or more.
@@ -25,7 +26,7 @@ def side_by_side(
     charts = []
     for goal in goals:
         frame = _reports(trials, goal, is_only=len(goals) == 1)
-        if frame.empty:
+        if not frame.duplicated("trial").any():
             continue
         numbers = ", ".join(str(each) for each in frame["trial"].unique())
         said = f"{goal.metric} by {unit} of trial {numbers}."
