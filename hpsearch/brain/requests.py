@@ -12,6 +12,7 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda
 from hpsearch.brain.attempts import Attempts
+from hpsearch.brain.continuing import refuse_to_continue
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
@@ -103,22 +104,41 @@ class Requests:
         return commands
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Add a trial with the parameters that are asked for; the sampler draws the others."""
-        params = dict(request.content["params"])
+        """Add a trial with the parameters that are asked for.
+
+        The others are drawn by the sampler, or are those of the trial that it continues.
+        """
+        content = request.content
+        params = dict(content["params"])
+        source = None
+        if content.get("checkpoint") is not None:
+            source = self._trial(content["checkpoint"])
+            params = {**source.params, **params}
         problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        trial = self._agenda.propose(params, now)
-        told = str(request.content.get("why") or "")
-        why = f"asked for by {request.origin}" + (f": {told}" if told else "")
+        if source is not None:
+            refuse_to_continue(source, params, spec)
+        trial = self._agenda.propose(params, now, source)
+        why = _asked_by(request, source)
         self._log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 
     def _trial(self, number: Any) -> Trial:
         trials = self._history.trials
-        if not isinstance(number, int) or not 0 <= number < len(trials):
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        if not is_number or not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
+
+
+def _asked_by(request: Request, source: Trial | None) -> str:
+    """Why a trial is there that somebody asked for."""
+    told = str(request.content.get("why") or "")
+    why = f"asked for by {request.origin}" + (f": {told}" if told else "")
+    if source is None:
+        return why
+    return f"{why}; continues trial {source.number} from {source.resource:g}"
 
 
 LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
