@@ -126,8 +126,9 @@ class Requests:
 
     def _trial(self, number: Any) -> Trial:
         trials = self._history.trials
-        is_number = isinstance(number, int) and not isinstance(number, bool)
-        if not is_number or not 0 <= number < len(trials):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise UserError(f"there is no trial {number}")
+        if not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
 

@@ -86,10 +86,10 @@ _MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
     studies.c.lease_owner == bindparam("owner")
 )
 _FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
-_IS_ASKED = (
-    exists()
-    .where(requests.c.study_id == studies.c.id, requests.c.handled.is_(None))
-    .correlate(studies)
+# The study is named by its number: SQLAlchemy leaves out the names of tables behind RETURNING on
+# SQLite, where `studies.id` would be read as the id of the request.
+_IS_ASKED = exists().where(
+    requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None)
 )
 _ENTRY = (studies.c.stop_requested, studies.c.revision, _IS_ASKED)
 

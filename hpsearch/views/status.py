@@ -26,6 +26,7 @@ from hpsearch.views.tables import (
     Columns,
     Head,
     best_value,
+    continued,
     expected,
     fact_table,
     heading,
@@ -179,6 +180,7 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
+        "continues": continued(row).removeprefix("continues "),
         "value": values(row) + _seen_at(of) + over,
         "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
@@ -188,6 +190,8 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
     }
+    if row.continues is None:
+        del facts["continues"]
     if expectation(row) is None:
         del facts["expected"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
@@ -262,7 +266,7 @@ def _best(summary: StudySummary) -> str:
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
     if summary.best.confirmed is None and may_change(found):
         text += f" (its best value so far: {number(found.value)})"
-    return text
+    return f"{text}; it {continued(found)}" if found.continues is not None else text
 
 
 def _pace(of: StudyStatus) -> str:
