@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from hpsearch.brain.retention import lent_by
+from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
+from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, Trial
+from hpsearch.driver.loop import Driver
 from hpsearch.ranking.contenders import Contenders
-from studies import Simulation, spec_with
+from hpsearch.simulation.running import Straight
+from hpsearch.store.store import Store
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.wiring.creation import create_study
+from hpsearch.wiring.driving import build_study
+from studies import Bowl, Simulation, spec_with
 
 CONFIRMED = {"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
 
@@ -189,3 +199,38 @@ def test_it_is_not_repeated_to_confirm_it() -> None:
     assert number not in {each.repeats for each in repeats}
     leaders = Contenders(trials, "minimize").leaders(3)
     assert number not in [each.number for each in leaders]
+
+
+class _Checked(Straight):
+    """Slots whose trials find a checkpoint where they are told to begin with one."""
+
+    def launch(self, order: ev.Launch) -> None:
+        if order.takes_over:
+            assert order.continues is not None
+            assert order.resume_from in self.checkpoints[order.continues]
+        super().launch(order)
+
+
+def test_a_trial_that_goes_on_meanwhile_removes_nothing_that_another_one_begins_with(
+    sqlite_url: str,
+) -> None:
+    spec = spec_with(budget={"trials": 3, "per_trial": {"epochs": 9}}, search={"pruner": "none"})
+    executor = _Checked(Bowl(), trial_budget(spec), workers=1)
+    with closing(Store.open(sqlite_url)) as store:
+        history = create_study(store, spec, "")
+
+        def watch(study: Study, changes: Changes, now: float) -> None:
+            for report in changes.reports:
+                if report.trial == 0 and report.resource == 2.0:
+                    content = {"params": {"x": 0.3}, "checkpoint": 0}
+                    store.ask("plain", Request(0, RequestKind.PROPOSE, content, "ann", now))
+
+        lease = store.acquire(history.study.id, "driver", 1e9)
+        study = build_study(history, spec)
+        Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()
+        trials = store.load("plain").trials
+    source, continued = trials[:2]
+    assert source.state is continued.state is State.COMPLETE
+    assert continued.continues_at is not None
+    assert 2.0 <= continued.continues_at < 9.0
+    assert min(continued.reports) == continued.continues_at + 1
