@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
 from hpsearch.store.reading.queries import StudyHead, best_trials, find_study, seen_at
+from hpsearch.store.reading.requests import study_requests
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
     from hpsearch.report.charts import Chart
     from hpsearch.report.story import StudyStory
+
+
+REQUEST_COLUMNS = (
+    *("id", "created", "origin", "kind", "content", "asked", "answer"),
+    *("handled", "refused", "trial"),
+)
 
 
 class StudyReader:
@@ -83,6 +90,16 @@ class StudyReader:
         """A row for each report, by trial and resource, with a column for each metric."""
         with self._reading() as connection:
             return reports_frame(connection, self._study(connection))
+
+    def requests(self) -> pd.DataFrame:
+        """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
+        and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
+        seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
+        from hpsearch.views.asked import as_plain
+
+        with self._reading() as connection:
+            found = study_requests(connection, self._study(connection))
+        return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
 
     def optuna(self) -> optuna.Study:
         """The study as Optuna's, for its plots, importances and samplers."""

@@ -36,6 +36,7 @@ class Requests:
         log: Writes down what is decided.
         with_more: Gives the study other limits, as its study file writes them; raises a `UserError`
             where they cannot be.
+        interrupt: Lets the study save everything and end for now, for a reason.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Requests:
         attempts: Attempts,
         log: TrialLog,
         with_more: Callable[[Mapping[str, Any]], None],
+        interrupt: Callable[[str], list[ev.Command]],
     ) -> None:
         self._history = history
         self._agenda = agenda
         self._attempts = attempts
         self._log = log
         self._with_more = with_more
+        self._interrupt = interrupt
 
     def handle(self, request: Request, spec: StudySpec, now: float) -> list[ev.Command]:
         """Do what is asked, or refuse it.
@@ -69,6 +72,8 @@ class Requests:
                     self._propose(request, spec, now)
                 case RequestKind.BUDGET:
                     self._with_more(request.content)
+                case RequestKind.INTERRUPT:
+                    commands = self._interrupt(f"stopped by {request.origin}")
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
             request.refused = _reason(error)

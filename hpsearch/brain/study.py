@@ -91,7 +91,7 @@ class Study:
         self._asked_for = len(first)
         self._agenda = Agenda(spec, history, searcher, self._confirmation, first)
         self._requests = Requests(
-            history, self._agenda, self._attempts, self._log, self._raise_budget
+            history, self._agenda, self._attempts, self._log, self._raise_budget, self._interrupt
         )
         self._failures = FailureWatch(worked=any(trial.reports for trial in history.trials))
         self._disk = DiskWatch(spec.resources.disk_patience_s)
@@ -195,8 +195,11 @@ class Study:
 
     def interrupt(self, now: float) -> list[ev.Command]:
         """Ask everything that runs to save and stop; the study stays resumable."""
+        return self._interrupt("interrupted")
+
+    def _interrupt(self, why: str) -> list[ev.Command]:
         self.interrupted = True
-        return self._wind_down("interrupted")
+        return self._wind_down(why)
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""

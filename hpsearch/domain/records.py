@@ -314,7 +314,7 @@ class Request:
     """Of `stop`: trial. Of `propose`: params, and why, which may be empty; and checkpoint, where
     the trial is to begin with the newest checkpoint of another one: the number of that one, whose
     parameters it has where params name none. Of `budget`: the new limits, as the study file writes
-    them."""
+    them. Of `interrupt`: nothing."""
     origin: str
     """Where it comes from, for people."""
     created: float

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import ReportRecord
 from hpsearch.driver.clock import SteadyClock
@@ -166,16 +167,18 @@ class Driver:
         commands: list[ev.Command] = []
         for request in self.journal.requests():
             commands += self.study.on_request(request, now)
+            if request.kind is RequestKind.INTERRUPT and request.refused is None:
+                self._stop_requested = True
         return commands
 
     def _interrupt(self, now: float) -> list[ev.Command]:
         """Ask all workers to save and stop, once; stop waiting for them when their time is up."""
         study = self.study
-        if not study.interrupted:
+        if self._stop_by is None:
             self._stop_by = self._listened + self._patience.workers_s
+        if not study.interrupted:
             return study.interrupt(now)
-        is_over = self._stop_by is not None and self._listened > self._stop_by
-        if is_over:
+        if self._listened > self._stop_by:
             study.abandon(now)
         return []
 

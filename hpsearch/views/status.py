@@ -18,9 +18,10 @@ from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummar
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
+from hpsearch.views.asked import asked, latest
 from hpsearch.views.curve import curve
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.running.panel import Picture, Running, decided
+from hpsearch.views.running.panel import Picture, Running
 from hpsearch.views.tables import (
     NUMERIC,
     Columns,
@@ -65,6 +66,8 @@ def status(
         parts.append(_running(of, now, width))
     if of.failures:
         parts.append(_failures(of, width))
+    if of.requests:
+        parts.append(asked(of.requests, width))
     return parts
 
 
@@ -102,7 +105,7 @@ def picture(
         total=budget.per_trial.total,
         unit=budget.per_trial.unit.value,
         running=running,
-        decided=[decided(each) for each in decisions],
+        decided=latest(decisions, of.requests),
     )
 
 

@@ -104,7 +104,7 @@ def _ask(name: str, kind: RequestKind, content: dict[str, Any], storage: str, do
         UserError: It is refused, or the study has ended.
     """
     with closing(Store.open(storage, create=False)) as store:
-        answer, is_driven = ask(store, name, kind, content, _origin())
+        answer, is_driven = ask(store, name, kind, content, origin())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
     elif answer.handled is None:
@@ -115,7 +115,7 @@ def _ask(name: str, kind: RequestKind, content: dict[str, Any], storage: str, do
         note(done)
 
 
-def _origin() -> str:
+def origin() -> str:
     """Who asks."""
     try:
         user = getpass.getuser()
