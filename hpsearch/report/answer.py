@@ -189,7 +189,7 @@ def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
     most_important = [name for name in parameters if name in trial.params][:LONG_CONFIGURATION]
     chosen = {name: trial.params[name] for name in most_important}
     caption = f"Trial {trial.number}: the {len(chosen)} most important of "
-    return _parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
+    return parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
 
 
 def is_long(trial: TrialRow) -> bool:
@@ -199,10 +199,11 @@ def is_long(trial: TrialRow) -> bool:
 
 def whole_configuration(trial: TrialRow) -> PageTable:
     """All parameters of a trial."""
-    return _parameter_table(f"Trial {trial.number}", trial.params)
+    return parameter_table(f"Trial {trial.number}", trial.params)
 
 
-def _parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
+def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
+    """Parameters by name, with their values."""
     rows = [(foreign(name), foreign(cell(value))) for name, value in params.items()]
     return PageTable(caption, ("parameter", "value"), rows, frozenset({1}))
 
