@@ -18,14 +18,16 @@ from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummar
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
+from hpsearch.views.asked import asked, latest
 from hpsearch.views.curve import curve
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.running.panel import Picture, Running, decided
+from hpsearch.views.running.panel import Picture, Running
 from hpsearch.views.tables import (
     NUMERIC,
     Columns,
     Head,
     best_value,
+    continued,
     expected,
     fact_table,
     heading,
@@ -64,6 +66,8 @@ def status(
         parts.append(_running(of, now, width))
     if of.failures:
         parts.append(_failures(of, width))
+    if of.requests:
+        parts.append(asked(of.requests, width))
     return parts
 
 
@@ -101,7 +105,7 @@ def picture(
         total=budget.per_trial.total,
         unit=budget.per_trial.unit.value,
         running=running,
-        decided=[decided(each) for each in decisions],
+        decided=latest(decisions, of.requests),
     )
 
 
@@ -179,6 +183,7 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
+        "continues": continued(row).removeprefix("continues "),
         "value": values(row) + _seen_at(of) + over,
         "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
@@ -188,6 +193,8 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
     }
+    if row.continues is None:
+        del facts["continues"]
     if expectation(row) is None:
         del facts["expected"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
@@ -262,7 +269,7 @@ def _best(summary: StudySummary) -> str:
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
     if summary.best.confirmed is None and may_change(found):
         text += f" (its best value so far: {number(found.value)})"
-    return text
+    return f"{text}; it {continued(found)}" if found.continues is not None else text
 
 
 def _pace(of: StudyStatus) -> str:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hpsearch.cli.dashboard.addresses import study_in, trial_in
+from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
 from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
 from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.trial_pages import TrialPages
@@ -114,7 +114,7 @@ class Changing:
             study = study_of_id(connection, study_in(request))
         if study.driver is None:
             raise UserError(f"nobody drives study {name}: there is nothing to stop")
-        self._store.request_stop(name)
+        self._store.request_stop(name, _origin(request))
 
     def _raise_budget(self, request: Request, name: str, given: Given) -> int:
         limits = limits_of(given)
@@ -130,7 +130,9 @@ class Changing:
         problems = contains(spec.space, params, is_open=is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        content = {"params": params, "why": given.get("why", "").strip()}
+        content: dict[str, Any] = {"params": params, "why": given.get("why", "").strip()}
+        if "checkpoint" in given:
+            content["checkpoint"] = number_in(given.get("like", ""))
         return self._place(request, name, RequestKind.PROPOSE, content)
 
     def _stop_trial(self, request: Request, name: str, given: Given) -> int:
@@ -140,6 +142,10 @@ class Changing:
     def _place(
         self, request: Request, name: str, kind: RequestKind, content: dict[str, Any]
     ) -> int:
-        where = "dashboard" if request.client is None else f"dashboard at {request.client.host}"
-        number, _ = place(self._store, name, kind, content, where)
+        number, _ = place(self._store, name, kind, content, _origin(request))
         return number
+
+
+def _origin(request: Request) -> str:
+    """Where a request comes from, for people."""
+    return "dashboard" if request.client is None else f"dashboard at {request.client.host}"

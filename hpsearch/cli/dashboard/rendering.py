@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from hpsearch.cli.dashboard.files import file_address
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
+from hpsearch.views.asked import outcome, wish
 from hpsearch.views.numbers import cell, duration, moment, number
 from hpsearch.views.running.panel import counted, speed
 from hpsearch.views.tables import (
@@ -61,8 +62,10 @@ def _templates() -> Environment:
         "nearest_limit": nearest_limit,
         "number": number,
         "of_limit": of_limit,
+        "outcome": outcome,
         "sentence": _sentence,
         "speed": speed,
+        "wish": wish,
     }
     made.globals = {**made.globals, "file": file_address}
     return made

@@ -24,14 +24,12 @@ from hpsearch.report.sections import page
 from hpsearch.report.story import study_story
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.reading.standing import (
-    latest_requests,
     list_studies,
     recent_decisions,
     study_status,
 )
 from hpsearch.store.store import Store
 from hpsearch.views import status as view
-from hpsearch.views.asked import told
 from hpsearch.views.running.panel import TELLING
 
 MOST_DECISIONS = 8
@@ -127,7 +125,7 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
         "facts": {name: text for name, text in facts.items() if name not in left_out},
         "per_trial": None if study.budget is None else study.budget.per_trial,
         "decisions": decisions[::-1],
-        "requests": [told(each) for each in latest_requests(connection, study, MOST_REQUESTS)],
+        "requests": status.requests[-MOST_REQUESTS:][::-1],
         "now": time.time(),
     }
 

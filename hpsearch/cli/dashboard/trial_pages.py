@@ -109,6 +109,7 @@ class TrialPages:
             wrong=wrong,
             parameters=parameter_fields(spec, params, given),
             why=given.get("why", ""),
+            continues="checkpoint" in given,
         )
 
     def now(self, request: Request) -> Response:

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision
 from hpsearch.store.reading.standing import BudgetLine
 from hpsearch.views.numbers import NOTHING, duration, number
 from hpsearch.views.tables import BUDGET_WORDS, of_limit
@@ -101,11 +100,6 @@ def panel(of: Picture, height: int) -> RenderableType:
 def counted(counts: Mapping[State, int]) -> str:
     """``2 running, 5 paused``; empty where there is no trial."""
     return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
-
-
-def decided(decision: Decision) -> str:
-    """``trial 3 pause: 2 of 7 go on from 3``"""
-    return f"trial {decision.trial} {decision.kind.value}: {decision.why}"
 
 
 def _line(text: str) -> Text:
