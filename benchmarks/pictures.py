@@ -4,9 +4,9 @@
 
 `hpsearch run` searches the example `spiral`, whose program makes its own data, for some minutes. In
 the middle of it, Chromium without a window opens `hpsearch dashboard` and draws the study's page,
-and beside it a trial's as a phone shows it: `dashboard.png`. At the end `hpsearch report` writes
-its page, and `report.png` is the top of that. Pillow reduces pictures to a palette of colours, so
-that each stays below 200 kB.
+and beside it the one that compares trials, as a phone shows it: `dashboard.png`. At the end
+`hpsearch report` writes its page, and `report.png` is the top of that. Pillow reduces pictures to a
+palette of colours, so that each stays below 200 kB.
 
 Needs Chromium, and `pip install "hpsearch[dev]"`. `--keep` names a folder for the study; one that
 has it already is drawn again without a search. `--quick` searches for some seconds only, which
@@ -49,7 +49,7 @@ BEGIN_S = 5.0
 """After which a study is in its database."""
 WAIT_MS = 120_000.0
 """How long a page may take to show what is waited for."""
-LIVE_AT = 20
+LIVE_AT = 34
 """So many trials have paused or ended when a running study is drawn."""
 ENDED = """(wanted) => {
     const text = document.querySelector(".facts").textContent;
@@ -125,19 +125,22 @@ def drawn(page: Page) -> Image.Image:
 
 
 def running_study(address: str, ended: int) -> Image.Image:
-    """The page of a study once so many trials have paused or ended, and one of its trials on a
-    phone."""
+    """The page of a study once so many trials have paused or ended, and some of its trials side by
+    side on a phone."""
     with browsing(WIDTH, LIVE_HEIGHT) as page:
         page.goto(address)
         page.wait_for_function(ENDED, arg=ended, polling=500)
         page.wait_for_selector("#curves")
         study = drawn(page)
+        best = re.search(r"trial (\d+):", page.locator(".facts").inner_text())
+    others = [] if best is None or best[1] == "0" else [best[1]]
+    trials = "&".join(f"trial={number}" for number in [*others, "0", "1"])
     with browsing(PHONE, LIVE_HEIGHT) as page:
-        page.goto(f"{address}/trials/0")
-        trial = drawn(page)
+        page.goto(f"{address}/compare?{trials}")
+        compared = drawn(page)
     sheet = Image.new("RGB", (WIDTH + GAP + PHONE, LIVE_HEIGHT), BETWEEN)
     sheet.paste(study, (0, 0))
-    sheet.paste(trial, (WIDTH + GAP, 0))
+    sheet.paste(compared, (WIDTH + GAP, 0))
     return sheet
 
 
