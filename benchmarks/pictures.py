@@ -1,27 +1,38 @@
-"""Draw the picture of the README: the report of a real study, as a browser shows it.
+"""Draw the pictures of the documentation: a real study while it runs, and its report.
 
-    python benchmarks/pictures.py [--out docs/report.png] [--keep FOLDER] [--quick]
+    python benchmarks/pictures.py [--out docs] [--keep FOLDER] [--quick]
 
-`hpsearch run` searches the example `spiral`, whose program makes its own data, for some minutes;
-`hpsearch report` writes the page, and Chromium without a window draws the top of it. Pillow puts it
-into columns and reduces it to a palette of colours, so that it stays below 200 kB. Needs Chromium,
-and `pip install "hpsearch[plots]"`. `--keep` names a folder for the study and its page; one that
-has them already is drawn again without a search. `--quick` searches for some seconds only, which
+`hpsearch run` searches the example `spiral`, whose program makes its own data, for some minutes. In
+the middle of it, Chromium without a window opens `hpsearch dashboard` and draws the study's page,
+and beside it the one that compares trials, as a phone shows it: `dashboard.png`. At the end
+`hpsearch report` writes its page, and `report.png` is the top of that. Pillow reduces pictures to a
+palette of colours, so that each stays below 200 kB.
+
+Needs Chromium, and `pip install "hpsearch[dev]"`. `--keep` names a folder for the study; one that
+has it already is drawn again without a search. `--quick` searches for some seconds only, which
 shows that the command works.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
 from PIL import Image
+from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -32,8 +43,19 @@ GAP, MARGIN = 40, 30
 """Rows without anything between two sections, and how many of them a column begins with."""
 COLOURS = 128
 MOST_BYTES = 200_000
-WAIT_MS = 15_000
-"""How long the page may go on drawing, on its own clock."""
+PHONE, LIVE_HEIGHT = 390, 1440
+BETWEEN = (128, 132, 140)
+BEGIN_S = 5.0
+"""After which a study is in its database."""
+WAIT_MS = 120_000.0
+"""How long a page may take to show what is waited for."""
+LIVE_AT = 34
+"""So many trials have paused or ended when a running study is drawn."""
+ENDED = """(wanted) => {
+    const text = document.querySelector(".facts").textContent;
+    const counts = text.matchAll(/(\\d+) (?:paused|complete|pruned)/g);
+    return Array.from(counts).reduce((sum, found) => sum + Number(found[1]), 0) >= wanted;
+}"""
 
 CHANGES = {
     "budget": {"trials": 40, "per_trial": {"epochs": 9}},
@@ -43,37 +65,99 @@ CHANGES = {
 QUICK = {"budget": {"trials": 4, "per_trial": {"epochs": 3}}}
 
 
-def hpsearch(folder: Path, *words: str) -> None:
-    """Run a command in a folder; end this one if it fails."""
+def started(folder: Path, *words: str, **more: Any) -> subprocess.Popen[str]:
+    """Start a command in a folder, which finds the Python of this one."""
     program = "from hpsearch.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", program, *words], cwd=folder, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"hpsearch {' '.join(words)} ended with {done.returncode}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "HPSEARCH_STORAGE": "sqlite:///hpsearch.db"}
+    call = [sys.executable, "-c", program, *words]
+    return subprocess.Popen(call, cwd=folder, env=environment, text=True, **more)
 
 
-def search(folder: Path, is_quick: bool) -> None:
-    """Run the example's study, with its changes."""
+def end(command: subprocess.Popen[str]) -> None:
+    """Wait for a command; end this one if it failed."""
+    if command.wait() != 0:
+        raise SystemExit(f"{command.args} ended with {command.returncode}")
+
+
+def search(folder: Path, is_quick: bool) -> subprocess.Popen[str]:
+    """Begin the example's study, with its changes."""
     shutil.copy(ROOT / "examples" / "spiral.py", folder)
     example = yaml.safe_load((ROOT / "examples" / "spiral.yaml").read_text(encoding="utf-8"))
     study = {**example, **(QUICK if is_quick else CHANGES)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    hpsearch(folder, "run", "study.yaml", "--quiet", "--storage", "sqlite:///hpsearch.db")
+    return started(folder, "run", "study.yaml", "--quiet")
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """What a browser shows of the top of a page."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
+@contextmanager
+def dashboard(folder: Path) -> Iterator[str]:
+    """Serve the pages of a folder's study; the address of the study."""
+    with started(folder, "dashboard", "spiral", "--port", "0", stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        try:
+            told = next((line for line in server.stderr if "http://" in line), "")
+            link = re.match(r"http://\S+", told)
+            if link is None:
+                raise SystemExit("hpsearch dashboard did not start")
+            yield link[0]
+        finally:
+            server.kill()
+
+
+@contextmanager
+def browsing(width: int, height: int) -> Iterator[Page]:
+    """A page of a browser without a window, of so many pixels."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
         raise SystemExit("Chromium is not installed")
-    with tempfile.TemporaryDirectory() as profile:
-        options = [
-            *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-            *("--no-first-run", "--no-proxy-server", "--disable-background-networking"),
-            *("--hide-scrollbars", f"--user-data-dir={profile}"),
-            *(f"--window-size={WIDTH},{COLUMNS * HEIGHT}", f"--virtual-time-budget={WAIT_MS}"),
-        ]
-        call = [browser, *options, f"--screenshot={picture}", page.as_uri()]
-        subprocess.run(call, check=True, capture_output=True, timeout=120)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(WAIT_MS)
+        yield page
+        browser.close()
+
+
+def drawn(page: Page) -> Image.Image:
+    """What a page shows once its charts are there."""
+    page.wait_for_selector("html[data-charts=drawn]")
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+
+
+def running_study(address: str, ended: int) -> Image.Image:
+    """The page of a study once so many trials have paused or ended, and some of its trials side by
+    side on a phone."""
+    with browsing(WIDTH, LIVE_HEIGHT) as page:
+        page.goto(address)
+        page.wait_for_function(ENDED, arg=ended, polling=500)
+        page.wait_for_selector("#curves")
+        study = drawn(page)
+        best = re.search(r"trial (\d+):", page.locator(".facts").inner_text())
+    others = [] if best is None or best[1] == "0" else [best[1]]
+    trials = "&".join(f"trial={number}" for number in [*others, "0", "1"])
+    with browsing(PHONE, LIVE_HEIGHT) as page:
+        page.goto(f"{address}/compare?{trials}")
+        compared = drawn(page)
+    sheet = Image.new("RGB", (WIDTH + GAP + PHONE, LIVE_HEIGHT), BETWEEN)
+    sheet.paste(study, (0, 0))
+    sheet.paste(compared, (WIDTH + GAP, 0))
+    return sheet
+
+
+def top_of_report(page: Path) -> Image.Image:
+    """The upper part of a report."""
+    with browsing(WIDTH, COLUMNS * HEIGHT) as opened:
+        opened.goto(page.as_uri())
+        return in_columns(drawn(opened))
+
+
+def save(picture: Image.Image, to: Path) -> None:
+    """Write a picture with few colours, and say how large it is."""
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(to, optimize=True)
+    size = to.stat().st_size
+    print(f"wrote {to}, {size / 1000:.0f} kB")
+    if size > MOST_BYTES:
+        raise SystemExit(f"it should have at most {MOST_BYTES / 1000:.0f} kB: lower COLOURS")
 
 
 def in_columns(page: Image.Image) -> Image.Image:
@@ -99,29 +183,30 @@ def last_gap(is_blank: np.ndarray, most: int) -> int:
 
 
 def main() -> None:
-    """Search, report, photograph, and say how large the picture is."""
+    """Search, and draw what there is to see."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "report.png")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="FOLDER")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="four short trials")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "hpsearch.db").exists():
-            search(folder, arguments.quick)
-        storage = ("--storage", "sqlite:///hpsearch.db")
-        hpsearch(folder, "report", "spiral", "-o", "report.html", "--force", *storage)
-        photograph(folder / "report.html", folder / "report.png")
-        with Image.open(folder / "report.png") as picture:
-            few = in_columns(picture).quantize(COLOURS, dither=Image.Dither.NONE)
-        few.save(arguments.out, optimize=True)
-    size = arguments.out.stat().st_size
-    print(f"wrote {arguments.out}, {size / 1000:.0f} kB")
-    if size > MOST_BYTES:
-        raise SystemExit(f"it should have at most {MOST_BYTES / 1000:.0f} kB: lower COLOURS")
+        is_new = not (folder / "hpsearch.db").exists()
+        studying = search(folder, arguments.quick) if is_new else None
+        while studying is not None and not (folder / "hpsearch.db").exists():
+            time.sleep(1.0)
+        if studying is not None:
+            time.sleep(BEGIN_S)
+        with dashboard(folder) as address:
+            picture = running_study(address, 2 if arguments.quick else LIVE_AT)
+            save(picture, arguments.out / "dashboard.png")
+        if studying is not None:
+            end(studying)
+        end(started(folder, "report", "spiral", "-o", "report.html", "--force"))
+        save(top_of_report(folder / "report.html"), arguments.out / "report.png")
 
 
 if __name__ == "__main__":

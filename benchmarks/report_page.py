@@ -6,7 +6,9 @@ A study of 10,000 trials with 20 parameters and nine reports each, most of them 
 written to a database in a temporary folder. `hpsearch report` makes its page, and a headless
 Chromium opens it: `painted` is when the first text can be read, `loaded` when the page answers, and
 `drawn` when the last chart is there, all in seconds since the browser asked for the page, as it
-measures them itself. Without Chromium these are left out.
+measures them itself. Without Chromium these are left out. `live_first_s` and `live_report_s` are
+the answers of `hpsearch dashboard` to who opens the study: its page, and the report that follows,
+the first the median of several requests.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ import queue
 import random
 import re
 import shutil
+import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,6 +50,7 @@ WORKERS = 16
 BEGAN = 1_790_000_000.0
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 60.0
+REQUESTS = 5
 
 MEASURE = """
 <script>
@@ -186,6 +192,29 @@ def opened(page: str, folder: Path) -> dict[str, float | None]:
     return dict(zip(names, seconds, strict=True))
 
 
+def live(url: str) -> dict[str, float]:
+    """Seconds until the dashboard has answered with a study's page, and with its report."""
+    program = "from hpsearch.cli.main import main; main()"
+    call = [sys.executable, "-c", program, "dashboard", "large", "--port", "0", "--storage", url]
+    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            link = re.match(r"http://\S+", next(iter(server.stderr), ""))
+            assert link is not None, "hpsearch dashboard did not start"
+            report = _seconds(f"{link[0]}/report")
+            firsts = [_seconds(link[0]) for _ in range(REQUESTS)]
+        finally:
+            server.kill()
+    return {"live_first_s": statistics.median(firsts), "live_report_s": report}
+
+
+def _seconds(address: str) -> float:
+    began = time.perf_counter()
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        answer.read()
+    return time.perf_counter() - began
+
+
 def measured(trials: int, keep: Path | None) -> dict[str, Any]:
     """A row: a study of so many trials."""
     with tempfile.TemporaryDirectory() as name:
@@ -208,6 +237,7 @@ def measured(trials: int, keep: Path | None) -> dict[str, Any]:
             "page_MB": len(page.encode()) / 1e6,
             "markdown_kB": len(text.encode()) / 1e3,
             **opened(page, folder),
+            **live(url),
         }
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
 from hpsearch.store.reading.queries import StudyHead, best_trials, find_study, seen_at
+from hpsearch.store.reading.requests import study_requests
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from hpsearch.report.charts import Chart
+    from hpsearch.report.one_trial import StudyTrial
     from hpsearch.report.story import StudyStory
+
+
+REQUEST_COLUMNS = (
+    *("id", "created", "origin", "kind", "content", "asked", "answer"),
+    *("handled", "refused", "trial"),
+)
 
 
 class StudyReader:
@@ -59,6 +67,21 @@ class StudyReader:
         rows = [each.trial for each in ranked]
         return frame_of(rows, more)
 
+    def trial(self, number: int | None = None) -> StudyTrial:
+        """One trial as it is now, which a notebook shows with its parameters, its value and how
+        sure that is.
+
+        Args:
+            number: Its number; None for the best.
+
+        Raises:
+            UserError: There is no such trial; or no trial has a value, or there is no single best.
+        """
+        from hpsearch.report.one_trial import study_trial
+
+        with self._reading() as connection:
+            return study_trial(connection, self._study(connection), number)
+
     def trials(
         self, where: str | None = None, sort: str | None = None, limit: int | None = None
     ) -> pd.DataFrame:
@@ -83,6 +106,16 @@ class StudyReader:
         """A row for each report, by trial and resource, with a column for each metric."""
         with self._reading() as connection:
             return reports_frame(connection, self._study(connection))
+
+    def requests(self) -> pd.DataFrame:
+        """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
+        and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
+        seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
+        from hpsearch.views.asked import as_plain
+
+        with self._reading() as connection:
+            found = study_requests(connection, self._study(connection))
+        return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
 
     def optuna(self) -> optuna.Study:
         """The study as Optuna's, for its plots, importances and samplers."""

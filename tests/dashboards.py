@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
+from typing import Any
 from urllib.parse import urlsplit
+
+from hpsearch.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -25,9 +30,8 @@ class Served:
     ) -> HTTPResponse:
         """Its answer to a request to 127.0.0.1, whatever its link names."""
         connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=120)
-        connection.request(
-            method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
-        )
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"Connection": "close", **named})
         return connection.getresponse()
 
     def interrupt(self) -> str:
@@ -55,3 +59,29 @@ def served(url: str, *arguments: str) -> Iterator[Served]:
             yield Served(process, link[1])
         finally:
             process.kill()
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[int]:
+    """Serve an application on a free port, which this gives, until the block ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        import uvicorn  # not every machine has what a dashboard needs
+
+        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+
+
+def site_behind_gate(store: Store, *, allow_changes: bool) -> Any:
+    """The dashboard on a database, for those on this machine."""
+    from hpsearch.cli.dashboard.gate import Gate  # not every machine has what it needs
+    from hpsearch.cli.dashboard.site import site_of
+
+    site = site_of(store, allow_changes=allow_changes)
+    return Gate(site, None, allow_changes=allow_changes)

@@ -131,6 +131,8 @@ def save(
     with closing(Store.open(url)) as store:
         reason = more.pop("reason", "all trials have ended")
         record = StudyRecord(0, name, spec, directions, state, reason, BEGAN)
+        record.base = more.pop("base", None)
+        record.checkpoints = more.pop("checkpoints", None)
         store.create_study(record)
         environment = Environment(
             BEGAN - 1.0, "abc", {"python": "3.11", **more.pop("packages", {})}, "CPU"

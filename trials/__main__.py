@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 ARITHMETIC = "arithmetic.json"
 """In the folder of a run: how it computes."""
-USED = ("task", "settings", "budget", "seed", "objective", "arithmetic")
+CONTINUES = "continues"
+"""In a file with the settings of a trial that continues another one: which, and from where."""
+USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", CONTINUES)
 IGNORED = ("study", "space", "constraints", "search", "resources")
 DIRECTIONS = ("minimize", "maximize")
 BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
@@ -248,6 +250,10 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
     settings = study.get("settings") or {}
     if not isinstance(settings, dict):
         problems.append(Problem("settings", "must be a mapping of settings to values"))
+    if CONTINUES in study:
+        what = "continues another trial, so that its settings alone do not train it again; "
+        advice = "take its checkpoint, or remove this key to train its settings from the beginning"
+        problems.append(Problem(CONTINUES, what + advice))
     budget = study.get("budget")
     if isinstance(budget, dict) and isinstance(budget.get("per_trial"), dict):
         problems += _unknown(budget, BUDGET_KEYS, "budget.", "is not a part of a budget")

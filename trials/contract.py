@@ -80,6 +80,8 @@ class Setup:
             it is this one.
         attempt: Which attempt of its trial it is, from 1.
         log: The file for what the run's own programs print; None for standard error.
+        takes_over: Whether `resume_from` is a checkpoint of another run, which had other settings.
+            The run has its own seed, its own settings and a best checkpoint of its own.
     """
 
     params: Mapping[str, Any]
@@ -95,6 +97,7 @@ class Setup:
     """The trial's in its study; 0 without a study."""
     goals: tuple[Goal, ...] = ()
     """All objectives, `goal` first; empty if nobody says."""
+    takes_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -284,6 +287,9 @@ class Setting:
     nullable: bool = False
     word: str | None = None
     """One text allowed beside values of the type, such as auto."""
+    shapes: bool = False
+    """Whether the form of the model or of the prepared data depends on it, so that a checkpoint
+    cannot be continued under another value."""
     largest_of: str | None = None
     """Another setting. Its largest value in a study is also this one's where the study does not
     state it, so that trials of different values are measured alike."""

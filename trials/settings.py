@@ -191,25 +191,29 @@ class Settings:
         bool,
         False,
         "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
+        shapes=True,
     )
-    lora_rank: int = _setting(int, 8, "Rank of the adapters (lora).", low=1, high=1024)
+    lora_rank: int = _setting(int, 8, "Rank of the adapters (lora).", low=1, high=1024, shapes=True)
     lora_alpha: float = _setting(
         float,
         16.0,
         "An adapter's output is multiplied by this over its rank (lora).",
         above=0,
         high=65536,
+        shapes=True,
     )
     lora_targets: str = _setting(
         str,
         "auto",
         "Modules to adapt, by name, separated by commas; auto is every matrix of the layers "
         "(lora).",
+        shapes=True,
     )
     lora_4bit: bool = _setting(
         bool,
         False,
         "Hold the frozen base in four bits (NF4); needs a GPU and the package bitsandbytes (lora).",
+        shapes=True,
     )
     gradient_checkpointing: bool = _setting(
         bool,
@@ -243,7 +247,12 @@ class Settings:
         str, "loss", "The metric that decides on the best checkpoint and on stopping early."
     )
     max_length: int = _setting(
-        int, 128, "Longest text in tokens; longer ones are cut.", low=4, high=65536
+        int,
+        128,
+        "Longest text in tokens; longer ones are cut.",
+        low=4,
+        high=65536,
+        shapes=True,
     )
     bucketing: bool = _setting(
         bool, True, "Batch texts of similar length together: less padding, same samples."
@@ -286,6 +295,7 @@ class Settings:
         None,
         "Train this model (hub id or local folder) instead of the task's own.",
         nullable=True,
+        shapes=True,
     )
 
     def peak_learning_rate(self, samples: float) -> float:

@@ -146,6 +146,16 @@ class AskedTrial:
     def __repr__(self) -> str:
         return f"<trial {self.number}, attempt {self.attempt}: {self.params}>"
 
+    def _repr_html_(self) -> str:
+        """The trial with its parameters, for notebooks."""
+        from hpsearch.report.one_trial import asked_html
+
+        name = f"trial {self.number}, attempt {self.attempt}"
+        left = f"to train from {self.resource:g} to {self.budget:g} {self.unit}"
+        if self.ended is not None:
+            left = f"ended: {self.ended.why}"
+        return asked_html(name, left, self.params)
+
 
 def _whole(number: float) -> int | float:
     return int(number) if number == int(number) else number

@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 
 from hpsearch.asking.turn import Turn
 from hpsearch.brain.study import Study
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S
@@ -191,8 +192,12 @@ class Turns:
         if turn.brain is None:
             return
         for request in contents.waiting(connection, self.study_id):
+            stops_all = request.kind is RequestKind.INTERRUPT
+            if stops_all and not turn.stop_requested:
+                request.refused = leases.FORGOTTEN
             for command in turn.brain.on_request(request, turn.now):
-                turn.free_slot_of((command.trial, command.attempt))
+                if not stops_all:  # what runs goes on until its next report
+                    turn.free_slot_of((command.trial, command.attempt))
 
     # ------------------------------------------------------------------------------------ the end
 

@@ -9,6 +9,7 @@
 `retention`     which checkpoints are kept
 `giving_up`     when a study is hopeless, or waits for room on the disk
 `requests`      what people ask of a study while it runs
+`continuing`    a trial that begins with a checkpoint of another one
 `reopening`     a study that has ended and continues
 `health`        what workers find out about training, on record
 """

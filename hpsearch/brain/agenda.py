@@ -23,6 +23,7 @@ from typing import Any
 
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.continuing import continue_trial
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -121,12 +122,13 @@ class Agenda:
         if trial.state is State.PAUSED:
             self._searcher.stops(trial)
 
-    def propose(self, params: dict[str, Any], now: float) -> Trial:
+    def propose(self, params: dict[str, Any], now: float, source: Trial | None = None) -> Trial:
         """Add a trial that is asked for while the study runs; it waits for the next free slot.
 
         Args:
             params: Its parameters, inside the space; missing ones are drawn.
             now: The time.
+            source: The trial whose newest checkpoint it begins with; None to begin with nothing.
 
         Raises:
             UserError: The budget has no trial left.
@@ -135,6 +137,8 @@ class Agenda:
             most = self._spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
         trial = self._add(now, Role.PROPOSED)
+        if source is not None:
+            continue_trial(trial, source)
         self._searched += 1
         self._searcher.propose(trial, params)
         self.put_back(trial)

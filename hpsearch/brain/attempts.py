@@ -183,9 +183,8 @@ class Attempts:
             now: The time.
         """
         number = trial.number
-        start_resource = 0.0
-        if trial.checkpoint:
-            start_resource = trial.resource
+        borrowed = None if trial.checkpoint else trial.continues_with
+        start_resource = trial.resource if trial.checkpoint or borrowed else 0.0
         attempt = Attempt(
             number,
             len(trial.attempts) + 1,
@@ -210,10 +209,12 @@ class Attempts:
             dict(trial.params),
             trial.seed,
             until,
-            resume_from=trial.checkpoint,
+            resume_from=trial.checkpoint or borrowed,
             time_limit_s=per_trial.time_limit_s,
             known=study.memory,
             arithmetic=trial.arithmetic,
+            continues=trial.continues,
+            takes_over=borrowed is not None,
         )
 
     def began(self, live: Live, event: ev.Began) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda
 from hpsearch.brain.attempts import Attempts
+from hpsearch.brain.continuing import refuse_to_continue
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
@@ -35,6 +36,7 @@ class Requests:
         log: Writes down what is decided.
         with_more: Gives the study other limits, as its study file writes them; raises a `UserError`
             where they cannot be.
+        interrupt: Lets the study save everything and end for now, for a reason.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class Requests:
         attempts: Attempts,
         log: TrialLog,
         with_more: Callable[[Mapping[str, Any]], None],
+        interrupt: Callable[[str], list[ev.Command]],
     ) -> None:
         self._history = history
         self._agenda = agenda
         self._attempts = attempts
         self._log = log
         self._with_more = with_more
+        self._interrupt = interrupt
 
     def handle(self, request: Request, spec: StudySpec, now: float) -> list[ev.Command]:
         """Do what is asked, or refuse it.
@@ -68,6 +72,8 @@ class Requests:
                     self._propose(request, spec, now)
                 case RequestKind.BUDGET:
                     self._with_more(request.content)
+                case RequestKind.INTERRUPT:
+                    commands = self._interrupt(f"stopped by {request.origin}")
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
             request.refused = _reason(error)
@@ -103,22 +109,42 @@ class Requests:
         return commands
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Add a trial with the parameters that are asked for; the sampler draws the others."""
-        params = dict(request.content["params"])
+        """Add a trial with the parameters that are asked for.
+
+        The others are drawn by the sampler, or are those of the trial that it continues.
+        """
+        content = request.content
+        params = dict(content["params"])
+        source = None
+        if content.get("checkpoint") is not None:
+            source = self._trial(content["checkpoint"])
+            params = {**source.params, **params}
         problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        trial = self._agenda.propose(params, now)
-        told = str(request.content.get("why") or "")
-        why = f"asked for by {request.origin}" + (f": {told}" if told else "")
+        if source is not None:
+            refuse_to_continue(source, params, spec)
+        trial = self._agenda.propose(params, now, source)
+        why = _asked_by(request, source)
         self._log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 
     def _trial(self, number: Any) -> Trial:
         trials = self._history.trials
-        if not isinstance(number, int) or not 0 <= number < len(trials):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise UserError(f"there is no trial {number}")
+        if not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
+
+
+def _asked_by(request: Request, source: Trial | None) -> str:
+    """Why a trial is there that somebody asked for."""
+    told = str(request.content.get("why") or "")
+    why = f"asked for by {request.origin}" + (f": {told}" if told else "")
+    if source is None:
+        return why
+    return f"{why}; continues trial {source.number} from {source.resource:g}"
 
 
 LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")

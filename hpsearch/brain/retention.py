@@ -11,6 +11,9 @@ first: weights of trials that ended, the worst first, and then trials that wait,
 What runs is never dropped, nor the best; every trial that runs is counted with what the largest of
 them takes.
 
+A checkpoint that another trial is to begin with stays until that one has saved a checkpoint of its
+own, or has ended (`Retention.lent`).
+
 Where a record names no checkpoint, the files of its trial may go; the driver removes them
 (`hpsearch.driver.sweeping`).
 """
@@ -74,7 +77,14 @@ class Retention:
         self._most_bytes = None if max_gb is None else max_gb * GB
         self._holding: set[int] = set()
         """The trials that hold a checkpoint, or run and will."""
+        self._borrowers: set[int] = set()
+        """The trials that need a checkpoint of another one."""
         self._clock = 0
+
+    @property
+    def lent(self) -> set[int]:
+        """The trials whose checkpoints others need, as of the last call of `drop`."""
+        return lent_by(self._history.trials[number] for number in self._borrowers)
 
     def drop(self) -> list[Dropped]:
         """Take from the records every checkpoint that is not kept.
@@ -89,9 +99,11 @@ class Retention:
             return []
         trials = self._history.trials
         held = [trials[number] for number in sorted(self._holding)]
-        dropped = [*self._useless(held), *self._surplus(held)]
+        lent = self.lent
+        own = [trial for trial in held if trial.number not in lent]
+        dropped = [*self._useless(own), *self._surplus(own)]
         going = [each.trial for each in dropped]
-        dropped += self._over_limit(_without(held, going))
+        dropped += self._over_limit(_without(held, going), lent)
         for each in dropped:
             trial = each.trial
             trial.checkpoint = None
@@ -114,6 +126,10 @@ class Retention:
                 self._holding.add(number)
             else:
                 self._holding.discard(number)
+            if trial.borrows is not None:
+                self._borrowers.add(number)
+            else:
+                self._borrowers.discard(number)
         return bool(changed)
 
     def _useless(self, held: list[Trial]) -> list[Dropped]:
@@ -145,8 +161,13 @@ class Retention:
         waiting = self._ordered(trial for trial in held if trial.state is State.PAUSED)
         return [Dropped(trial, why) for trial in waiting[WAITING:]]
 
-    def _over_limit(self, held: list[Trial]) -> list[Dropped]:
-        """The trials that make room for the others, if all of them together take too much."""
+    def _over_limit(self, held: list[Trial], lent: set[int]) -> list[Dropped]:
+        """The trials that make room for the others, if all of them together take too much.
+
+        Args:
+            held: All that hold a checkpoint.
+            lent: The numbers of those whose checkpoint another trial needs.
+        """
         most = self._most_bytes
         if most is None:
             return []
@@ -159,7 +180,7 @@ class Retention:
             if used <= most:
                 break
             taken = trial.checkpoint_bytes
-            if not taken:
+            if not taken or trial.number in lent:
                 continue
             why = f"checkpoints take {in_gb(used)}, {limit}"
             dropped.append(Dropped(trial, why, for_room=True))
@@ -217,6 +238,12 @@ def waits(trial: Trial) -> bool:
     if state is State.PAUSED:
         return True
     return state.terminal and trial.left_as is not None
+
+
+def lent_by(trials: Iterable[Trial]) -> set[int]:
+    """The numbers of the trials whose checkpoints some of these need."""
+    sources = (trial.borrows for trial in trials)
+    return {number for number in sources if number is not None}
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:

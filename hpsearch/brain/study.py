@@ -38,6 +38,7 @@ from hpsearch.brain.budget.headroom import Headroom, WorkingTime
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.continuing import begun_at
 from hpsearch.brain.giving_up import DiskWatch, FailureWatch
 from hpsearch.brain.health import forget_shortages, note_findings, note_memory
 from hpsearch.brain.reopening import leave, workers_lost
@@ -90,7 +91,7 @@ class Study:
         self._asked_for = len(first)
         self._agenda = Agenda(spec, history, searcher, self._confirmation, first)
         self._requests = Requests(
-            history, self._agenda, self._attempts, self._log, self._raise_budget
+            history, self._agenda, self._attempts, self._log, self._raise_budget, self._interrupt
         )
         self._failures = FailureWatch(worked=any(trial.reports for trial in history.trials))
         self._disk = DiskWatch(spec.resources.disk_patience_s)
@@ -109,6 +110,11 @@ class Study:
     def live(self) -> Mapping[int, Live]:
         """The current attempts, by the number of their trial."""
         return self._attempts.live
+
+    @property
+    def lent(self) -> set[int]:
+        """The trials whose checkpoints others are to begin with: nothing of them may be removed."""
+        return self._retention.lent
 
     @property
     def stated_gpus(self) -> float:
@@ -189,8 +195,11 @@ class Study:
 
     def interrupt(self, now: float) -> list[ev.Command]:
         """Ask everything that runs to save and stop; the study stays resumable."""
+        return self._interrupt("interrupted")
+
+    def _interrupt(self, why: str) -> list[ev.Command]:
         self.interrupted = True
-        return self._wind_down("interrupted")
+        return self._wind_down(why)
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""
@@ -351,6 +360,10 @@ class Study:
         if problem is not None:
             commands = self._failed(live, trial, ErrorKind.ERROR, problem, now)
             return [*commands, stop]
+        if not self._continues(live, trial, event.resource):
+            text = f"reported at {event.resource:g}, though it continues trial {trial.continues}"
+            commands = self._failed(live, trial, ErrorKind.ERROR, f"{text}: it began anew", now)
+            return [*commands, stop]
         report = self._record(live, trial, event, now)
         more = self._agenda.has_more(self._headroom(live.slot, now))
         answer = self._searcher.assess(trial, report, more=more)
@@ -367,6 +380,22 @@ class Study:
             # The worker waits for a command, so its slot is free as soon as it has this one.
             self._attempts.leave_slot((event.trial, event.attempt))
         return [stop]
+
+    def _continues(self, live: Live, trial: Trial, reported: float) -> bool:
+        """Whether a report can be of a trial that continues another one, as it should.
+
+        Its first report may show that it began with a state before the other one's last report.
+        """
+        at = trial.continues_at
+        if at is None or trial.reports or reported > at:
+            return True
+        began = begun_at(self.history, trial, reported)
+        if began is None:
+            return False
+        trial.continues_at = trial.resource = began
+        live.attempt.start_resource = live.resource = began
+        self.history.touch_attempt(live.attempt)
+        return True
 
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
         """Record a report, with what it says about the trial's speed and checkpoints."""

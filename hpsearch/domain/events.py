@@ -189,6 +189,11 @@ class Launch:
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None if it has not
     begun."""
+    continues: int | None = None
+    """The number of the trial that this one continues under other parameters; None if it began from
+    nothing."""
+    takes_over: bool = False
+    """Whether `resume_from` is a checkpoint of that other trial, and not of its own."""
 
 
 @dataclass(frozen=True, slots=True)

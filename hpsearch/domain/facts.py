@@ -38,6 +38,8 @@ class RequestKind(enum.StrEnum):
     """Try a configuration next."""
     BUDGET = "budget"
     """Raise a limit."""
+    INTERRUPT = "interrupt"
+    """Save everything and end its driver; it can be resumed."""
 
 
 class ErrorKind(enum.StrEnum):

@@ -213,6 +213,13 @@ class Trial:
     role: Role = field(default=Role.SEARCH, metadata=SHOWN)
     repeats: int | None = field(default=None, metadata=SHOWN)
     """Of a confirmation, the number of the trial it repeats."""
+    continues: int | None = field(default=None, metadata=SHOWN)
+    """The number of the trial that it continues under other parameters: it began with a checkpoint
+    of that one. None if it began from nothing."""
+    continues_at: float | None = field(default=None, metadata=SHOWN)
+    """How far the trial that it continues had reported when it saved that checkpoint."""
+    continues_with: str | None = None
+    """That checkpoint: the folder of the other trial's."""
     best_checkpoint: str | None = field(default=None, metadata=SHOWN)
     """The one of its best report, where that is known; a trial that has ended for good keeps no
     other."""
@@ -250,6 +257,13 @@ class Trial:
             return None
         reports = self.reports.items()
         return min((at for at, report in reports if report.value == self.value), default=None)
+
+    @property
+    def borrows(self) -> int | None:
+        """The number of the trial whose checkpoint it still needs, because it has none of its own
+        and may run; None if it needs none."""
+        may_run = not self.state.terminal or self.left_as is not None
+        return self.continues if may_run and self.checkpoint is None else None
 
     @property
     def was_asked(self) -> bool:
@@ -297,8 +311,10 @@ class Request:
     id: int
     kind: RequestKind
     content: dict[str, Any]
-    """Of `stop`: trial. Of `propose`: params, and why, which may be empty. Of `budget`: the new
-    limits, as the study file writes them."""
+    """Of `stop`: trial. Of `propose`: params, and why, which may be empty; and checkpoint, where
+    the trial is to begin with the newest checkpoint of another one: the number of that one, whose
+    parameters it has where params name none. Of `budget`: the new limits, as the study file writes
+    them. Of `interrupt`: nothing."""
     origin: str
     """Where it comes from, for people."""
     created: float

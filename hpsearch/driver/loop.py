@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import ReportRecord
 from hpsearch.driver.clock import SteadyClock
@@ -166,16 +167,18 @@ class Driver:
         commands: list[ev.Command] = []
         for request in self.journal.requests():
             commands += self.study.on_request(request, now)
+            if request.kind is RequestKind.INTERRUPT and request.refused is None:
+                self._stop_requested = True
         return commands
 
     def _interrupt(self, now: float) -> list[ev.Command]:
         """Ask all workers to save and stop, once; stop waiting for them when their time is up."""
         study = self.study
-        if not study.interrupted:
+        if self._stop_by is None:
             self._stop_by = self._listened + self._patience.workers_s
+        if not study.interrupted:
             return study.interrupt(now)
-        is_over = self._stop_by is not None and self._listened > self._stop_by
-        if is_over:
+        if self._listened > self._stop_by:
             study.abandon(now)
         return []
 
@@ -198,9 +201,14 @@ class Driver:
         return changes
 
     def _acknowledge(self, reports: list[ReportRecord]) -> None:
-        """Tell the executor which reports are in the database."""
+        """Tell the executor which reports are in the database.
+
+        Not those of a trial whose checkpoint another one is to begin with: its worker would remove
+        that one once there are newer ones.
+        """
+        lent = self.study.lent
         for report in reports:
-            if report.attempt is not None:
+            if report.attempt is not None and report.trial not in lent:
                 self._executor.recorded(report.trial, report.attempt, report.resource)
 
     def _execute(self, commands: list[ev.Command]) -> None:

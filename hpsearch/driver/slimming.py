@@ -8,6 +8,8 @@ is killed meanwhile leaves nothing half made: the next driver removes the rest.
 Where a study has moved, a trial that has saved in the new folder needs nothing in the former ones.
 Those are touched only where they carry the study's mark (`hpsearch.folders`).
 
+What another trial is to begin with stays as it is until that one has a checkpoint of its own.
+
 Where a worker still holds a trial that has ended, the slimmer waits for it. A trial that waits may
 continue meanwhile. Nothing newer than its checkpoint on record is touched, and nothing at all that
 was written since: a trial that continues from an older checkpoint writes what sorts before that
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpsearch.brain.retention import waits
+from hpsearch.brain.retention import lent_by, waits
 from hpsearch.brain.study import Study
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
@@ -78,7 +80,7 @@ class Slimmer:
     def begin(self, trials: list[Trial]) -> None:
         """Take in a study as it was left, before anything is launched."""
         self._take_in(trials)
-        self._order(set())
+        self._order(set(), lent_by(trials))
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Called after every tick with what it wrote."""
@@ -87,7 +89,7 @@ class Slimmer:
                 log.info("trial %d: its checkpoint is given up: %s", decision.trial, decision.why)
         self._take_in(changes.trials)
         if self._waiting:
-            self._order(held_by_workers(study))
+            self._order(held_by_workers(study), study.lent)
 
     def close(self) -> None:
         """Remove what is left to remove; wait for that for a while."""
@@ -124,9 +126,16 @@ class Slimmer:
                 return number
         return None
 
-    def _order(self, held: set[int]) -> None:
-        """Order what can be done by now; of what ended, only the trials that no worker holds."""
+    def _order(self, held: set[int], lent: set[int]) -> None:
+        """Order what can be done by now.
+
+        Args:
+            held: The trials that workers hold: of those that ended nothing is removed yet.
+            lent: Those whose checkpoint another trial needs: nothing is removed of them.
+        """
         for kept in list(self._waiting.values()):
+            if kept.trial in lent:
+                continue
             if kept.waits or kept.trial not in held:
                 self._done[kept.trial] = self._waiting.pop(kept.trial)
                 self._removals.order(kept)

@@ -23,12 +23,14 @@ from trials.contract import (
     Finding,
     Held,
     Note,
+    Problem,
     Pruned,
     Question,
     Report,
     Setup,
     Severity,
     Task,
+    TaskError,
 )
 from trials.devices.memory import keep_to_share
 from trials.disk.log_file import LogFile
@@ -273,16 +275,40 @@ class Execution:
             log=None if self._log is None else self._log.path,
             number=order.trial,
             goals=self._config.goals,
+            takes_over=order.takes_over,
         )
         task = self._workshop.task
         data = self._workshop.data_for(order, given)
+        if order.takes_over:
+            return self._taken_over(task, data, setup)
         try:
             carry_along(setup, self._config.stated_params(order))
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
+            if order.continues is not None:
+                raise self._not_continued(damage) from damage
             log.warning("trial %d starts from the beginning: %s", order.trial, damage)
             afresh = replace(setup, resume_from=None)
             return Runner(task, data, afresh, self._ask, self._note)
+
+    def _taken_over(self, task: Task, data: Any, setup: Setup) -> Runner:
+        """The run, begun with a checkpoint of another trial.
+
+        Raises:
+            TaskError: It cannot be.
+        """
+        try:
+            return Runner(task, data, setup, self._ask, self._note)
+        except (OSError, CheckpointError, RuntimeError, ValueError, KeyError) as error:
+            if failure_of(error).kind != ErrorKind.ERROR:
+                raise
+            raise self._not_continued(error) from error
+
+    def _not_continued(self, error: Exception) -> TaskError:
+        """Why a trial that continues another one fails: it never starts from the beginning."""
+        where = f"the checkpoint of trial {self._order.continues}"
+        what = f"cannot be continued under these parameters: {_first_line(error)}"
+        return TaskError([Problem(where, what)])
 
     # ---------------------------------------------------------------------------------- training
 
@@ -383,6 +409,11 @@ def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
     # Each store has errors of its own, and no trial fails for a size.
     except Exception:  # noqa: BLE001
         return None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _cause(error: BaseException) -> BaseException:

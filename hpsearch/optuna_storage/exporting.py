@@ -208,6 +208,9 @@ def _facts(trial: Trial) -> dict[str, Any]:
     }
     if trial.repeats is not None:
         facts["repeats"] = trial.repeats
+    if trial.continues is not None:
+        facts["continues"] = trial.continues
+        facts["continues_at"] = trial.continues_at
     if trial.error_kind is not None:
         facts["error"] = f"{trial.error_kind}: {trial.error_text}"
     return {OURS + name: value for name, value in facts.items()}

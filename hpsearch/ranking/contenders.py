@@ -4,6 +4,9 @@ What trials show before they have learnt anything is read from their first repor
 most of them share, and than which hardly any begins worse. A classifier that predicts the majority
 class has it, for example. Where first reports differ, no such value is known, and every trial has
 learnt something.
+
+A trial that continues another one under other parameters is not among them: what it shows is the
+result of both trainings, so that repeats of its parameters would not be repeats of it.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ class Contenders:
         self._standing = Repeats(self._runs, direction)
         self._direction = direction
         self._before_learning = _shared(self._first_scores(everyone))
-        complete = [trial for trial in everyone if trial.state is State.COMPLETE]
+        alone = [trial for trial in everyone if trial.continues is None]
+        complete = [trial for trial in alone if trial.state is State.COMPLETE]
         learnt = [
             trial for trial in complete if trial.role is Role.CONFIRM or self.has_learnt(trial)
         ]
@@ -105,7 +109,8 @@ class Contenders:
         What is expected of it must be clearly better, since among several trials of which much is
         expected the first one is partly luck; without an expectation, the value that it has shown.
         """
-        if trial.state in (State.COMPLETE, State.FAILED) or not self.has_learnt(trial):
+        has_ended = trial.state in (State.COMPLETE, State.FAILED)
+        if has_ended or trial.continues is not None or not self.has_learnt(trial):
             return False
         best = self.best
         if best is None:
@@ -131,7 +136,8 @@ class Contenders:
         """What the trials of the search reported first, where that is a finite number."""
         scores = []
         for trial in trials:
-            if trial.role is Role.CONFIRM or not trial.reports:
+            is_first = trial.role is not Role.CONFIRM and trial.continues is None
+            if not is_first or not trial.reports:
                 continue
             value = trial.reports[min(trial.reports)].value
             if value is not None and math.isfinite(value):

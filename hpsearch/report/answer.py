@@ -15,7 +15,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views import trust
 from hpsearch.views.gain import LUCK
 from hpsearch.views.numbers import NOTHING, cell, duration, number
-from hpsearch.views.tables import expected, interval, may_change
+from hpsearch.views.tables import continued, expected, interval, may_change
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 
@@ -96,6 +96,9 @@ def _certainty(story: StudyStory, winner: Ranked[TrialRow]) -> list[Pieces]:
         lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
     elif confirmed is not None:
         lines.append(("Repeated once with a fresh seed, which gives no interval.",))
+    elif trial.continues is not None:
+        told = f"It {continued(trial)} under other parameters: both trainings gave its value. "
+        lines.append((told, "Such a trial is not repeated with fresh seeds."))
     else:
         among = _searched(story)
         lines.append((_luck(among),))
@@ -162,9 +165,10 @@ def _costs(story: StudyStory) -> list[Pieces]:
 
 
 def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
-    """What trains a trial's configuration; empty for a study without a study file."""
+    """What trains a trial's configuration; empty for a study without a study file, and where a
+    trial continues another one."""
     kind = story.task_kind
-    if kind is None:
+    if kind is None or trial.continues is not None:
         return []
     name = shlex.quote(story.study.name)
     words = f"-- {name}" if name.startswith("-") else name
@@ -185,7 +189,7 @@ def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
     most_important = [name for name in parameters if name in trial.params][:LONG_CONFIGURATION]
     chosen = {name: trial.params[name] for name in most_important}
     caption = f"Trial {trial.number}: the {len(chosen)} most important of "
-    return _parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
+    return parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
 
 
 def is_long(trial: TrialRow) -> bool:
@@ -195,10 +199,11 @@ def is_long(trial: TrialRow) -> bool:
 
 def whole_configuration(trial: TrialRow) -> PageTable:
     """All parameters of a trial."""
-    return _parameter_table(f"Trial {trial.number}", trial.params)
+    return parameter_table(f"Trial {trial.number}", trial.params)
 
 
-def _parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
+def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
+    """Parameters by name, with their values."""
     rows = [(foreign(name), foreign(cell(value))) for name, value in params.items()]
     return PageTable(caption, ("parameter", "value"), rows, frozenset({1}))
 
@@ -237,6 +242,8 @@ def _columns(
     for each in ranked:
         trial = each.trial
         mark = " =" if each.tied and len(goals) == 1 else ""
+        if trial.continues is not None:
+            mark += f" ({continued(trial)})"
         of_goals = [each.value] if trial.values is None else trial.values
         own = [f"{trial.number}{mark}", trial.state.value, *map(number, of_goals)]
         if is_expected:

@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from hpsearch.report.figures.style import plotly
@@ -48,20 +48,20 @@ def as_html(page: ReportPage) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = _templates(escape=True).get_template("report.html.j2")
+    template = templates_of().get_template("report.html.j2")
     style = Markup(_own("report.css"))  # noqa: S704  # a file of our own
     return template.render(page=page, policy=policy, style=style, scripts=scripts)
 
 
 def as_markdown(page: ReportPage) -> str:
     """The page as Markdown: texts and tables, without charts."""
-    text = _templates(escape=False).get_template("report.md.j2").render(page=page)
+    text = templates_of(escape=False).get_template("report.md.j2").render(page=page)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def summary_html(page: ReportPage) -> str:
     """The answer alone as a piece of HTML, for notebooks."""
-    return _templates(escape=True).get_template("summary.html.j2").render(page=page)
+    return templates_of().get_template("summary.html.j2").render(page=page)
 
 
 def figure_json(figure: go.Figure) -> Markup:
@@ -110,9 +110,16 @@ def line_in_markdown(pieces: Pieces) -> str:
 
 
 @cache
-def _templates(*, escape: bool) -> Environment:
+def templates_of(*packages: str, escape: bool = True) -> Environment:
+    """The templates of the report, and those of other packages beside them.
+
+    Args:
+        packages: Packages with a folder `templates`.
+        escape: Whether they are HTML.
+    """
+    places = [PackageLoader(package) for package in (*packages, "hpsearch.report")]
     made = Environment(
-        loader=PackageLoader("hpsearch.report"),
+        loader=ChoiceLoader(places),
         autoescape=escape,  # noqa: S701  # Markdown has filters of its own
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -10,13 +10,22 @@ from hpsearch.report.answer import answer, is_long, whole_configuration
 from hpsearch.report.charts import Chart
 from hpsearch.report.parameter_charts import Configurations
 from hpsearch.report.story import StudyStory
-from hpsearch.report.wording import PageSection, PageTable, Pieces, ReportPage, foreign
+from hpsearch.report.wording import (
+    PageSection,
+    PageTable,
+    Pieces,
+    ReportPage,
+    foreign,
+    foreign_name,
+)
 from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.views import trust
+from hpsearch.views.asked import outcome, wish
 from hpsearch.views.numbers import NOTHING, duration, moment
 from hpsearch.views.status import first_line
 
 MOST_FINDINGS = 30
+MOST_REQUESTS = 30
 
 
 def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
@@ -34,6 +43,7 @@ def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
         _parameters(story, of, with_charts),
         _budget(story, with_charts),
         _trust(story),
+        _asked(story),
         _troubles(story),
         _origin(story),
     ]
@@ -191,6 +201,21 @@ def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
     made = [charts.budget(story), charts.timeline(story)] if with_charts else []
     drawn = [chart for chart in made if chart is not None]
     return PageSection("budget", "Where the time went", lines, charts=drawn, tables=[table])
+
+
+def _asked(story: StudyStory) -> PageSection | None:
+    """What people asked while the study ran, and what came of it."""
+    requests = story.status.requests
+    if not requests:
+        return None
+    left_out = len(requests) - MOST_REQUESTS
+    rows = []
+    for each in requests[-MOST_REQUESTS:]:
+        told = (moment(each.created or None), foreign_name(each.origin), foreign(wish(each)))
+        rows.append((*told, foreign(outcome(each))))
+    last = f"The last {MOST_REQUESTS} of {len(requests):,} requests"
+    table = PageTable(last if left_out > 0 else "Requests", ("when", "by", "what", "answer"), rows)
+    return PageSection("asked", "What was asked while it ran", tables=[table])
 
 
 def _trust(story: StudyStory) -> PageSection | None:

@@ -217,7 +217,7 @@ class Searcher:
         """The index of the rung that a report counts at; None between rungs, and for a repeat."""
         if trial.role is Role.CONFIRM:
             return None
-        return rungs.enter(trial.number, report.resource)
+        return _entered(rungs, trial, report.resource)
 
     def _judge_at_rung(
         self, rungs: Rungs, trial: Trial, index: int | None, score: float
@@ -368,7 +368,7 @@ class Searcher:
         number = trial.number
         for resource in sorted(trial.reports):
             score = self._scoring.score(trial.reports[resource])
-            index = rungs.enter(number, resource)
+            index = _entered(rungs, trial, resource)
             if index is not None:
                 rungs.rungs[index].record(number, score)
                 spared = self._is_spared(trial) and math.isfinite(score)
@@ -391,6 +391,17 @@ class Searcher:
         latest = max(trial.reports)
         score = self._scoring.score(trial.reports[latest])
         rung.record(trial.number, score)
+
+
+def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
+    """The index of the rung that a report of a trial counts at; None if it counts at none.
+
+    A trial that continues another one was never at the rungs below where it began.
+    """
+    ahead = rungs.level_after(None, trial.continues_at or 0.0)
+    if ahead is None or resource < ahead:
+        return None
+    return rungs.enter(trial.number, resource)
 
 
 def _is_exempt(trial: Trial) -> bool:

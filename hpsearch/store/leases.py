@@ -32,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
+from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
 from hpsearch.store.schema import requests, studies
@@ -86,10 +87,10 @@ _MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
     studies.c.lease_owner == bindparam("owner")
 )
 _FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
-_IS_ASKED = (
-    exists()
-    .where(requests.c.study_id == studies.c.id, requests.c.handled.is_(None))
-    .correlate(studies)
+# Not of `studies.c.id`: where an update returns it, columns are named without their tables, and
+# `id` would be the request's own.
+_IS_ASKED = exists().where(
+    requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None)
 )
 _ENTRY = (studies.c.stop_requested, studies.c.revision, _IS_ASKED)
 
@@ -140,6 +141,17 @@ _ACQUIRE = (
     )
     .returning(*_LEASE)
 )
+FORGOTTEN = "the driver that was to stop had ended"
+_FORGET = (
+    update(requests)
+    .where(
+        requests.c.study_id == bindparam("of_study"),
+        requests.c.kind == RequestKind.INTERRUPT.value,
+        requests.c.handled.is_(None),
+    )
+    .values(handled=Now(), refused=FORGOTTEN)
+)
+"""As `stop_requested`: it was meant for the owner before."""
 _RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
 _PRESENT = select(studies.c.name, *_LEASE)
 
@@ -180,6 +192,7 @@ def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> 
     row = connection.execute(_ACQUIRE, which).one_or_none()
     if row is None:
         raise _held(connection, study_id)
+    connection.execute(_FORGET, {"of_study": study_id})
     return Lease(*row)
 
 

@@ -47,7 +47,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store import shapes
 
-VERSION = "hpsearch_0006"
+VERSION = "hpsearch_0007"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 

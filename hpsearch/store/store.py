@@ -7,6 +7,7 @@ or not at all.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import DataError, IntegrityError
 
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
@@ -326,20 +328,25 @@ class Store:
         with self.reading() as connection:
             return leases.holder(connection, name)
 
-    def request_stop(self, name: str) -> None:
+    def request_stop(self, name: str, origin: str = "somebody") -> None:
         """Ask the driver of a study to save everything and end; it learns of it with its next
-        commit or renewal.
+        commit or renewal, and answers the request that says so.
 
         Whoever takes the study over later is not asked: `acquire` forgets the request.
+
+        Args:
+            name: The study.
+            origin: Who asks, for people.
 
         Raises:
             StudyNotFound: No study has this name.
         """
+        asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
+        study = self.find_study(name)
         with self._database.transaction("write") as connection:
-            statement = update(studies).where(studies.c.name == name).values(stop_requested=True)
-            found = connection.execute(statement).rowcount
-        if not found:
-            raise self._not_found(name)
+            statement = update(studies).where(studies.c.id == study.id).values(stop_requested=True)
+            connection.execute(statement)
+            self._add_request(connection, study.id, asked)
 
     # ------------------------------------------------------------------------------------- requests
 
@@ -357,11 +364,14 @@ class Store:
             StudyNotFound: No study has this name.
         """
         study = self.find_study(name)
-        values = rows.values_of(request, study_id=study.id)
-        del values["id"]
         with self._database.transaction("write") as connection:
-            added = insert(requests).values(values).returning(requests.c.id)
-            return int(connection.execute(added).scalar_one())
+            return self._add_request(connection, study.id, request)
+
+    def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
+        values = rows.values_of(request, study_id=study_id)
+        del values["id"]
+        added = insert(requests).values(values).returning(requests.c.id)
+        return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
         """What is asked of a study and has not been answered, the oldest first."""

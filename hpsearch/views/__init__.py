@@ -3,6 +3,7 @@
 * `tables`: studies and trials; `status`: the status of a study and the history of a trial.
 * `plan`: what a study would do; `footprint`: what its checkpoints will take.
 * `running`: a study while it runs; `answer`: what it found; `gain`: what it gained, in a sentence.
+* `asked`: what was asked of a study while it ran; decisions in words.
 * `comparison`: trials side by side; `curve`: a learning curve.
 * `trust`: how far its rungs can be trusted.
 * `numbers`, `terminal`: numbers and texts as they are printed.

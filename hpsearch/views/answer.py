@@ -79,6 +79,8 @@ def _of_best(of: StudyAnswer) -> dict[str, str]:
     best = of.ranked[0]
     metric, direction = of.objectives[0]
     facts = {metric: _value(best), "luck": luck(best)}
+    if best.trial.continues is not None:
+        facts["training"] = f"it {tables.continued(best.trial)}, under other parameters"
     others = [each.trial.number for each in of.ranked[1:] if each.tied]
     if others:
         facts["tied"] = f"{_trials(others)} cannot be told from it"
@@ -104,6 +106,8 @@ def _value(best: Ranked[TrialRow]) -> str:
 
 def luck(best: Ranked[TrialRow]) -> str:
     """What is known of how far the value of a trial is luck."""
+    if best.trial.continues is not None:
+        return "trained once: what continues another trial is not repeated with other seeds"
     if best.confirmed is None:
         return "trained once: part of its value may be luck; search.confirm measures that"
     if best.confirmed.runs < 2:

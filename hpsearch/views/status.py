@@ -18,14 +18,16 @@ from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummar
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
+from hpsearch.views.asked import asked, latest
 from hpsearch.views.curve import curve
 from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.running.panel import Picture, Running, decided
+from hpsearch.views.running.panel import Picture, Running
 from hpsearch.views.tables import (
     NUMERIC,
     Columns,
     Head,
     best_value,
+    continued,
     expected,
     fact_table,
     heading,
@@ -52,7 +54,7 @@ def status(
         disk: Bytes that its checkpoints take, as far as that is known.
         rungs: How far its rungs can be trusted.
     """
-    facts = _study_facts(of)
+    facts = study_facts(of)
     if rungs is not None and rungs.rungs:
         facts["rungs"] = "\n".join(trust.lines(rungs))
     if disk is not None:
@@ -64,6 +66,8 @@ def status(
         parts.append(_running(of, now, width))
     if of.failures:
         parts.append(_failures(of, width))
+    if of.requests:
+        parts.append(asked(of.requests, width))
     return parts
 
 
@@ -92,7 +96,7 @@ def picture(
         )
         running.append(row)
     return Picture(
-        title=f"{of.summary.head.name}, {of.summary.state}{_remark(of.summary)}",
+        title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
         counts=of.summary.trials,
         workers=None,
         budget=of.budget,
@@ -101,7 +105,7 @@ def picture(
         total=budget.per_trial.total,
         unit=budget.per_trial.unit.value,
         running=running,
-        decided=[decided(each) for each in decisions],
+        decided=latest(decisions, of.requests),
     )
 
 
@@ -179,6 +183,7 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
+        "continues": continued(row).removeprefix("continues "),
         "value": values(row) + _seen_at(of) + over,
         "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
@@ -188,6 +193,8 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
     }
+    if row.continues is None:
+        del facts["continues"]
     if expectation(row) is None:
         del facts["expected"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
@@ -234,18 +241,18 @@ def first_line(text: str | None, longest: int = 200) -> str:
     return line[: longest - 1] + "…"
 
 
-def _study_facts(of: StudyStatus) -> dict[str, str]:
+def study_facts(of: StudyStatus) -> dict[str, str]:
     """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     facts = {
         "study": head.name,
-        "state": summary.state + _remark(summary),
+        "state": summary.state + remark(summary),
         "trials": _trial_counts(summary) or "none yet",
     }
     if summary.best is not None:
         facts["best"] = _best(summary)
     for limit in of.budget:
-        facts[_LABELS[limit.name]] = _spent(limit)
+        facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
@@ -262,7 +269,7 @@ def _best(summary: StudySummary) -> str:
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
     if summary.best.confirmed is None and may_change(found):
         text += f" (its best value so far: {number(found.value)})"
-    return text
+    return f"{text}; it {continued(found)}" if found.continues is not None else text
 
 
 def _pace(of: StudyStatus) -> str:
@@ -287,7 +294,7 @@ def _trial_counts(summary: StudySummary) -> str:
     return ", ".join(counts)
 
 
-def _remark(summary: StudySummary) -> str:
+def remark(summary: StudySummary) -> str:
     """What follows a study's state: who drives it, or why nobody does."""
     head = summary.head
     if summary.driver:
@@ -301,7 +308,7 @@ def _remark(summary: StudySummary) -> str:
     return f": {head.reason}" if head.reason else ""
 
 
-_LABELS = {
+LABELS = {
     "trials": "budget",
     "gpu_seconds": "GPU time",
     "wall_clock_seconds": "wall clock",

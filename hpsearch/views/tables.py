@@ -91,13 +91,13 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
             f"{ended(each.trials)}/{sum(each.trials.values())}",
             best_value(each),
             duration(each.gpu_seconds),
-            _budget(each.budget),
+            nearest_limit(each.budget),
             moment(each.head.created),
         )
     return made
 
 
-def _budget(lines: Sequence[BudgetLine]) -> str:
+def nearest_limit(lines: Sequence[BudgetLine]) -> str:
     """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h GPU time``."""
     limits = [line for line in lines if line.most]
     if not limits:
@@ -121,7 +121,8 @@ def best(
     """The best trials, best first.
 
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `over limit` marks those that break a limit. Where it is known what is expected of trials
+    none; `over limit` marks those that break a limit, and `continues trial 17 from 3` those that
+    continue another one under other parameters. Where it is known what is expected of trials
     in full, that stands beside the value that they have shown, and how far they had trained when
     they did.
 
@@ -161,9 +162,19 @@ def best(
 
 
 def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
-    if row.trial.violation > 0:
-        return Text("over limit", style="red")
-    return "=" if row.tied else ""
+    is_over = row.trial.violation > 0
+    standing = "=" if row.tied else ""
+    if is_over:
+        standing = "over limit"
+    told = " ".join(filter(None, (standing, continued(row.trial))))
+    return Text(told, style="red") if is_over else told
+
+
+def continued(trial: Trial) -> str:
+    """Which trial another one continues, and from where; empty if it began from nothing."""
+    if trial.continues is None:
+        return ""
+    return f"continues trial {trial.continues} from {number(trial.continues_at)}"
 
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
@@ -181,6 +192,8 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
             standing.append(separator + row.error_kind)
         if row.violation > 0:
             standing.append(separator + "over limit")
+        if row.continues is not None:
+            standing.append(separator + continued(row))
         own: list[str | Text] = [str(row.number), standing, values(row)]
         if is_expected:
             own.append(expected(row))

@@ -38,17 +38,33 @@ def ask(
         StudyNotFound: No study has this name.
         UserError: The study refuses, or it has ended.
     """
+    number, is_driven = place(store, name, kind, content, origin)
+    answer = _answer(store, number) if is_driven else store.answer_to(number)
+    if answer.refused is not None:
+        raise UserError(f"study {name} refuses: {answer.refused}")
+    return answer, is_driven
+
+
+def place(
+    store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
+) -> tuple[int, bool]:
+    """Ask something of a study, and do not wait.
+
+    Args: As of `ask`.
+
+    Returns: The id of the request, and whether anybody drives the study.
+
+    Raises:
+        StudyNotFound: No study has this name.
+        UserError: It has ended.
+    """
     with store.reading() as connection:
         study = find_study(connection, name)
     is_driven = study.driver is not None
     if not is_driven and study.state is StudyState.FINISHED:
         message = f"study {name} has ended: {study.reason}"
         raise UserError(message, f"to continue it: hpsearch resume {name} --trials N")
-    number = store.ask(name, Request(0, kind, content, origin, time.time()))
-    answer = _answer(store, number) if is_driven else store.answer_to(number)
-    if answer.refused is not None:
-        raise UserError(f"study {name} refuses: {answer.refused}")
-    return answer, is_driven
+    return store.ask(name, Request(0, kind, content, origin, time.time())), is_driven
 
 
 def _answer(store: Store, number: int) -> Request:

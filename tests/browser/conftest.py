@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,3 +32,20 @@ def chromium() -> str:
 def visit(chromium: str, tmp_path: Path) -> Visit:
     """Opens an address, and gives what became of it."""
     return partial(browsers.visit, chromium, tmp_path / "profile")
+
+
+@pytest.fixture(scope="module")
+def people(chromium: str) -> Iterator[Any]:
+    """A browser of Playwright's, for tests that do what people do. Charts of WebGL are drawn by the
+    processor.
+
+    Not for the whole session: while it is there, its thread has a running loop of asyncio.
+    """
+    sync_api = pytest.importorskip("playwright.sync_api")
+    drawing = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", *drawing]
+        )
+        yield browser
+        browser.close()

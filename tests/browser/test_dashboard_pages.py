@@ -3,28 +3,30 @@ pages learn nothing."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from socketserver import ThreadingMixIn
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+pytest.importorskip("optuna_dashboard")
+pytest.importorskip("starlette")
 
 import optuna
-import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna_dashboard import save_note
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from browsers import Visit
-from dashboards import Served, served
+from dashboards import Served, served, serving
 from hpsearch.cli.dashboard.gate import Gate
+from hpsearch.cli.dashboard.site import site_of
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
-
-dashboard_of_optuna = pytest.importorskip("optuna_dashboard")
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 QUOTED = EVIL.replace('"', "&quot;")
@@ -32,34 +34,12 @@ NOTE = f"{EVIL}\n\n[a link](javascript:document.title='taken') <iframe srcdoc=\"
 TOKEN = "correct-horse-battery"
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+def page_of(html: str) -> ASGIApp:
+    """An application whose pages are this one, but for `/own`."""
 
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-@contextmanager
-def serving(app: WSGIApplication) -> Iterator[int]:
-    """Serve an application on a free port, which this gives, until the block ends."""
-    with make_server("127.0.0.1", 0, app, server_class=_Server, handler_class=_Quiet) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def page_of(html: str) -> WSGIApplication:
-    """An application with one page, and an answer to those who ask for /own."""
-
-    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        start_response("200 OK", [("Content-Type", "text/html; charset=utf-8")])
-        return [b"one's own" if environ["PATH_INFO"] == "/own" else html.encode()]
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        text = "one's own" if scope["path"] == "/own" else html
+        await HTMLResponse(text)(scope, receive, send)
 
     return app
 
@@ -94,9 +74,7 @@ def evil_url(tmp_path_factory: pytest.TempPathFactory) -> str:
         study.user_attrs = {EVIL: EVIL, "link": "javascript:document.title='taken'"}
         record = store.create_study(study)
         store.commit(record.id, Changes(trials=trials, reports=reports))
-        dashboard_of_optuna.save_note(
-            optuna.load_study(study_name=EVIL, storage=StudyStorage(store)), NOTE
-        )
+        save_note(optuna.load_study(study_name=EVIL, storage=StudyStorage(store)), NOTE)
     return url
 
 
@@ -116,7 +94,8 @@ def test_such_a_text_would_run_on_a_page_that_takes_it_for_html(visit: Visit) ->
 
 
 def test_behind_the_gate_it_would_not_run_even_there(visit: Visit) -> None:
-    with serving(Gate(page_of(f"<title>own</title>{EVIL}"), None)) as port:
+    app = page_of(f"<title>own</title>{EVIL}")
+    with serving(Gate(app, None, allow_changes=False)) as port:
         page = visit(f"http://127.0.0.1:{port}/")
     assert page.title == "own"
     assert "Content Security Policy" in page.console, "the browser says what it did not run"
@@ -137,7 +116,7 @@ def test_behind_the_gate_it_would_not_run_even_there(visit: Visit) -> None:
 def test_what_others_wrote_is_shown_as_text(
     path: str, times: int, evil_dashboard: Served, visit: Visit
 ) -> None:
-    page = visit(evil_dashboard.link.removesuffix("dashboard") + path)
+    page = visit(evil_dashboard.link + path)
     assert page.title == "Optuna Dashboard"
     assert page.text.count(EVIL) >= times, page.text
     assert "<script>document" not in page.html
@@ -169,7 +148,7 @@ def test_the_link_opens_the_dashboard_and_its_cookie_all_that_the_page_asks_for(
         assert "This dashboard needs a token." in without.text
         assert "flowers" not in without.html
         page = visit(dashboard.link)
-    assert page.title == "Optuna Dashboard"
+    assert page.title == "Studies – hpsearch"
     assert "flowers" in page.text
 
 
@@ -231,15 +210,16 @@ def test_a_page_of_another_origin_learns_and_changes_nothing(
 ) -> None:
     asked = []
     with closing(Store.open(flowers_url)) as store:
-        gate = Gate(dashboard_of_optuna.wsgi(StudyStorage(store)), token)
+        gate = Gate(site_of(store, allow_changes=True), token, allow_changes=True)
 
-        def recorded(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            def start(answer: str, headers: list[tuple[str, str]], *more: Any) -> Any:
-                request = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-                asked.append((*request, "HTTP_COOKIE" in environ, int(answer.split()[0])))
-                return start_response(answer, headers, *more)
+        async def recorded(scope: Scope, receive: Receive, send: Send) -> None:
+            async def note(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    has_cookie = "cookie" in Headers(scope=scope)
+                    asked.append((scope["method"], scope["path"], has_cookie, message["status"]))
+                await send(message)
 
-            return gate(environ, start)
+            await gate(scope, receive, note)
 
         with serving(recorded) as port:
             foreign = FOREIGN.replace("DASHBOARD", f"http://127.0.0.1:{port}").replace(

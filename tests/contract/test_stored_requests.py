@@ -44,6 +44,28 @@ def test_a_request_waits_until_its_answer_is_committed(database_url: str) -> Non
             assert violations(connection) == []
 
 
+def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url: str) -> None:
+    with closing(Store.open(database_url)) as store:
+        store.create_study(StudyRecord(0, "trees", ""))
+        study = store.create_study(StudyRecord(0, "flowers", ""))
+        lease = store.acquire(study.id, "driver", 60.0)
+
+        def is_asked() -> bool:
+            renewed = store.renew(lease, 60.0)
+            written = store.commit(study.id, Changes(study=study), lease)
+            assert renewed.is_asked == written.is_asked
+            return written.is_asked
+
+        store.ask("trees", request())
+        for _ in range(4):
+            assert not is_asked()
+            store.ask("flowers", request())
+            assert is_asked()
+            (asked,) = store.waiting(study.id)
+            asked.handled = 6.0
+            store.commit(study.id, Changes(requests=[asked]), lease)
+
+
 def test_what_cannot_be_read_is_refused_and_ends_no_study(sqlite_url: str) -> None:
     with closing(Store.open(sqlite_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", "study: flowers\n"))

@@ -1,5 +1,5 @@
-"""`hpsearch dashboard` as a person starts it: Optuna's dashboard answers from our database, to
-those who may ask."""
+"""`hpsearch dashboard` as a person starts it: its pages and Optuna's dashboard answer from our
+database, to those who may ask."""
 
 from __future__ import annotations
 
@@ -53,11 +53,10 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(
     sqlite_url: str, study_id: int
 ) -> None:
     with served(sqlite_url, "flowers") as dashboard:
-        assert re.fullmatch(
-            rf"http://127\.0\.0\.1:\d+/dashboard/studies/{study_id}", dashboard.link
-        )
+        assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/studies/{study_id}", dashboard.link)
         with urllib.request.urlopen(dashboard.link) as page:
-            assert "<title>Optuna Dashboard</title>" in page.read().decode()
+            assert "<title>flowers – hpsearch</title>" in page.read().decode()
+        assert b"<title>Optuna Dashboard</title>" in dashboard.ask("/dashboard").read()
         assert names(dashboard.ask("/api/studies")) == ["flowers"]
         detail = json.load(dashboard.ask(f"/api/studies/{study_id}?after=0"))
         assert [trial["values"] for trial in detail["trials"]] == [[0.0], [0.1], [0.2]]
@@ -68,15 +67,25 @@ def test_on_loopback_other_names_and_other_origins_are_refused(
     sqlite_url: str, study_id: int
 ) -> None:
     new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
-    with served(sqlite_url) as dashboard:
+    with served(sqlite_url, "--allow-changes") as dashboard:
         assert dashboard.ask("/api/studies", Host="evil.example").status == 403
         post = {"Content_Type": "application/json", "Origin": "http://evil.example"}
         assert dashboard.ask("/api/studies", "POST", new, **post).status == 403
         assert dashboard.ask(f"/api/studies/{study_id}", "DELETE", Origin="null").status == 403
         assert names(dashboard.ask("/api/studies")) == ["flowers"]
-        own = post | {"Origin": dashboard.link.removesuffix("/dashboard")}
+        own = post | {"Origin": dashboard.link.removesuffix("/")}
         assert dashboard.ask("/api/studies", "POST", new, **own).status == 201
         assert sorted(names(dashboard.ask("/api/studies"))) == ["flowers", "planted"]
+
+
+def test_without_leave_optunas_pages_change_nothing_either(sqlite_url: str, study_id: int) -> None:
+    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
+    with served(sqlite_url) as dashboard:
+        own = {"Content_Type": "application/json", "Origin": dashboard.link.removesuffix("/")}
+        refused = dashboard.ask("/api/studies", "POST", new, **own)
+        assert refused.status == 403
+        assert b"--allow-changes" in refused.read()
+        assert names(dashboard.ask("/api/studies")) == ["flowers"]
 
 
 @pytest.mark.thorough
@@ -95,7 +104,7 @@ def test_a_token_that_is_given_is_asked_for_on_loopback_too(
     token = "of one's own; ünïque & 100% odd"
     monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
     with served(sqlite_url) as dashboard:
-        assert dashboard.link.endswith(f"/dashboard?token={quote(token, safe='')}")
+        assert dashboard.link.endswith(f"/?token={quote(token, safe='')}")
         assert dashboard.ask("/api/studies").status == 401
         bearer = "Bearer " + token.encode().decode("latin-1")
         assert names(dashboard.ask("/api/studies", Authorization=bearer)) == ["flowers"]
@@ -126,10 +135,7 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
         )
 
         entered = dashboard.ask(f"{link.path}?{link.query}")
-        assert (entered.status, entered.headers["Location"]) == (
-            303,
-            f"/dashboard/studies/{study_id}",
-        )
+        assert (entered.status, entered.headers["Location"]) == (303, f"/studies/{study_id}")
         cookie = entered.headers["Set-Cookie"].partition(";")[0]
         assert dashboard.ask(entered.headers["Location"], Cookie=cookie).status == 200
         assert names(dashboard.ask("/api/studies", Cookie=cookie)) == ["flowers"]
@@ -146,7 +152,7 @@ def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
         pytest.skip("this machine has no IPv6")
     with served(sqlite_url, "--host", "::1") as dashboard:
         assert dashboard.link.startswith("http://[::1]:")
-        with urllib.request.urlopen(dashboard.link.replace("/dashboard", "/api/studies")) as answer:
+        with urllib.request.urlopen(f"{dashboard.link}api/studies") as answer:
             assert names(answer) == ["flowers"]
 
 

@@ -247,6 +247,13 @@ class Checkpoints:
         self._best_is_lost = True
         return False
 
+    def begin_anew(self) -> None:
+        """Let `best` name nothing: the run takes another one over, and the next report is its
+        best."""
+        if self._place.target("best") is not None:
+            self._place.dissolve("best")
+        self._best_is_lost = True
+
     def _best_known_to(self, name: str) -> str | None:
         """The best checkpoint when a checkpoint was written; None if it does not say."""
         manifest = manifest_of(self._place, name)

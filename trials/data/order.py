@@ -57,6 +57,17 @@ class BatchOrder:
             return steps / self._steps_per_epoch
         return samples / len(self._lengths)
 
+    def step_at(self, steps: int, samples: int) -> int:
+        """The step at which a run of this order has come as far through its epochs as one of
+        another order, after so many steps on so many samples."""
+        if self._settings.batch_tokens is not None:
+            return steps
+        epochs, batches = divmod(steps, self._steps_per_epoch)
+        here = epochs * len(self._lengths) + batches * self._settings.batch_size
+        if samples == here:
+            return steps
+        return round(samples / len(self._lengths) * self._steps_per_epoch)
+
     def longest(self) -> Ints:
         """The rows of a batch that costs as much as any."""
         settings = self._settings

@@ -60,7 +60,12 @@ class ImageSettings(Settings):
         nullable=True,
     )
     depth: int = setting(
-        int, 3, "Residual stages; each one except the first halves the image.", low=1, high=8
+        int,
+        3,
+        "Residual stages; each one except the first halves the image.",
+        low=1,
+        high=8,
+        shapes=True,
     )
     width: int = setting(
         int,
@@ -68,6 +73,7 @@ class ImageSettings(Settings):
         "Channels of the first stage; each further stage has twice as many.",
         low=1,
         high=1024,
+        shapes=True,
     )
     flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
     shift: int = setting(

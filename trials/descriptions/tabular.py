@@ -78,11 +78,21 @@ class TabularSettings(Settings):
         nullable=True,
     )
     depth: int = setting(
-        int, 2, "Hidden layers of the perceptron; 0 is a linear model.", low=0, high=64
+        int,
+        2,
+        "Hidden layers of the perceptron; 0 is a linear model.",
+        low=0,
+        high=64,
+        shapes=True,
     )
-    width: int = setting(int, 128, "Units of each hidden layer.", low=1, high=65536)
+    width: int = setting(int, 128, "Units of each hidden layer.", low=1, high=65536, shapes=True)
     embedding: int = setting(
-        int, 16, "Numbers that stand for a class of a categorical column.", low=1, high=4096
+        int,
+        16,
+        "Numbers that stand for a class of a categorical column.",
+        low=1,
+        high=4096,
+        shapes=True,
     )
 
 

@@ -28,6 +28,7 @@ class PackingSettings(Settings):
         False,
         "Lay short samples end to end in rows of max_length: "
         "less padding, same samples, same losses.",
+        shapes=True,
     )
 
 
@@ -36,7 +37,12 @@ class SequenceToSequenceSettings(Settings):
     """The loop's settings, and how long a target may be; `max_length` is that of a source."""
 
     max_target_length: int = setting(
-        int, 128, "Longest text to write, in tokens; longer ones are cut.", low=4, high=65536
+        int,
+        128,
+        "Longest text to write, in tokens; longer ones are cut.",
+        low=4,
+        high=65536,
+        shapes=True,
     )
     scored_target_length: int | None = setting(
         int,
@@ -47,6 +53,7 @@ class SequenceToSequenceSettings(Settings):
         high=65536,
         nullable=True,
         largest_of="max_target_length",
+        shapes=True,
     )
 
     @property

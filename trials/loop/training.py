@@ -21,7 +21,7 @@ from trials.arrays import Ints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.saver import STATE, Content
 from trials.checkpoints.weights import tensor_bytes
-from trials.contract import Diverged, Finding, Report, Setup
+from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.data.feed import Feed
 from trials.data.order import BatchOrder
 from trials.devices import processes
@@ -101,12 +101,16 @@ class TrainingRun:
         self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
         mode = settings.monitor_mode(setup.goal)
         self._progress = Progress(mode, settings.patience, settings.min_delta)
+        self._order = order
+        self._by_epochs = setup.budget.unit is Unit.EPOCHS
         self._saves = RunSaves(setup, settings, workload.write, group)
         self._telemetry = Telemetry(precision, group.total)
         self.position = Position()
         workload.model.train()
         source = self._saves.source()
-        if source is not None:
+        if source is not None and setup.takes_over:
+            self._take_over(source)
+        elif source is not None:
             self._restore(source)
 
     # ----------------------------------------------------------------------------------- the loop
@@ -344,11 +348,8 @@ class TrainingRun:
 
     def _restore(self, source: Path | str) -> None:
         with opened(source) as checkpoint:
-            path = checkpoint.files / STATE
-            state = torch.load(path, map_location="cpu", weights_only=True)
-            self._workload.read(checkpoint.files)
+            state = self._read(checkpoint.files)
         self.position = Position.from_state(state)
-        self._telemetry.load_state_dict(state)
         self._micro_batch.take(state["micro_batch"])
         self._loss.load_state_dict(state["loss"])
         self._updates.load_state_dict(state["updates"])
@@ -356,6 +357,30 @@ class TrainingRun:
         if not self._saves.continue_from(source, checkpoint.path):
             self._progress.forget_best()
         self._note_arithmetic(state.get("precision"))
+
+    def _take_over(self, source: Path | str) -> None:
+        """Continue another run under this run's own settings.
+
+        Weights, resource and the optimizer's running means are the other run's. What is the best,
+        and whether it still improves, is found anew.
+        """
+        with opened(source) as checkpoint:
+            state = self._read(checkpoint.files)
+        position = Position.from_state(state)
+        step = position.step
+        if self._by_epochs:
+            step = self._order.step_at(step, position.samples)
+        self.position = replace(position, step=step, metrics=None)
+        self._updates.take_over(state["updates"])
+        self._saves.begin_anew()
+        self._note_arithmetic(state.get("precision"))
+
+    def _read(self, files: Path) -> dict[str, Any]:
+        """Read a checkpoint's weights into the model; its state is returned."""
+        state: dict[str, Any] = torch.load(files / STATE, map_location="cpu", weights_only=True)
+        self._workload.read(files)
+        self._telemetry.load_state_dict(state)
+        return state
 
     def _note_arithmetic(self, before: str | None) -> None:
         """Log a warning if the run continues in another arithmetic.

@@ -134,9 +134,36 @@ class Updates:
         steps, samples = state["skipped"]
         self.skipped = Skipped(steps, samples)
 
+    def take_over(self, state: dict[str, Any]) -> None:
+        """Continue from the saved state of another run, under these settings, once the model's
+        saved weights are read.
+
+        The optimizer's running means are taken where both runs have the same kind of optimizer over
+        the same parameters; else it starts without any. The mean of the weights starts from what
+        was saved.
+        """
+        own = self._optimizer.state_dict()
+        saved = state["optimizer"]
+        if _form_of(own) == _form_of(saved):
+            self._optimizer.load_state_dict({**saved, "param_groups": own["param_groups"]})
+        of_scaler = state["scaler"]
+        if self._scaler.is_enabled() and of_scaler:
+            self._scaler.load_state_dict(of_scaler)
+        average = self._average
+        if average is not None:
+            average.load_state_dict(state["average"] or average.state_dict())
+        steps, samples = state["skipped"]
+        self.skipped = Skipped(steps, samples)
+
     def close(self) -> None:
         """Release the gradients and the optimizer's state."""
         self.zero_grad()
         self._optimizer.state.clear()
         self._parameters.clear()
         self._average = None
+
+
+def _form_of(state: dict[str, Any]) -> list[tuple[list[str], list[int]]]:
+    """What an optimizer's saved state is the state of: the options of each group, which tell the
+    kinds of optimizers apart, and its parameters."""
+    return [(sorted(group), group["params"]) for group in state["param_groups"]]

@@ -134,10 +134,17 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
         ],
         why: Annotated[str, Field(min_length=1, description="The reason, for the record.")],
         context: Context[Any, Any],
+        checkpoint: Annotated[
+            int | None,
+            Field(description="Continue this trial, whose other parameters it has, if given."),
+        ] = None,
     ) -> Plain:
         """Let a running study try a configuration next. It is a trial with the role `proposed`
-        that counts against the study's budget and is compared as any other."""
-        content = {"params": params, "why": why}
+        that counts against the study's budget and is compared as any other. With `checkpoint` it
+        begins with that trial's newest checkpoint, and its value is of both trainings."""
+        content: dict[str, Any] = {"params": params, "why": why}
+        if checkpoint is not None:
+            content["checkpoint"] = checkpoint
         return _asked(storage, study, RequestKind.PROPOSE, content, context)
 
     @server.tool(annotations=_ENDS)

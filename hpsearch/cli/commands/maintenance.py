@@ -56,13 +56,19 @@ def enqueue(
         int | None,
         typer.Option("--like", min=0, help="A trial whose other parameters it has."),
     ] = None,
+    from_checkpoint: Annotated[
+        bool,
+        typer.Option(
+            "--from-checkpoint", help="Continue from that trial's newest checkpoint (with --like)."
+        ),
+    ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason, for the record.")] = "",
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Let a running study try a configuration next; what is not given is drawn."""
-    from hpsearch.cli.studies.asking import propose
+    from hpsearch.cli.studies.asking import Proposal, propose
 
-    propose(name, configuration, like, why, storage)
+    propose(name, Proposal(configuration, like, from_checkpoint, why), storage)
 
 
 @app.command(rich_help_panel=MAINTENANCE)

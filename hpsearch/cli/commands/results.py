@@ -277,11 +277,18 @@ def dashboard(
         typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
     ] = 8080,
     storage: Storage = DEFAULT_STORAGE,
+    allow_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changes",
+            help="Its pages may stop studies and trials, add trials and raise budgets.",
+        ),
+    ] = False,
 ) -> None:
-    """Serve Optuna's dashboard to this machine or, with a token, to others."""
+    """Serve the studies of a database as pages to this machine or, with a token, to others."""
     from hpsearch.cli.dashboard.command import serve_dashboard
 
-    serve_dashboard(name, host, port, storage)
+    serve_dashboard(name, host, port, storage, allow_changes=allow_changes)
 
 
 @app.command(rich_help_panel=RESULTS)

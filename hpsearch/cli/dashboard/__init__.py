@@ -1,5 +1,7 @@
-"""The dashboard, and the gate in front of it.
+"""`hpsearch dashboard`: pages on the studies of a database, with Optuna's dashboard beside them.
 
-* `command`: serves Optuna's dashboard on our database.
-* `gate`: decides which requests reach it.
+* `command`: starts it; `gate`: who may send it requests; `site`: which address leads where.
+* `study_pages`, `trial_pages`: what is shown; `changes`: what forms ask of a study.
+* `forms`: the fields of forms; `addresses`: what an address names.
+* `rendering`: pages as HTML, from `templates/`; `files`: scripts and styles, from `static/`.
 """

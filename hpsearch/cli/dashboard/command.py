@@ -1,22 +1,17 @@
-"""`hpsearch dashboard`: Optuna's dashboard on our database, behind the gate."""
+"""`hpsearch dashboard`: the studies of a database as pages, behind the gate."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
-import signal
 import socket
-import threading
-from contextlib import closing, suppress
+from contextlib import closing
+from importlib import import_module
 from ipaddress import ip_address
-from socketserver import ThreadingMixIn
 from typing import Any
 from urllib.parse import quote
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
-from wsgiref.types import WSGIApplication
 
-from hpsearch.cli.dashboard.gate import Gate
 from hpsearch.cli.output import note
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
@@ -26,13 +21,23 @@ TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the t
 SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
+PACKAGES = (
+    *("a2wsgi", "optuna_dashboard", "plotly"),
+    *("python_multipart", "starlette", "uvicorn"),
+)
+"""What the extra `dashboard` installs."""
+
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "
     "on networks you do not trust, use ssh -L or a proxy with TLS"
 )
+END_S = 3
+"""Seconds that answers may take once the dashboard is to end."""
 
 
-def serve_dashboard(name: str | None, host: str, port: int, storage: str) -> None:
+def serve_dashboard(
+    name: str | None, host: str, port: int, storage: str, *, allow_changes: bool
+) -> None:
     """Serve the dashboard until interrupted.
 
     Args:
@@ -40,33 +45,65 @@ def serve_dashboard(name: str | None, host: str, port: int, storage: str) -> Non
         host: The address to listen on, or a name of it. Beyond loopback, requests need the token.
         port: 0 takes a free one.
         storage: The database's URL.
+        allow_changes: Whether its pages may change studies.
 
     Raises:
         UserError: The dashboard is not installed, the token is too short, or it cannot listen
             there.
         StudyNotFound: There is no study of that name.
+        KeyboardInterrupt: At its end.
     """
     try:
-        from optuna_dashboard import wsgi
-    except ModuleNotFoundError:
+        for each in PACKAGES:
+            import_module(each)
+        import uvicorn
+
+        from hpsearch.cli.dashboard.gate import Gate
+        from hpsearch.cli.dashboard.site import site_of
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in PACKAGES:
+            raise
         hint = "install it: pip install 'hpsearch[dashboard]'"
         raise UserError("the dashboard is not installed", hint) from None
-    from hpsearch.optuna_storage.storage import StudyStorage
 
     family, address = _resolve(host, port)
     loopback = ip_address(address[0]).is_loopback
     token = _token(loopback)
     with closing(Store.open(storage, create=False)) as store:
         study = None if name is None else store.find_study(name)
-        with _listen(family, address, Gate(wsgi(StudyStorage(store)), token), host) as server:
-            path = "dashboard" if study is None else f"dashboard/studies/{study.id}"
+        app = Gate(site_of(store, allow_changes=allow_changes), token, allow_changes=allow_changes)
+        with _listening(family, address, host) as listening:
+            path = "" if study is None else f"studies/{study.id}"
             if token is not None:
                 path += "?token=" + quote(token, safe="", errors="surrogateescape")
-            site = f"http://{_shown(host, address[0])}:{server.server_port}"
+            site = f"http://{_shown(host, address[0])}:{listening.getsockname()[1]}"
             note(f"{site}/{path} (stop with Ctrl-C)")
             if not loopback:
                 note(PLAIN_HTTP)
-            _serve(server)
+            uvicorn.Server(_config(app)).run([listening])
+            raise KeyboardInterrupt
+
+
+def _config(app: Any) -> Any:
+    """How the application is served.
+
+    Requests are not logged: their addresses may hold the token. Nor is what a proxy says of them
+    believed: who is behind it is not known.
+    """
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=END_S,
+    )
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
@@ -112,65 +149,22 @@ def _shown(host: str, address: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """Answers each request in its own thread, so that a silent connection does not block others."""
-
-    daemon_threads = True
-
-    def __init__(
-        self, family: socket.AddressFamily, address: tuple[Any, ...], app: WSGIApplication
-    ) -> None:
-        self.address_family = family
-        super().__init__(address, _Quiet)
-        self.set_app(app)
-
-
-class _Quiet(WSGIRequestHandler):
-    """Answers requests without logging them: their addresses may hold the token."""
-
-    timeout = 30.0
-    """Seconds for which a connection may be silent."""
-
-    def handle(self) -> None:
-        """Answer a request."""
-        with suppress(TimeoutError, ConnectionError):  # it disconnected, or sent nothing
-            super().handle()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
-def _listen(
-    family: socket.AddressFamily, address: tuple[Any, ...], app: WSGIApplication, host: str
-) -> _Server:
-    """A server that listens.
+def _listening(family: socket.AddressFamily, address: tuple[Any, ...], host: str) -> socket.socket:
+    """A socket that listens.
 
     Raises:
         UserError: The port is in use, or the address is not this machine's.
     """
+    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        return _Server(family, address, app)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
     except OSError as error:
+        listening.close()
         hint = "choose another with --port"
         if error.errno == errno.EADDRNOTAVAIL:
             hint = "--host must be an address of this machine, or 0.0.0.0 for all of its addresses"
         message = f"cannot listen on {host}, port {address[1]}: {error.strerror}"
         raise UserError(message, hint) from None
-
-
-def _serve(server: WSGIServer) -> None:
-    """Serve until Ctrl-C, in the order that leaves the port free.
-
-    Raises:
-        KeyboardInterrupt: At its end.
-    """
-
-    def shut_down(*_: object) -> None:
-        threading.Thread(target=server.shutdown).start()
-
-    before = signal.signal(signal.SIGINT, shut_down)
-    try:
-        server.serve_forever()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    raise KeyboardInterrupt
+    return listening

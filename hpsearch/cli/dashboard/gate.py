@@ -13,6 +13,7 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
   read, include or frame it.
 * **text that is run as a program** (cross-site scripting): a Content-Security-Policy allows only
   scripts that are files of the dashboard, whatever the names, errors and notes of a study hold.
+* **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
 
 It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token
 on loopback, other users of this machine are let in. And cookies do not depend on the port: browsers
@@ -24,31 +25,33 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import quote, unquote_to_bytes
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "hpsearch-dashboard"
 """How the cookie's name begins; it ends with the port, so that each dashboard has its own."""
 
+POLICY = "Content-Security-Policy"
+
 _READING = ("GET", "HEAD", "OPTIONS")
 
-_HEADERS = [
-    (
-        "Content-Security-Policy",
-        # Plotly makes the WebGL programs of parallel coordinates with eval, without users' text.
-        "default-src 'self'; script-src 'self' 'unsafe-eval'; "
-        "style-src 'self' 'unsafe-inline' data:; img-src 'self' data: blob:; object-src 'none'; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+_HEADERS = {
+    POLICY: (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self' "
+        "'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
     ),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Referrer-Policy", "same-origin"),
-    ("X-Content-Type-Options", "nosniff"),
-]
-"""Sent with every answer. If the dashboard sends a policy too, browsers apply both."""
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Sent with every answer that does not state another."""
 
 _UNKNOWN = """\
 This dashboard needs a token.
@@ -68,107 +71,116 @@ This dashboard only accepts changes from its own pages: the request's Origin is 
 
 A proxy in front of it must pass the Host header on unchanged.
 """
+_ONLY_READS = """\
+This dashboard only shows studies, and changes none.
+
+To change them from its pages, start it with: hpsearch dashboard --allow-changes
+"""
 
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<name>[^\s\[\]:@/?#,]+))(?::[0-9]*)?")
 
 
 class Gate:
-    """A WSGI application that passes permitted requests on to another one; see the module's text.
+    """An ASGI application that passes permitted requests on to another one; see the module's text.
 
     Args:
         app: What is guarded.
         token: What every request must present; None lets in every request to a loopback name.
+        allow_changes: Whether requests may do more than read.
     """
 
-    def __init__(self, app: WSGIApplication, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, *, allow_changes: bool) -> None:
         self._app = app
         self._token = None if token is None else token.encode("utf-8", "surrogateescape")
+        self._allow_changes = allow_changes
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request.
 
-        303 to the link, 401 without the token, 403 to a foreign page, else what the app answers.
+        303 to the link, 401 without the token, 403 to a foreign page and to changes that are not
+        allowed, else what the app answers. Connections that are not HTTP are not accepted.
         """
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                stated = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    stated.setdefault(name, value)
+            await send(message)
+
+        answer = self._refusal(scope) or self._app
+        await answer(scope, receive, with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """The gate's own answer; None if the request may pass."""
+        headers = Headers(scope=scope)
         token = self._token
         if token is None:
-            if not _names_loopback(environ.get("HTTP_HOST", "")):
-                return _answer(environ, start_response, HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
-        elif _follows_link(environ, token):
-            return _let_in(environ, start_response, token)
-        elif not _known(environ, token):
-            how = ("WWW-Authenticate", "Bearer")
-            return _answer(environ, start_response, HTTPStatus.UNAUTHORIZED, _UNKNOWN, how)
-        if environ["REQUEST_METHOD"] not in _READING and _from_elsewhere(environ):
-            return _answer(environ, start_response, HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
-
-        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            return start_response(status, [*headers, *_HEADERS], *exc_info)
-
-        return self._app(environ, start)
+            if not _names_loopback(headers.get("host", "")):
+                return _answer(HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
+        elif _follows_link(scope, token):
+            return _let_in(scope, token)
+        elif not _known(scope, headers, token):
+            return _answer(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
+        if scope["method"] in _READING:
+            return None
+        if _from_elsewhere(headers):
+            return _answer(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
+        return None if self._allow_changes else _answer(HTTPStatus.FORBIDDEN, _ONLY_READS)
 
 
 # ----------------------------------------------------------------------------------------- answers
 
 
-def _answer(
-    environ: WSGIEnvironment,
-    start_response: StartResponse,
-    status: HTTPStatus,
-    text: str,
-    *headers: tuple[str, str],
-) -> Iterable[bytes]:
+def _answer(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
     """Answer with a text of the gate."""
-    plain = [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")]
-    start_response(f"{status.value} {status.phrase}", [*plain, *headers, *_HEADERS])
-    return [b"" if environ["REQUEST_METHOD"] == "HEAD" else text.encode()]
+    return PlainTextResponse(text, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
-def _let_in(
-    environ: WSGIEnvironment, start_response: StartResponse, token: bytes
-) -> Iterable[bytes]:
+def _let_in(scope: Scope, token: bytes) -> Response:
     """Leave the cookie in the browser, and send it to the same page without the token in its
     address."""
     # One slash in front: with two, the path would name another host.
-    path = environ.get("PATH_INFO", "").lstrip("/")
-    page = "/" + quote(path.encode("latin-1"))
-    fields = environ.get("QUERY_STRING", "").split("&")
+    page = "/" + quote(scope["path"].lstrip("/"), errors="surrogateescape")
+    fields = scope["query_string"].decode("latin-1").split("&")
     rest = "&".join(field for field in fields if not field.startswith("token="))
     if rest:
         page += "?" + quote(rest, safe="!$%&'()*+,-./:;=?@_~", encoding="latin-1")
-    cookie = f"{_cookie_name(environ)}={_cookie_value(token)}; HttpOnly; SameSite=Strict; Path=/"
-    headers = ("Location", page), ("Set-Cookie", cookie)
-    return _answer(environ, start_response, HTTPStatus.SEE_OTHER, "", *headers)
+    cookie = f"{_cookie_name(scope)}={_cookie_value(token)}; HttpOnly; SameSite=Strict; Path=/"
+    return _answer(HTTPStatus.SEE_OTHER, "", {"Location": page, "Set-Cookie": cookie})
 
 
 # ---------------------------------------------------------------------------------------- requests
 
 
-def _follows_link(environ: WSGIEnvironment, token: bytes) -> bool:
+def _follows_link(scope: Scope, token: bytes) -> bool:
     """Whether a request asks for a page, with the token in its address."""
-    asks_for_page = environ["REQUEST_METHOD"] in ("GET", "HEAD")
-    return asks_for_page and _same(_token_of_link(environ), token)
+    asks_for_page = scope["method"] in ("GET", "HEAD")
+    return asks_for_page and _same(_token_of_link(scope), token)
 
 
-def _known(environ: WSGIEnvironment, token: bytes) -> bool:
+def _known(scope: Scope, headers: Headers, token: bytes) -> bool:
     """Whether a request has the cookie, or the token in its header."""
-    scheme, _, given = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and _same(given.encode("latin-1"), token):
         return True
-    wanted_name = _cookie_name(environ)
+    wanted_name = _cookie_name(scope)
     wanted_value = _cookie_value(token).encode()
-    for cookie in environ.get("HTTP_COOKIE", "").split(";"):
+    for cookie in "; ".join(headers.getlist("cookie")).split(";"):
         name, _, value = cookie.strip().partition("=")
         if name == wanted_name and _same(value.encode("latin-1"), wanted_value):
             return True
     return False
 
 
-def _token_of_link(environ: WSGIEnvironment) -> bytes | None:
+def _token_of_link(scope: Scope) -> bytes | None:
     """The token in a request's address, if there is one."""
-    for field in environ.get("QUERY_STRING", "").split("&"):
-        name, _, value = field.partition("=")
-        if name == "token":
-            return unquote_to_bytes(value.encode("latin-1"))
+    for field in scope["query_string"].split(b"&"):
+        name, _, value = field.partition(b"=")
+        if name == b"token":
+            return unquote_to_bytes(value)
     return None
 
 
@@ -177,8 +189,9 @@ def _same(given: bytes | None, expected: bytes) -> bool:
     return given is not None and hmac.compare_digest(given, expected)
 
 
-def _cookie_name(environ: WSGIEnvironment) -> str:
-    return f"{COOKIE}-{environ['SERVER_PORT']}"
+def _cookie_name(scope: Scope) -> str:
+    _, port = scope["server"]
+    return f"{COOKIE}-{port}"
 
 
 def _cookie_value(token: bytes) -> str:
@@ -199,11 +212,13 @@ def _names_loopback(host: str) -> bool:
         return False
 
 
-def _from_elsewhere(environ: WSGIEnvironment) -> bool:
+def _from_elsewhere(headers: Headers) -> bool:
     """Whether a page of another origin sent a request.
 
     Browsers name the origin of every request that changes something; programs need not.
     """
-    origin, host = environ.get("HTTP_ORIGIN"), environ.get("HTTP_HOST", "").lower()
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return True
+    origin, host = headers.get("origin"), headers.get("host", "").lower()
     # A proxy in front decides whether it is HTTPS.
     return origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}")

@@ -32,6 +32,7 @@ from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
 from hpsearch.views.numbers import number as shown
+from hpsearch.views.tables import continued
 from hpsearch.views.terminal import escaped
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
@@ -130,6 +131,9 @@ def _refuse(record: _Record, course: RecordedCourse, wanted: Wanted) -> None:
     if wanted.until is not None and not wanted.until > 0:
         raise UserError(f"--until is {wanted.until:g}", "give a resource above 0")
     trial, study = record.detail.trial, record.study
+    if trial.continues is not None:
+        message = f"trial {trial.number} of {study.name} {continued(trial)}"
+        raise UserError(message, "what began with another trial's checkpoint is not trained again")
     if not course.reports and course.error is None:
         first = min((float(each["resource"]) for each in record.detail.reports), default=None)
         if first is not None:

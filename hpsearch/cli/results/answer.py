@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from sqlalchemy import Connection
@@ -12,7 +12,8 @@ from hpsearch.cli.output import show, terminal_width
 from hpsearch.cli.results.best import objectives
 from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import StudyHead, best_trials, find_study
+from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
@@ -52,7 +53,7 @@ def _answer(
         default=None if several else default_of(connection, study),
         rungs=study_trust(connection, study),
         objectives=list(zip(_metrics(study), study.directions, strict=True)),
-        next_commands=_next_commands(study, suggested, found=bool(ranked)),
+        next_commands=_next_commands(study, suggested, ranked),
     )
 
 
@@ -64,12 +65,15 @@ def _metrics(study: StudyHead) -> list[str]:
 
 
 def _next_commands(
-    study: StudyHead, suggested: Callable[[str], str], *, found: bool
+    study: StudyHead, suggested: Callable[[str], str], ranked: Sequence[Ranked[TrialRow]]
 ) -> list[tuple[str, str]]:
     """The two commands that most people want next, each with what it does."""
-    if not found:
+    if not ranked:
         return [(suggested(f"trials {study.name}"), "what happened to each trial")]
     others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
+    best = ranked[0].trial
+    if best.continues is not None and len(study.directions) == 1:
+        return [(suggested(f"show {study.name} {best.number}"), "how it was trained"), others]
     if study.written.get("task", {}).get("kind") in BUILT_IN and len(study.directions) == 1:
         return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
     settings = suggested(f"best {study.name} --format yaml")

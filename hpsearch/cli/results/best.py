@@ -71,6 +71,14 @@ def print_best(
     caution = trust.caveat(rungs)
     if caution is not None:
         note(caution)
+    if ranked[0].trial.continues is not None:
+        note(_not_alone(ranked[0].trial))
+
+
+def _not_alone(trial: TrialRow) -> str:
+    """What to know of a trial that continues another one."""
+    told = f"trial {trial.number} {tables.continued(trial)}, under other parameters"
+    return f"{told}: its parameters alone do not give its value, and it is not repeated"
 
 
 def watch_best(
@@ -126,6 +134,8 @@ def as_plain(
         "violation": trial.violation,
         "params": dict(trial.params),
         "resource": trial.resource,
+        "continues": trial.continues,
+        "continues_at": trial.continues_at,
         "seed": trial.seed,
         "gpu_seconds": trial.gpu_seconds,
         "cost": trial.cost,
@@ -179,6 +189,8 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
+    if trial.continues is not None:
+        written["continues"] = {"trial": trial.continues, "at": trial.continues_at}
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written

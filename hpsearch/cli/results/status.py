@@ -18,6 +18,7 @@ from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
+from hpsearch.views.asked import as_plain as request_as_plain
 from hpsearch.views.running.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import places
 
@@ -65,7 +66,7 @@ def watch_status(name: str | None, storage: str, format_: Format) -> None:
 
 def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:
     """What fits into one row of a CSV file."""
-    lists = ("running", "failures", "rungs")
+    lists = ("running", "failures", "rungs", "requests")
     return {name: value for name, value in plain.items() if name not in lists}
 
 
@@ -92,4 +93,5 @@ def status_as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dic
         "running": [asdict(each) for each in of.running],
         "failures": [asdict(each) for each in of.failures],
         "rungs": [rung.as_plain() for rung in rungs.rungs],
+        "requests": [request_as_plain(each) for each in of.requests],
     }

@@ -7,6 +7,7 @@ import getpass
 import socket
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.cli.output import note
@@ -30,20 +31,34 @@ def stop_trial(name: str, number: int, storage: str) -> None:
     _ask(name, RequestKind.STOP, {"trial": number}, storage, done)
 
 
-def propose(name: str, text: str, like: int | None, why: str, storage: str) -> None:
-    """Ask for a configuration to be tried next.
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration that a study is to try next.
 
     Args:
-        name: The study.
         text: Its parameters, such as ``learning_rate=1e-4``; those that are missing are drawn, or
             are those of another trial.
         like: The trial whose parameters it starts from; None for none.
+        continues: Whether it begins with the newest checkpoint of that trial.
         why: For the record; may be empty.
-        storage: The database's URL.
+    """
+
+    text: str
+    like: int | None = None
+    continues: bool = False
+    why: str = ""
+
+
+def propose(name: str, asked: Proposal, storage: str) -> None:
+    """Ask for a configuration to be tried next.
 
     Raises:
         UserError: The configuration is outside the space, or it is refused.
     """
+    text, like = asked.text, asked.like
+    if asked.continues and like is None:
+        example = 'for example: hpsearch enqueue NAME "lr=1e-4" --like 17 --from-checkpoint'
+        raise UserError("--from-checkpoint needs --like, which names the trial", example)
     with closing(Store.open(storage, create=False)) as store:
         spec = spec_of(store.find_study(name))
         params = _params_of(store, name, like)
@@ -54,8 +69,12 @@ def propose(name: str, text: str, like: int | None, why: str, storage: str) -> N
     problems = contains(spec.space, params, is_open=is_open(spec.task))
     if problems:
         raise UserError("; ".join(problems))
-    content = {"params": params, "why": why}
-    _ask(name, RequestKind.PROPOSE, content, storage, f"study {name} tries it next, as trial")
+    content: dict[str, Any] = {"params": params, "why": asked.why}
+    done = f"study {name} tries it next"
+    if asked.continues:
+        content["checkpoint"] = like
+        done += f", continuing trial {like}"
+    _ask(name, RequestKind.PROPOSE, content, storage, f"{done}, as trial")
 
 
 def raise_budget(name: str, limits: Mapping[str, float | str], storage: str) -> None:
@@ -85,7 +104,7 @@ def _ask(name: str, kind: RequestKind, content: dict[str, Any], storage: str, do
         UserError: It is refused, or the study has ended.
     """
     with closing(Store.open(storage, create=False)) as store:
-        answer, is_driven = ask(store, name, kind, content, _origin())
+        answer, is_driven = ask(store, name, kind, content, origin())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
     elif answer.handled is None:
@@ -96,7 +115,7 @@ def _ask(name: str, kind: RequestKind, content: dict[str, Any], storage: str, do
         note(done)
 
 
-def _origin() -> str:
+def origin() -> str:
     """Who asks."""
     try:
         user = getpass.getuser()

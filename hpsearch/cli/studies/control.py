@@ -8,6 +8,7 @@ from contextlib import closing
 import typer
 
 from hpsearch.cli.output import note
+from hpsearch.cli.studies.asking import origin
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.removal import Emptied, remove_checkpoints
 from hpsearch.errors import UserError
@@ -35,7 +36,7 @@ def stop_study(name: str, storage: str) -> None:
             head = find_study(connection, name)
         may_be_asked = head.is_asked and head.state is StudyState.RUNNING
         if driver is None and (head.driver is not None or may_be_asked):
-            store.request_stop(name)
+            store.request_stop(name, origin())
             note(
                 f"study {name} hands out no more trials: ask() returns None\n"
                 "running trials are stopped at their next report, and go back to the queue\n"
@@ -48,7 +49,7 @@ def stop_study(name: str, storage: str) -> None:
             why = "is finished" if finished else "has no driver"
             note(f"study {name} {why}: there is nothing to stop")
             return
-        store.request_stop(name)
+        store.request_stop(name, origin())
     note(
         f"{shown(driver.owner)} will stop study {name}: "
         "running trials save their state and go back to the queue\n"

@@ -22,7 +22,7 @@ from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
-from hpsearch.views.tables import expected, may_change
+from hpsearch.views.tables import continued, expected, may_change
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
 from trials import arithmetic
@@ -168,19 +168,37 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
     """The trial of that number, or the best.
 
     Raises:
-        UserError: There is no such trial, or it failed.
+        UserError: There is no such trial, it failed, or it continues another one.
     """
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:
             message = f"no trial of {study.name} has a value yet"
             raise UserError(message, f"see its progress: hpsearch status {study.name}")
+        refuse_continued(study, ranked[0].trial)
         return ranked[0].trial
     trial = trial_detail(connection, study, number).trial
+    refuse_continued(study, trial)
     if trial.state is State.FAILED:
         message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
         raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")
     return trial
+
+
+def refuse_continued(study: StudyHead, trial: TrialRow) -> None:
+    """Refuse a trial that its parameters alone do not train again.
+
+    Raises:
+        UserError: It continues another one.
+    """
+    if trial.continues is None:
+        return
+    what = f"trial {trial.number} of {study.name} {continued(trial)}, under other parameters"
+    again = f"hpsearch enqueue {study.name} --like {trial.number}"
+    raise UserError(
+        f"{what}: its parameters alone do not train it again",
+        f"its checkpoint has its weights; to try its parameters from the beginning: {again}",
+    )
 
 
 def _spec_of(study: StudyHead) -> StudySpec:

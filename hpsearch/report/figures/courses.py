@@ -12,6 +12,7 @@ from hpsearch.report.figures.style import (
     BAD,
     CALM,
     GOOD,
+    OTHER,
     PALE,
     WINNER,
     axis,
@@ -79,6 +80,38 @@ def curves(reports: pd.DataFrame, goal: CourseGoal, unit: str) -> go.Figure:
     limits, _ = value_range(reports[goal.column], goal.maximize)
     made.update_xaxes(axis(shown(unit)))
     made.update_yaxes(axis(shown(goal.metric), range=limits))
+    return made
+
+
+_COLOURS = (CALM, WINNER, GOOD, OTHER, BAD, PALE)
+"""Of curves side by side, in their order."""
+
+
+def side_by_side(reports: pd.DataFrame, goal: CourseGoal, unit: str) -> go.Figure:
+    """A curve for each trial in a colour of its own.
+
+    Args:
+        reports: Columns `trial`, `resource` and the goal's, by resource within each trial.
+        goal: The objective.
+        unit: The unit of the resource.
+    """
+    trials = list(dict.fromkeys(reports["trial"]))
+    made = figure(320, showlegend=len(trials) > 1)
+    for place, trial in enumerate(trials):
+        own = reports[reports["trial"] == trial]
+        made.add_trace(
+            plotly().Scatter(
+                x=own["resource"],
+                y=own[goal.column],
+                mode="lines+markers" if len(own) < 100 else "lines",
+                marker={"size": 6},
+                line={"color": _COLOURS[place % len(_COLOURS)], "width": 2},
+                name=f"trial {trial}",
+                hovertemplate="%{y:.5~g} at %{x}<extra></extra>",
+            )
+        )
+    made.update_xaxes(axis(shown(unit)))
+    made.update_yaxes(axis(shown(goal.metric)))
     return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import case, exists, func, or_, select
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ASKED
@@ -34,21 +34,27 @@ _IS_USERS = exists().where(
 )
 """Whether the latest attempt of a trial was asked for: nothing is known of what its user saved."""
 
+_OVER = frozenset(state.value for state in State if state.terminal)
+
+_MAY_RUN = or_(trials.c.state.not_in(_OVER), trials.c.left_as.is_not(None))
+_SOURCE = func.coalesce(
+    trials.c.checkpoint, case((_MAY_RUN, trials.c.continues_with), else_=None)
+).label("checkpoint")
+"""What a trial continues from: that of another trial as long as it has none of its own."""
+
 _NAMED = (
     select(
         *(studies.c.name, studies.c.id, trials.c.number, trials.c.state),
-        *(trials.c.checkpoint, trials.c.best_checkpoint),
+        *(_SOURCE, trials.c.best_checkpoint),
         trials.c.left_as,
     )
     .join_from(studies, trials, trials.c.study_id == studies.c.id)
-    .where(trials.c.checkpoint.is_not(None), ~_IS_USERS)
+    .where(_SOURCE.is_not(None), ~_IS_USERS)
     .order_by(studies.c.id, trials.c.number)
 )
 
 _STUDIES = select(studies.c.id).order_by(studies.c.id)
 _FOLDER = select(studies.c.name, studies.c.uid, studies.c.checkpoints)
-
-_OVER = frozenset(state.value for state in State if state.terminal)
 
 _Saved = tuple[str | None, str | None, bool]
 """The checkpoint of a trial, its best one, and whether it is to continue from the former."""

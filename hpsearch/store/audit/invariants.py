@@ -217,12 +217,16 @@ def _overreported(study_id: int, budget: PerTrial) -> Select[Any]:
 
 
 def final_reports_are_there(connection: Connection, which: Which) -> Iterator[Violation]:
-    """What a finished trial has trained to, it has reported; a complete one has reported at all."""
+    """What a finished trial has trained to, it has reported; a complete one has reported at all.
+
+    One that continues another trial and has not come further has trained nothing itself.
+    """
     state_of = trials.c.state
     trained_to = trials.c.resource
     ended = [state.value for state in State if state.terminal]
     is_over = state_of.in_(ended)
-    has_reached = or_(trained_to > 0, state_of == State.COMPLETE.value)
+    began_at = func.coalesce(trials.c.continues_at, 0.0)
+    has_reached = or_(trained_to > began_at, state_of == State.COMPLETE.value)
     is_final = and_(_same_trial(reports), reports.c.resource == trained_to)
     final = select(reports.c.trial).where(is_final).correlate(trials)
     found = select(studies.c.name, trials.c.number, state_of, trained_to)
@@ -282,6 +286,28 @@ def repeats_have_an_original(connection: Connection, which: Which) -> Iterator[V
         yield Violation(name, trial, what)
 
 
+def continued_trials_are_there(connection: Connection, which: Which) -> Iterator[Violation]:
+    """A trial that continues another one names an earlier one of its study, the checkpoint that it
+    began with and how far that was; it has no report before that."""
+    number, source = trials.c.number, trials.c.continues
+    others = trials.alias("others")
+    named = and_(others.c.study_id == trials.c.study_id, others.c.number == source)
+    both = studies.join(trials, _IN_STUDY).outerjoin(others, named)
+    facts = (trials.c.continues_at, trials.c.continues_with)
+    is_whole = and_(*(fact.is_not(None) for fact in facts))
+    is_earlier = and_(others.c.number.is_not(None), source < number)
+    began_early = and_(_same_trial(reports), reports.c.resource <= trials.c.continues_at)
+    early = select(reports.c.trial).where(began_early).correlate(trials).exists()
+    found = (
+        select(studies.c.name, number, source)
+        .select_from(both)
+        .where(source.is_not(None), or_(~is_whole, ~is_earlier, early))
+    )
+    for name, trial, other in connection.execute(_of(found, which)):
+        what = f"it continues trial {other}, but not from a place that is on record"
+        yield Violation(name, trial, what)
+
+
 CHECKS: tuple[Check, ...] = (
     *damage.CHECKS,
     numbers_have_no_gaps,
@@ -298,6 +324,7 @@ CHECKS: tuple[Check, ...] = (
     results_are_there,
     expectations_are_whole,
     repeats_have_an_original,
+    continued_trials_are_there,
 )
 
 

@@ -194,6 +194,18 @@ def find_study(connection: Connection, name: str) -> StudyHead:
     return _head(row, heartbeats.askers(connection, row.id))
 
 
+def study_of_id(connection: Connection, study_id: int) -> StudyHead:
+    """The study of that id.
+
+    Raises:
+        StudyNotFound: There is none, or not any more.
+    """
+    for head in study_heads(connection):
+        if head.id == study_id:
+            return head
+    raise StudyNotFound("this study is not in the database", "it may have been deleted")
+
+
 def id_of_study(connection: Connection, name: str) -> int:
     """The id of the study of that name, whatever its other columns hold.
 
@@ -291,10 +303,11 @@ def trial_rows(
     where: str | None = None,
     sort: str | None = None,
     limit: int | None = None,
+    skip: int = 0,
     top: int | None = None,
 ) -> list[TrialRow]:
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit`.
+    `limit` after the first `skip`.
 
     Where `top` is given, the best, so many, by what is expected of them or else by their value.
 
@@ -311,7 +324,8 @@ def trial_rows(
     if top is not None:
         statement = statement.order_by(*_best_first(study))
         limit = top
-    return _trial_rows(connection, study, statement.order_by(trials.c.number).limit(limit))
+    in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
+    return _trial_rows(connection, study, in_order)
 
 
 def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:

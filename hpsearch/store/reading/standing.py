@@ -11,10 +11,11 @@ from sqlalchemy import Connection, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision, StudyState
+from hpsearch.domain.records import Decision, Request, StudyState
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store import codec
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
+from hpsearch.store.reading.requests import study_requests
 from hpsearch.store.schema import attempts, decisions, reports, trials
 
 GPU_USE = "gpu_utilization"
@@ -103,6 +104,8 @@ class StudyStatus:
     failures: list[Failures]
     checkpoint_bytes: int | None = None
     """What the checkpoints of all trials take; None if that was never reported."""
+    requests: Sequence[Request] = ()
+    """What was asked of it while it ran, the oldest first."""
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
@@ -124,6 +127,7 @@ def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
         running=_running(connection, study),
         failures=_failures(connection, study),
         checkpoint_bytes=_checkpoint_bytes(connection, study),
+        requests=study_requests(connection, study),
     )
 
 
@@ -229,7 +233,8 @@ def recent_decisions(
     found = []
     for row in connection.execute(of_kinds):
         kind = codec.member(DecisionKind, row.kind)
-        found.append(Decision(row.trial, kind, row.why, row.resource))
+        decision = Decision(row.trial, kind, row.why, row.resource, created=row.created)
+        found.append(decision)
     return found[::-1]
 
 

@@ -125,6 +125,7 @@ def _reports_from(study: StudyHead, lowest: float, *, limited: bool) -> Select[A
         .where(
             trials.c.study_id == study.id,
             trials.c.role != Role.CONFIRM.value,
+            trials.c.continues.is_(None),
             reports.c.resource >= lowest,
         )
     )

@@ -12,9 +12,10 @@ from hpsearch.brain.budget.ledger import gpu_share
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import leading
 from hpsearch.store.reading.standing import GPU_USE, BudgetLine
+from hpsearch.views.asked import latest
 from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
 from hpsearch.views.running.panel import (
     MOST_DECISIONS,
@@ -22,7 +23,6 @@ from hpsearch.views.running.panel import (
     Picture,
     Running,
     counted,
-    decided,
     panel,
 )
 from hpsearch.views.tables import expected, may_change
@@ -49,7 +49,7 @@ class LiveView:
         self._drawn = 0.0
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
-        self._decided: deque[Decision] = deque(maxlen=MOST_DECISIONS)
+        self._decided: deque[str] = deque(maxlen=MOST_DECISIONS)
         self._verdicts: dict[int, str] = {}
         """What was decided last of each running trial."""
 
@@ -87,8 +87,8 @@ class LiveView:
         """Remember what was decided last, for the panel."""
         for decision in changes.decisions:
             self._verdicts[decision.trial] = decision.why
-            if decision.kind in TELLING:
-                self._decided.append(decision)
+        told = [each for each in changes.decisions if each.kind in TELLING]
+        self._decided.extend(latest(told, changes.requests))
 
     def _print_ended(self, study: Study, changes: Changes) -> None:
         """Print a line for each trial that ended or paused in this tick, and one for all that
@@ -125,7 +125,7 @@ class LiveView:
             total=per_trial.total,
             unit=per_trial.unit.value,
             running=running,
-            decided=[decided(each) for each in self._decided],
+            decided=list(self._decided),
         )
 
     def _running(self, study: Study, trial_number: int, now: float) -> Running:

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision
 from hpsearch.store.reading.standing import BudgetLine
 from hpsearch.views.numbers import NOTHING, duration, number
 from hpsearch.views.tables import BUDGET_WORDS, of_limit
@@ -103,11 +102,6 @@ def counted(counts: Mapping[State, int]) -> str:
     return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
 
 
-def decided(decision: Decision) -> str:
-    """``trial 3 pause: 2 of 7 go on from 3``"""
-    return f"trial {decision.trial} {decision.kind.value}: {decision.why}"
-
-
 def _line(text: str) -> Text:
     line = plain(text)
     line.no_wrap, line.overflow = True, "ellipsis"
@@ -160,7 +154,7 @@ def _trials(of: Picture, most: int) -> Table:
             plain(each.worker),
             ProgressBar(total=of.total, completed=min(each.resource, of.total), width=BAR),
             f"{number(each.resource)} of {number(of.total)}",
-            NOTHING if each.speed is None else _speed(each.speed),
+            NOTHING if each.speed is None else speed(each.speed),
             number(each.value),
             duration(each.seconds),
         ]
@@ -173,10 +167,10 @@ def _trials(of: Picture, most: int) -> Table:
     return table
 
 
-def _speed(speed: float) -> str:
+def speed(per_second: float) -> str:
     """Resource per second, or per minute or hour where that is easier to read."""
-    if speed >= 1:
-        return f"{number(speed)}/s"
-    if speed * 60 >= 1:
-        return f"{number(speed * 60)}/min"
-    return f"{number(speed * 3600)}/h"
+    if per_second >= 1:
+        return f"{number(per_second)}/s"
+    if per_second * 60 >= 1:
+        return f"{number(per_second * 60)}/min"
+    return f"{number(per_second * 3600)}/h"

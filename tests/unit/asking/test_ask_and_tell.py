@@ -249,7 +249,7 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         assert "asked to stop" in capsys.readouterr().out
         answer = trial.report(1, 0.5, checkpoint=Path("/my/checkpoint"))
         assert not answer
-        assert "interrupted" in answer.why
+        assert answer.why.startswith("stopped by ")
         study.tell(trial)
         assert study.ask() is None
         assert study.ended == "it was stopped: hpsearch stop asked"

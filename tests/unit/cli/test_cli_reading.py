@@ -37,6 +37,8 @@ BEST_KEYS = [
         "violation",
         "params",
         "resource",
+        "continues",
+        "continues_at",
         "seed",
         "gpu_seconds",
         "cost",

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import Request, StudyState
 from hpsearch.driver.journal import Journal, Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
@@ -221,10 +222,40 @@ def test_a_stop_that_is_asked_for_ends_the_study_resumably(
 ) -> None:
     history = create_study(store, spec, tmp_path)
     driver = driver_of(
-        store, spec, history, executor, watch=after_ticks(6, lambda: store.request_stop(spec.study))
+        store,
+        spec,
+        history,
+        executor,
+        watch=after_ticks(6, lambda: store.request_stop(spec.study, "ann@desk")),
     )
     driver.run()
-    assert store.load(spec.study).study.state is StudyState.INTERRUPTED
+    found = store.load(spec.study).study
+    assert found.state is StudyState.INTERRUPTED
+    assert found.reason == "stopped by ann@desk"
+    asked = store.answer_to(1)
+    assert (asked.kind, asked.origin) == (RequestKind.INTERRUPT, "ann@desk")
+    assert asked.handled is not None
+    assert asked.refused is None
+
+
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_a_study_stops_by_the_request_alone_too_and_gives_up_on_workers_that_do_not_save(
+    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path, by_flag: bool
+) -> None:
+    history = create_study(store, spec, tmp_path)
+    executor.stop = lambda order: None  # type: ignore[method-assign]  # nobody saves
+    request = Request(0, RequestKind.INTERRUPT, {}, "ann@desk", 1.0)
+
+    def ask() -> None:
+        store.request_stop(spec.study) if by_flag else store.ask(spec.study, request)
+
+    executor._curves = Bowl(seconds_per_unit=1e6)
+    patience = Patience(workers_s=5.0)
+    watch = after_ticks(1, ask)
+    driver_of(store, spec, history, executor, patience=patience, watch=watch).run()
+    loaded = store.load(spec.study)
+    assert loaded.study.state is StudyState.INTERRUPTED
+    assert {trial.state for trial in loaded.trials} == {State.QUEUED}
 
 
 @pytest.mark.parametrize("grace_s", [5.0, 500.0])

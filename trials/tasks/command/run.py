@@ -95,7 +95,9 @@ class CommandRun:
         self._reached: float = progress.get("reached", 0.0)
         """The resource of the last report that was handed over."""
         pending = [ReportLine(*each) for each in progress.get("pending", [])]
-        self._reports = collections.deque(pending)
+        # What another run had yet to hand over is that run's.
+        own = [] if setup.takes_over else pending
+        self._reports = collections.deque(own)
         """Reports that were not handed over yet."""
         self._known = pending[-1].resource if pending else self._reached
         """The resource of the last report of the trial."""
@@ -125,7 +127,10 @@ class CommandRun:
             if source is not None:
                 checkpoint = stack.enter_context(opened(source))
                 files = checkpoint.files
-                self._checkpoints.continue_from(source, checkpoint.path)
+                if setup.takes_over:
+                    self._checkpoints.begin_anew()
+                else:
+                    self._checkpoints.continue_from(source, checkpoint.path)
             return AttemptFolder(setup.folder, setup.attempt, files)
 
     def _report_file(self) -> ReportFile | None:
@@ -219,7 +224,8 @@ class CommandRun:
         """Note a report of the program, unless an attempt before has reported it.
 
         Raises:
-            ProgramFailed: It is not above the one before.
+            ProgramFailed: It is not above the one before; or the program was to continue another
+                trial, and has begun from nothing.
         """
         resource = report.resource
         if resource <= self._printed:
@@ -230,6 +236,7 @@ class CommandRun:
         if resource <= self._known:
             self._output.note(f"the report at {resource:g} is of a part that was reported before")
             if is_first and resource < self._known:
+                self._refuse_to_begin_again(resource)
                 self._began_again_at = resource
             return
         if self._known < self._total:
@@ -237,6 +244,18 @@ class CommandRun:
             self._reports.append(report)
         else:
             self._end_by = time.monotonic()
+
+    def _refuse_to_begin_again(self, resource: float) -> None:
+        """A program that begins from nothing does not continue another trial.
+
+        Raises:
+            ProgramFailed: It was to.
+        """
+        if self._setup.takes_over:
+            what = f"the command reported {resource:g} first, though it was to continue another"
+            raise ProgramFailed(
+                f"{what} trial from {self._known:g}: see resumes in docs/command.md"
+            )
 
     def _hand_over(self, report: ReportLine) -> Report:
         resource = report.resource
@@ -258,7 +277,8 @@ class CommandRun:
         It was suspended after it had saved its last state, and before it printed the report.
         """
         ended_well = program.code == 0 and not program.left
-        return self._continued and ended_well and self._printed == 0.0 < self._total - self._reached
+        has_more = self._printed == 0.0 < self._total - self._reached
+        return self._continued and ended_well and has_more and not self._setup.takes_over
 
     def _begin_afresh(self, program: Program) -> None:
         """Train the trial from the beginning."""

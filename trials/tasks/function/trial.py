@@ -42,7 +42,10 @@ class FunctionCall:
         if setup.resume_from is not None:
             source = self._open.enter_context(opened(setup.resume_from))
             self.checkpoint = source.files
-            self.checkpoints.continue_from(setup.resume_from, source.path)
+            if setup.takes_over:
+                self.checkpoints.begin_anew()
+            else:
+                self.checkpoints.continue_from(setup.resume_from, source.path)
         self.newest: Path | str | None = None
         self.course = Course(setup, self.checkpoints, _read(self.checkpoint, _COURSE))
         self.stopping = False

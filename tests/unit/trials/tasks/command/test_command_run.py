@@ -367,6 +367,29 @@ def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
     (finding,) = [each for each in again.findings() if each.name == "began_again"]
     assert "reported 1 first" in finding.evidence
     assert "the report at 1 is of a part that was reported before" in log_of(tmp_path, 2)
+    other = tmp_path / "other"
+    taken = start(
+        forgetful + " {folder}", total=5.0, resume_from=saved, folder=other, takes_over=True
+    )
+    with pytest.raises(ProgramFailed, match=r"reported 1 first, though it was to continue another"):
+        reports_of(taken)
+
+
+def test_a_program_continues_the_files_of_another_trial(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    program = python(COUNTING) + " {folder} {budget}"
+    first = start(program, total=5.0)
+    items = iter(first)
+    for _ in range(2):
+        next(item for item in items if item is not None)
+    saved = first.save()
+    first.close()
+    other = tmp_path / "other"
+    second = start(program, total=5.0, resume_from=saved, folder=other, takes_over=True)
+    reported = [report.resource for report in reports_of(second)]
+    assert reported[0] >= 3.0
+    assert reported[-1] == 5.0
 
 
 def test_a_stale_program_spoils_nothing(start: Start, python: Python, tmp_path: Path) -> None:

@@ -1,0 +1,151 @@
+"""What the forms of the pages ask of studies: each becomes a row of the table of requests, which
+the study's driver sees to."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
+from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
+from hpsearch.cli.dashboard.study_pages import StudyPages
+from hpsearch.cli.dashboard.trial_pages import TrialPages
+from hpsearch.domain.facts import RequestKind
+from hpsearch.errors import StudyNotFound, UserError
+from hpsearch.store.reading.queries import study_of_id
+from hpsearch.store.store import Store
+from hpsearch.study_file.space import contains, is_open
+from hpsearch.wiring.creation import spec_of
+from hpsearch.wiring.requesting import place
+
+MOST_BYTES = 1 << 20
+"""Of a form that is sent."""
+
+
+class Changing:
+    """Answers forms.
+
+    Args:
+        store: The database.
+        form_token: What forms of our own pages send.
+        studies: The pages that are shown again where something was wrong.
+        trials: The pages of trials.
+    """
+
+    def __init__(
+        self, store: Store, form_token: str, studies: StudyPages, trials: TrialPages
+    ) -> None:
+        self._store = store
+        self._form_token = form_token
+        self._studies = studies
+        self._trials = trials
+
+    async def stop_study(self, request: Request) -> Response:
+        """Ask the driver of a study to save everything and to end."""
+        return await self._answer(request, self._stop_study)
+
+    async def raise_budget(self, request: Request) -> Response:
+        """Ask for higher limits."""
+        return await self._answer(request, self._raise_budget)
+
+    async def propose(self, request: Request) -> Response:
+        """Ask for a configuration to be tried next."""
+        return await self._answer(request, self._propose)
+
+    async def stop_trial(self, request: Request) -> Response:
+        """Ask for the end of one trial."""
+        return await self._answer(request, self._stop_trial)
+
+    async def _answer(
+        self, request: Request, act: Callable[[Request, str, Given], int | None]
+    ) -> Response:
+        """Do it and lead back to the study's page, or show the page of the form again."""
+        given = await self._form(request)
+        return await run_in_threadpool(self._done, request, act, given)
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """What stands in a form of ours.
+
+        Raises:
+            HTTPException: It is too large, or not of our own pages.
+        """
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            raise HTTPException(413, "This form is too large, or does not say how large it is")
+        form = await request.form()
+        given = {name: value for name, value in form.items() if isinstance(value, str)}
+        token = given.pop("form_token", "").encode()
+        if not hmac.compare_digest(token, self._form_token.encode()):
+            message = "This form is of an earlier start of the dashboard: load its page again"
+            raise HTTPException(403, message)
+        return given
+
+    def _done(
+        self, request: Request, act: Callable[[Request, str, Given], int | None], given: Given
+    ) -> Response:
+        number = study_in(request)
+        with self._store.reading() as connection:
+            name = study_of_id(connection, number).name
+        try:
+            asked = act(request, name, given)
+        except StudyNotFound:
+            raise
+        except UserError as error:
+            return self._again(request, str(error), given)
+        query = "stop" if asked is None else str(asked)
+        return RedirectResponse(f"/studies/{number}?asked={query}", 303)
+
+    def _again(self, request: Request, wrong: str, given: Given) -> Response:
+        """The page that a form was on, with what is wrong."""
+        number = study_in(request)
+        trial = request.path_params.get("number", given.get("like", ""))
+        if str(trial).isdecimal():
+            return self._trials.page(number, int(trial), wrong=wrong, given=given)
+        return self._studies.page(number, wrong=wrong, given=given)
+
+    def _stop_study(self, request: Request, name: str, given: Given) -> None:
+        with self._store.reading() as connection:
+            study = study_of_id(connection, study_in(request))
+        if study.driver is None:
+            raise UserError(f"nobody drives study {name}: there is nothing to stop")
+        self._store.request_stop(name, _origin(request))
+
+    def _raise_budget(self, request: Request, name: str, given: Given) -> int:
+        limits = limits_of(given)
+        if not limits:
+            raise UserError("no limit is given")
+        return self._place(request, name, RequestKind.BUDGET, limits)
+
+    def _propose(self, request: Request, name: str, given: Given) -> int:
+        spec = spec_of(self._store.find_study(name))
+        params = params_of(spec, given)
+        if not params:
+            raise UserError("no parameter is given")
+        problems = contains(spec.space, params, is_open=is_open(spec.task))
+        if problems:
+            raise UserError("; ".join(problems))
+        content: dict[str, Any] = {"params": params, "why": given.get("why", "").strip()}
+        if "checkpoint" in given:
+            content["checkpoint"] = number_in(given.get("like", ""))
+        return self._place(request, name, RequestKind.PROPOSE, content)
+
+    def _stop_trial(self, request: Request, name: str, given: Given) -> int:
+        content = {"trial": trial_in(request)}
+        return self._place(request, name, RequestKind.STOP, content)
+
+    def _place(
+        self, request: Request, name: str, kind: RequestKind, content: dict[str, Any]
+    ) -> int:
+        number, _ = place(self._store, name, kind, content, _origin(request))
+        return number
+
+
+def _origin(request: Request) -> str:
+    """Where a request comes from, for people."""
+    return "dashboard" if request.client is None else f"dashboard at {request.client.host}"

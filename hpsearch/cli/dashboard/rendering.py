@@ -1,0 +1,101 @@
+"""The dashboard's pages as HTML, which Jinja2 escapes, and the tables of a terminal as theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup, escape
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from starlette.responses import HTMLResponse
+
+from hpsearch.cli.dashboard.files import file_address
+from hpsearch.report.rendering import templates_of
+from hpsearch.report.wording import PageTable, foreign, foreign_name
+from hpsearch.views.asked import outcome, wish
+from hpsearch.views.numbers import cell, duration, moment, number
+from hpsearch.views.running.panel import counted, speed
+from hpsearch.views.tables import (
+    BUDGET_WORDS,
+    best_value,
+    ended,
+    expected,
+    nearest_limit,
+    of_limit,
+)
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
+    """A page, or a part of one, as an answer that nobody keeps.
+
+    Args:
+        template: Its name without ``.html.j2``.
+        code: The status of the answer.
+        values: What the template names.
+    """
+    text = _templates().get_template(f"{template}.html.j2").render(values)
+    return HTMLResponse(text, code, {"Cache-Control": "no-store"})
+
+
+@cache
+def _templates() -> Environment:
+    made = templates_of("hpsearch.cli.dashboard").overlay()
+    made.filters = {
+        **made.filters,
+        "best_value": best_value,
+        "cell": cell,
+        "counted": counted,
+        "duration": duration,
+        "ended": ended,
+        "expected": expected,
+        "foreign": foreign,
+        "foreign_name": foreign_name,
+        "limit_word": BUDGET_WORDS.__getitem__,
+        "moment": moment,
+        "nearest_limit": nearest_limit,
+        "number": number,
+        "of_limit": of_limit,
+        "outcome": outcome,
+        "sentence": _sentence,
+        "speed": speed,
+        "wish": wish,
+    }
+    made.globals = {**made.globals, "file": file_address}
+    return made
+
+
+def _sentence(text: str) -> Markup:
+    """A message as a sentence, with what stands in backticks as code."""
+    begun = text[:1].upper() + text[1:]
+    whole = begun if begun.endswith((".", "?", "!")) else f"{begun}."
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(whole))))  # noqa: S704  # it is escaped
+
+
+def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:
+    """The tables among what is shown on a terminal, as tables of a page.
+
+    Args:
+        parts: What is shown.
+        first: The caption of a table that has no title.
+    """
+    return [_page_table(part, first) for part in parts if isinstance(part, Table)]
+
+
+def _page_table(table: Table, untitled: str) -> PageTable:
+    title = _plain(table.title).strip() if table.title else untitled
+    columns = [list(column.cells) for column in table.columns]
+    rows = [[foreign(_plain(each)) for each in row] for row in zip(*columns, strict=True)]
+    heads = [_plain(column.header) for column in table.columns] if table.show_header else []
+    numeric = [n for n, column in enumerate(table.columns) if column.justify == "right"]
+    return PageTable(title[:1].upper() + title[1:], heads, rows, frozenset(numeric))
+
+
+def _plain(content: RenderableType) -> str:
+    return content.plain if isinstance(content, Text) else str(content)

@@ -1,0 +1,176 @@
+"""The trials of a study: all of them, one with its whole story, and several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
+from hpsearch.cli.dashboard.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
+from hpsearch.cli.dashboard.rendering import html, page_tables
+from hpsearch.cli.results.show import logs_of
+from hpsearch.errors import FilterError, UserError
+from hpsearch.report.trial_charts import side_by_side
+from hpsearch.store.reading.course import goals_of
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialDetail,
+    study_of_id,
+    trial_detail,
+    trial_rows,
+)
+from hpsearch.store.reading.trust import study_trust
+from hpsearch.store.store import Store
+from hpsearch.views import status as view
+from hpsearch.views.comparison import comparison
+from hpsearch.views.terminal import escaped
+from trials.checkpoints import places
+
+ROWS = 100
+"""Trials on a page of the list."""
+MOST_COMPARED = 6
+LOG_BYTES = 16_000
+"""So much of the end of a log is shown."""
+
+
+class TrialPages:
+    """Answers with pages on trials.
+
+    Args:
+        store: The database.
+        form_token: What the forms of the pages send; None if there are no forms.
+    """
+
+    def __init__(self, store: Store, form_token: str | None) -> None:
+        self._store = store
+        self._form_token = form_token
+
+    def listing(self, request: Request) -> Response:
+        """Trials of a study, selected and in order, a page at a time."""
+        asked = request.query_params
+        where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
+        page = number_in(asked.get("page", "0"))
+        wrong, rows = None, []
+        with self._store.reading() as connection:
+            study = study_of_id(connection, study_in(request))
+            limits = {"limit": ROWS + 1, "skip": page * ROWS}
+            try:
+                rows = trial_rows(connection, study, where=where, sort=sort, **limits)
+            except FilterError as error:
+                wrong = error
+        return html(
+            "trials",
+            400 if wrong else 200,
+            study=study,
+            rows=rows[:ROWS],
+            metrics=[goal.metric for goal in goals_of(study)],
+            names=list(dict.fromkeys(name for row in rows for name in row.params)),
+            where=where,
+            sort=sort,
+            page=page,
+            has_more=len(rows) > ROWS,
+            wrong=wrong,
+        )
+
+    def trial(self, request: Request) -> Response:
+        """The page of a trial."""
+        return self.page(study_in(request), trial_in(request))
+
+    def page(
+        self, study_number: int, number: int, *, wrong: str | None = None, given: Given = EMPTY
+    ) -> Response:
+        """The page of a trial, also after one of its forms was sent.
+
+        Args:
+            study_number: The study's id.
+            number: The trial's number.
+            wrong: Why nothing was asked of the study.
+            given: What stood in the form.
+        """
+        revision = self._store.revision(study_number)
+        spec = spec_for_forms(self._store, study_number) if self._form_token else None
+        with self._store.reading() as connection:
+            study = study_of_id(connection, study_number)
+            values = _told(connection, study, number)
+        params = values["detail"].trial.params
+        return html(
+            "trial",
+            400 if wrong else 200,
+            **values,
+            revision=revision,
+            form_token=self._form_token,
+            is_over=is_over(values["study"]),
+            wrong=wrong,
+            parameters=parameter_fields(spec, params, given),
+            why=given.get("why", ""),
+            continues="checkpoint" in given,
+        )
+
+    def now(self, request: Request) -> Response:
+        """What is known of a trial, as a part of its page."""
+        with self._store.reading() as connection:
+            study = study_of_id(connection, study_in(request))
+            return html("trial_now", **_told(connection, study, trial_in(request)))
+
+    def compare(self, request: Request) -> Response:
+        """Trials side by side."""
+        numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
+        if not 2 <= len(numbers) <= MOST_COMPARED:
+            raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
+        with self._store.reading() as connection:
+            study = study_of_id(connection, study_in(request))
+            details = [_detail(connection, study, number) for number in numbers]
+        return html(
+            "compare",
+            study=study,
+            numbers=numbers,
+            tables=page_tables(comparison(details, None), "What they are"),
+            charts=side_by_side(details, goals_of(study), _unit(study)),
+        )
+
+
+def _told(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
+    """What a trial's page tells."""
+    detail = _detail(connection, study, number)
+    rungs = study_trust(connection, study)
+    logs = logs_of(study, detail)
+    parts = view.trial(detail, None, None, rungs, logs[-1] if logs else None)
+    return {
+        "study": study,
+        "detail": detail,
+        "tables": page_tables(parts, f"Trial {number}"),
+        "charts": side_by_side([detail], goals_of(study), _unit(study)),
+        "log": _end_of(logs),
+        "error": detail.trial.error_text,
+    }
+
+
+def _detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
+    try:
+        return trial_detail(connection, study, number)
+    except UserError as error:
+        raise HTTPException(404, str(error)) from None
+
+
+def _end_of(logs: Sequence[str]) -> str | None:
+    """The end of the latest log; None if there is none here. One in a store is not fetched."""
+    if not logs or places.is_url(logs[-1]):
+        return None
+    try:
+        with Path(logs[-1]).open("rb") as log:
+            log.seek(0, 2)
+            log.seek(max(0, log.tell() - LOG_BYTES))
+            text = log.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+    return escaped(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _unit(study: StudyHead) -> str:
+    return "resource" if study.budget is None else study.budget.per_trial.unit.value

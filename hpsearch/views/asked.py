@@ -1,0 +1,112 @@
+"""What was asked of a study while it ran, in words and as a table.
+
+A study's own decisions are among that: who raised its budget, who stopped it, and what it refused.
+Those about trials are also with the trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from hpsearch.domain.facts import RequestKind
+from hpsearch.domain.records import Decision, Request
+from hpsearch.views.numbers import NOTHING, cell, moment, pairs
+from hpsearch.views.tables import table
+
+MOST_SHOWN = 5
+"""How many of the latest requests a terminal shows."""
+UNREADABLE = "it cannot be read"
+"""Begins the refusal of a row that others have written wrongly."""
+
+
+def wish(request: Request) -> str:
+    """What is asked, in words: ``raise trials to 80``, ``try dropout=0.2, continuing trial 17``."""
+    content: Mapping[str, Any] = request.content
+    if request.refused is not None and request.refused.startswith(UNREADABLE):
+        return NOTHING
+    match request.kind:
+        case RequestKind.INTERRUPT:
+            return "stop the study"
+        case RequestKind.STOP:
+            return f"stop trial {content.get('trial')}"
+        case RequestKind.BUDGET:
+            limits = [f"{name} to {cell(value)}" for name, value in content.items()]
+            return f"raise {', '.join(limits)}"
+    params = content.get("params")
+    told = pairs(params) if isinstance(params, dict) and params else "a configuration"
+    if content.get("checkpoint") is not None:
+        told += f", continuing trial {content['checkpoint']}"
+    why = f" ({content['why']})" if content.get("why") else ""
+    return f"try {told}{why}"
+
+
+def outcome(request: Request) -> str:
+    """What came of it, in words."""
+    if request.refused is not None:
+        return f"refused: {request.refused}"
+    if request.handled is None:
+        return "waits for the driver"
+    if request.kind is RequestKind.PROPOSE:
+        return f"trial {request.trial}"
+    return "done"
+
+
+def is_of_study(request: Request) -> bool:
+    """Whether it is about the study as a whole, or was refused: no trial has a decision of it."""
+    about_all = request.kind in (RequestKind.BUDGET, RequestKind.INTERRUPT)
+    return about_all or request.refused is not None
+
+
+def told(request: Request) -> str:
+    """A request and its answer in a line."""
+    return f"{request.origin} asked to {wish(request)}: {outcome(request)}"
+
+
+def decided(decision: Decision) -> str:
+    """``trial 3 pause: 2 of 7 go on from 3``"""
+    return f"trial {decision.trial} {decision.kind.value}: {decision.why}"
+
+
+def latest(decisions: Iterable[Decision], requests: Iterable[Request]) -> list[str]:
+    """Decisions about trials and about the study, in words, the newest last."""
+    lines = [(each.created, decided(each)) for each in decisions]
+    for each in requests:
+        if each.handled is not None and is_of_study(each):
+            lines.append((each.handled, told(each)))
+    return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+
+def asked(requests: Sequence[Request], width: int | None) -> Table:
+    """The latest requests as a table, the newest last.
+
+    Args:
+        requests: All of them, the oldest first.
+        width: Columns of the terminal; None if the table goes elsewhere.
+    """
+    more = len(requests) - MOST_SHOWN
+    title = "\nasked while it ran" + (f" (and {more} before)" if more > 0 else "")
+    made = table("when", "by", "what", "answer", width=width, title=title)
+    for each in requests[-MOST_SHOWN:]:
+        made.add_row(
+            moment(each.created or None), each.origin or NOTHING, wish(each), outcome(each)
+        )
+    return made
+
+
+def as_plain(request: Request) -> dict[str, Any]:
+    """A request as plain values, with what it asks in words."""
+    return {
+        "id": request.id,
+        "created": request.created,
+        "origin": request.origin,
+        "kind": request.kind.value,
+        "content": request.content,
+        "asked": wish(request),
+        "answer": outcome(request),
+        "handled": request.handled,
+        "refused": request.refused,
+        "trial": request.trial,
+    }
