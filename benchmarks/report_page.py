@@ -173,7 +173,7 @@ def opened(page: str, folder: Path) -> dict[str, float | None]:
         return dict.fromkeys(names)
     # The page lets no script run but its own, and asks nobody: the copy that is measured may.
     measured = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page, count=1)
-    Served.page = measured.replace("<main>", MEASURE + "<main>", 1).encode()
+    Served.page = measured.replace("<body>", "<body>" + MEASURE, 1).encode()
     Served.told = queue.Queue()
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
     options += [f"--user-data-dir={folder / 'profile'}", "--window-size=1200,900"]

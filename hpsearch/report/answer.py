@@ -49,7 +49,7 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
         meaning = " (= cannot be told from the first)" if winner.tied else ""
         tables.append(_listed(story, parameters, f"The best trials{meaning}"))
     goal = story.goal
-    headline = (f"Trial {winner.trial.number}: ", foreign(goal.metric), f" {_value(winner)}")
+    headline = (f"Trial {winner.trial.number}: ", foreign_name(goal.metric), f" {_value(winner)}")
     is_sure = winner.confirmed is not None and winner.confirmed.low is not None
     commands = _commands(story, winner.trial)
     return PageAnswer(headline, lines, is_sure, "To train it:", commands, tables)

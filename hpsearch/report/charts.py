@@ -195,5 +195,13 @@ def front(story: StudyStory) -> Chart | None:
     thinned = Thinned(trials.loc[chosen], len(chosen), len(order))
     made = trade_off.front(thinned.frame, on_front.loc[chosen], (across, up))
     said = f"{int(on_front.sum())} of {len(order)} trials are beaten by none in all objectives."
-    more = f"The other {len(goals) - 2} objectives are in the table." if len(goals) > 2 else None
+    more = _further(len(goals) - 2)
     return Chart(made, "The front", said, joined([thinned.said("trials"), more]))
+
+
+def _further(objectives: int) -> str | None:
+    """Where to find the objectives that the picture of a front does not show."""
+    if objectives <= 0:
+        return None
+    others = "third objective is" if objectives == 1 else f"other {objectives} objectives are"
+    return f"The {others} in the table."

@@ -75,7 +75,7 @@ def _subtitle(story: StudyStory) -> Pieces:
     for place, goal in enumerate(story.course.goals):
         way = "maximizes" if goal.maximize else "minimizes"
         before = " and " if place else "Search that "
-        parts += [f"{before}{way} ", foreign(goal.metric)]
+        parts += [f"{before}{way} ", foreign_name(goal.metric)]
     state = story.status.summary.state
     told = {
         "running": f"still running: all of this is so far, as of {moment(story.now)}",
@@ -160,7 +160,7 @@ def _what_they_are_worth(story: StudyStory, goal: CourseGoal) -> Pieces:
     several = " (the first objective)" if len(story.course.goals) > 1 else ""
     return (
         "Trials are shown by ",
-        foreign(goal.metric),
+        foreign_name(goal.metric),
         f"{several}: what is expected of them in full, or else the best value that they have "
         "shown. The best tenth is orange, the rest of the better half blue, the others are grey.",
     )

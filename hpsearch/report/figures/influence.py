@@ -36,7 +36,7 @@ def importances(shares: pd.DataFrame) -> go.Figure:
     names = [shown(name) for name in shares["parameter"]]
     widest = float(percent.max()) if len(percent) else 1.0
     made.update_xaxes(
-        axis("share explained", range=[0, 1.15 * widest], ticksuffix="%", nticks=6, tickangle=0)
+        axis("share explained", range=[0, 1.15 * widest], nticks=6, showticklabels=False)
     )
     made.update_yaxes(axis(tickvals=places, ticktext=names, autorange="reversed", showgrid=False))
     return made

@@ -1,6 +1,7 @@
 // Draws the charts of a page: each element with data-figure, from the JSON of that id.
 // Those in view come first, the others one by one afterwards, so that a long page opens at once.
-// A page that changes calls hpsearchCharts.show for new elements and .update for known ones.
+// A page that changes calls hpsearchCharts.show for new elements, .keep to put a known one into the
+// place of a new one, and .update for a known one with a new figure.
 (function () {
   "use strict";
 
@@ -52,6 +53,98 @@
     return figure;
   }
 
+  // A legend of the page's own: Plotly's covers the picture where lines are broken, and cannot be
+  // used without a mouse.
+  function legend(element, figure) {
+    var named = figure.layout.showlegend ? figure.data.filter(isNamed) : [];
+    var before = legendOf(element);
+    var hidden = before ? Array.from(before.querySelectorAll('[aria-pressed="false"]')) : [];
+    var names = hidden.map(function (button) {
+      return button.textContent;
+    });
+    figure.layout.showlegend = false;
+    if (before) {
+      before.remove();
+    }
+    if (!named.length) {
+      return;
+    }
+    var list = document.createElement("ul");
+    list.className = "legend";
+    named.forEach(function (trace) {
+      trace.visible = names.indexOf(unescaped(trace.name)) < 0;
+      var item = list.appendChild(document.createElement("li"));
+      item.appendChild(entry(element, figure.data.indexOf(trace), trace));
+    });
+    element.parentElement.before(list);
+  }
+
+  function legendOf(element) {
+    var before = element.parentElement.previousElementSibling;
+    return before && before.classList.contains("legend") ? before : null;
+  }
+
+  function isNamed(trace) {
+    return trace.name && trace.showlegend !== false;
+  }
+
+  function entry(element, place, trace) {
+    var button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(trace.visible));
+    button.setAttribute("aria-label", unescaped(trace.name));
+    button.appendChild(swatch(trace));
+    button.appendChild(document.createTextNode(unescaped(trace.name)));
+    button.addEventListener("click", function () {
+      var isShown = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(isShown));
+      Plotly.restyle(element, { visible: isShown }, [place]);
+    });
+    return button;
+  }
+
+  function unescaped(text) {
+    return new DOMParser().parseFromString(text, "text/html").documentElement.textContent;
+  }
+
+  var SHAPES = {
+    circle: "M12 2a4 4 0 1 0 .01 0Z",
+    diamond: "M12 1L17 6L12 11L7 6Z",
+    bar: "M6 1H18V11H6Z",
+  };
+
+  function swatch(trace) {
+    var marker = trace.marker || {};
+    var line = trace.line || {};
+    var svg = part(null, "svg", { viewBox: "0 0 24 12", "aria-hidden": "true" });
+    var mode = trace.mode || "";
+    if (mode.indexOf("lines") >= 0) {
+      var dash = line.dash ? "2 3" : "none";
+      var width = Math.max(2, line.width || 2);
+      var drawing = { stroke: line.color, "stroke-width": width, "stroke-dasharray": dash };
+      part(svg, "path", Object.assign({ d: "M0 6H24" }, drawing));
+    }
+    if (trace.type === "bar" || mode.indexOf("markers") >= 0) {
+      var symbol = trace.type === "bar" ? "bar" : marker.symbol || "circle";
+      var paint = marker.color || line.color;
+      var isOpen = /-open$/.test(symbol);
+      var shape = SHAPES[symbol.replace("-open", "")] || SHAPES.circle;
+      part(svg, "path", { d: shape, fill: isOpen ? "none" : paint, stroke: paint });
+    }
+    return svg;
+  }
+
+  function part(into, name, attributes) {
+    var made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    Object.keys(attributes).forEach(function (key) {
+      made.setAttribute(key, attributes[key]);
+    });
+    if (into) {
+      into.appendChild(made);
+    }
+    return made;
+  }
+
   function draw(element) {
     var place = waiting.indexOf(element);
     if (place < 0) {
@@ -60,7 +153,16 @@
     waiting.splice(place, 1);
     var figure = themed(document.getElementById(element.dataset.figure).textContent);
     drawn.push(element);
+    legend(element, figure);
     return Plotly.newPlot(element, figure.data, figure.layout, OPTIONS);
+  }
+
+  function keep(known, fresh) {
+    var list = legendOf(known);
+    if (list) {
+      fresh.parentElement.before(list);
+    }
+    fresh.replaceWith(known);
   }
 
   function update(element, json) {
@@ -69,6 +171,7 @@
     }
     var figure = themed(json);
     element.style.minHeight = element.dataset.height + "px";
+    legend(element, figure);
     Plotly.react(element, figure.data, figure.layout, OPTIONS);
   }
 
@@ -149,7 +252,7 @@
     }
   }
 
-  window.hpsearchCharts = { show: show, update: update };
+  window.hpsearchCharts = { show: show, keep: keep, update: update };
   show(document);
   window.addEventListener("load", drawRest);
   window.addEventListener("beforeprint", printing);

@@ -76,7 +76,7 @@
       var after = fresh.querySelector("#" + name).textContent;
       known.setAttribute("aria-label", element.getAttribute("aria-label"));
       known.dataset.height = element.dataset.height;
-      element.replaceWith(known);
+      window.hpsearchCharts.keep(known, element);
       if (before !== after) {
         window.hpsearchCharts.update(known, after);
       }
