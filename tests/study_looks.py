@@ -33,8 +33,8 @@ LEASE_S = 1e5
 
 def nothing_yet(url: str) -> str:
     """A study whose first trial has not begun."""
-    spec = spec_of("nothing yet", SPACE)
-    return save(url, "nothing yet", [], spec, state=StudyState.RUNNING, reason=None)
+    spec = spec_of("nothing-yet", SPACE)
+    return save(url, "nothing-yet", [], spec, state=StudyState.RUNNING, reason=None)
 
 
 def failures_only(url: str) -> str:
@@ -45,14 +45,14 @@ def failures_only(url: str) -> str:
     ]
     trials = [a_trial(n, State.FAILED, PARAMS[n], None, **causes[n % 2]) for n in range(6)]
     reason = "6 trials failed one after another"
-    spec = spec_of("failures only", SPACE)
-    return save(url, "failures only", trials, spec, state=StudyState.FAILED, reason=reason)
+    spec = spec_of("failures-only", SPACE)
+    return save(url, "failures-only", trials, spec, state=StudyState.FAILED, reason=reason)
 
 
 def one_trial(url: str) -> str:
     """A study of a single trial."""
     trials = [a_trial(0, State.COMPLETE, PARAMS[0], 0.7)]
-    return save(url, "one trial", trials, spec_of("one trial", SPACE))
+    return save(url, "one-trial", trials, spec_of("one-trial", SPACE))
 
 
 def running(url: str) -> str:
@@ -60,10 +60,7 @@ def running(url: str) -> str:
     trials = ordinary_trials(24)
     trials += [a_trial(n, State.RUNNING, PARAMS[n], 0.5) for n in (24, 25)]
     trials.append(a_trial(26, State.QUEUED, PARAMS[26], None))
-    for trial in trials[-3:]:
-        trial.created = time.time() - 60
-        for attempt in trial.attempts:
-            attempt.started = trial.created
+    _move(trials, time.time() - 60 - max(trial.created for trial in trials))
     spec = spec_of("running", SPACE)
     save(url, "running", trials, spec, state=StudyState.RUNNING, reason=None)
     with closing(Store.open(url)) as store:
@@ -112,8 +109,8 @@ def many_parameters(url: str) -> str:
         params = {name: 10 ** chance.uniform(-4, -1) for name in names}
         value = 0.8 - abs(params[names[3]] - 0.01) - 2 * abs(params[names[11]] - 0.02)
         trials.append(a_trial(number, State.COMPLETE, params, value))
-    spec = spec_of("many parameters", dict.fromkeys(names, RATE))
-    return save(url, "many parameters", trials, spec)
+    spec = spec_of("many-parameters", dict.fromkeys(names, RATE))
+    return save(url, "many-parameters", trials, spec)
 
 
 def several_objectives(url: str) -> str:
@@ -134,8 +131,8 @@ def several_objectives(url: str) -> str:
         for metric, direction in zip(metrics, directions, strict=True)
     ]
     search = {"sampler": "random", "pruner": "none"}
-    spec = spec_of("several objectives", SPACE, objective=goals, search=search)
-    return save(url, "several objectives", trials, spec, directions=directions)
+    spec = spec_of("several-objectives", SPACE, objective=goals, search=search)
+    return save(url, "several-objectives", trials, spec, directions=directions)
 
 
 def confirmed(url: str) -> str:
@@ -159,6 +156,19 @@ LOOKS: dict[str, Callable[[str], str]] = {
 def save_all(url: str, looks: Sequence[str] = tuple(LOOKS)) -> dict[str, str]:
     """Write studies to a database; the name of each."""
     return {look: LOOKS[look](url) for look in looks}
+
+
+def _move(trials: Sequence[Trial], seconds: float) -> None:
+    """Move all that happened to trials in time."""
+    for trial in trials:
+        trial.created += seconds
+        trial.started = None if trial.started is None else trial.started + seconds
+        trial.ended = None if trial.ended is None else trial.ended + seconds
+        for attempt in trial.attempts:
+            attempt.started += seconds
+            attempt.ended = None if attempt.ended is None else attempt.ended + seconds
+        for report in trial.reports.values():
+            report.created += seconds
 
 
 def _rename(trial: Trial, names: dict[str, str]) -> None:

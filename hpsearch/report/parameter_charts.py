@@ -22,8 +22,6 @@ from hpsearch.store.reading.course import CourseGoal, each_row
 MOST_LINES = 120
 MOST_AXES = 10
 MOST_SLICES = 12
-AXIS_WIDTH = 80
-"""Pixels that an axis of parallel coordinates takes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,8 @@ def parallel_coordinates(story: StudyStory, goal: CourseGoal, of: Configurations
     made = configuration.parallel_coordinates(thinned.frame, story.course.params, scales, goal)
     names = ", ".join(scale.name for scale in scales)
     said = f"Parallel coordinates of {len(thinned.frame)} trials: {names}, and {goal.metric}."
-    narrowest = AXIS_WIDTH * (len(scales) + 1)
+    called = [*(scale.name for scale in scales), goal.metric]
+    narrowest = configuration.parallel_width(called)
     return Chart(made, "Configurations", said, joined(remarks), narrowest)
 
 

@@ -16,7 +16,9 @@ from hpsearch.report.figures.style import (
     axis,
     brief,
     figure,
+    linear_ticks,
     plotly,
+    shortened,
     shown,
     value_range,
 )
@@ -31,6 +33,12 @@ _COLOURS = {Tier.REST: PALE, Tier.BETTER: CALM, Tier.BEST: WINNER}
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}
 FEW_POINTS = 300
 """More are drawn smaller."""
+PAGE, EDGES, LETTER, NARROWEST_AXIS = 880, 28, 6.8, 66
+"""Pixels of a page's width, beside the axes, of a letter of an axis's name, and between two axes at
+least."""
+LONGEST_AXIS_NAME = 16
+MOST_LEVEL = 3
+"""So many categories have short names, which stand side by side; more may be slanted."""
 JITTER = 0.035
 """Lines and points of a category are spread so far, as a share of an axis, to be told apart."""
 
@@ -75,18 +83,32 @@ def parallel_coordinates(
             made.add_annotation(
                 x=place, y=y, text=text, yanchor=anchor, showarrow=False, font={"size": 11}
             )
-    names = [shown(scale.name, 16) for scale in scales] + [f"<b>{shown(goal.metric, 16)}</b>"]
-    _name_axes(made, names)
+    names = [shown(scale.name, LONGEST_AXIS_NAME) for scale in scales]
+    names.append(f"<b>{shown(goal.metric, LONGEST_AXIS_NAME)}</b>")
+    called = [*(scale.name for scale in scales), goal.metric]
+    _name_axes(made, names, is_long=_upright(called) is None)
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     return made
 
 
-def _name_axes(made: go.Figure, names: Sequence[str]) -> None:
-    """Put the names below the axes; slanted if they are long.
+def parallel_width(names: Sequence[str]) -> int:
+    """How many pixels wide parallel coordinates are at least, for the names of their axes."""
+    return EDGES + round((len(names) - 0.2) * (_upright(names) or NARROWEST_AXIS))
+
+
+def _upright(names: Sequence[str]) -> float | None:
+    """How far apart axes are at least whose names stand side by side; None if the names are too
+    long for a page."""
+    longest = max(len(shortened(name, LONGEST_AXIS_NAME)) for name in names)
+    apart = max(NARROWEST_AXIS, longest * LETTER)
+    return apart if apart * len(names) <= PAGE else None
+
+
+def _name_axes(made: go.Figure, names: Sequence[str], *, is_long: bool) -> None:
+    """Put the names below the axes; slanted if they are too long to stand side by side.
 
     Labels of an axis would be left out where they come near an edge.
     """
-    is_long = max(map(len, names)) > 12
     slant = {"textangle": -25, "xanchor": "right"} if is_long else {"xanchor": "center"}
     for place, name in enumerate(names):
         made.add_annotation(
@@ -136,7 +158,7 @@ def _share(places: pd.Series, scale: ParameterScale) -> tuple[np.ndarray, str, s
         spread = _spread(len(places)) * min(1.0, last / 4)
         share = (places.to_numpy(float) / last + spread).clip(0, 1)
         ends = scale.categories[0], scale.categories[-1]
-        bottom, top = (shown(text, 12) for text in ends)
+        bottom, top = (shown(text, 10) for text in ends)
         return share, bottom, top if len(scale.categories) > 1 else ""
     known = places.dropna()
     if known.empty:
@@ -211,9 +233,12 @@ def slices(
 
 def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
     title = shown(scale.name)
+    if scale.categories is None and scale.log:
+        return axis(title, type="log", **_log_ticks(places))
     if scale.categories is None:
-        return axis(title, type="log", **_log_ticks(places)) if scale.log else axis(title, nticks=6)
-    texts = [shown(text, 16) for text in scale.categories]
+        return axis(title, **linear_ticks(places))
+    longest = 16 if len(scale.categories) > MOST_LEVEL else 9
+    texts = [shown(text, longest) for text in scale.categories]
     return axis(
         title,
         tickvals=list(range(len(texts))),

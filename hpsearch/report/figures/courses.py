@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from hpsearch.report.figures.style import (
     WINNER,
     axis,
     figure,
+    linear_ticks,
     plotly,
     shown,
     value_range,
@@ -78,7 +79,7 @@ def curves(reports: pd.DataFrame, goal: CourseGoal, unit: str) -> go.Figure:
             )
         )
     limits, _ = value_range(reports[goal.column], goal.maximize)
-    made.update_xaxes(axis(shown(unit)))
+    made.update_xaxes(axis(shown(unit), **_ticks(reports["resource"])))
     made.update_yaxes(axis(shown(goal.metric), range=limits))
     return made
 
@@ -110,9 +111,15 @@ def side_by_side(reports: pd.DataFrame, goal: CourseGoal, unit: str) -> go.Figur
                 hovertemplate="%{y:.5~g} at %{x}<extra></extra>",
             )
         )
-    made.update_xaxes(axis(shown(unit)))
+    made.update_xaxes(axis(shown(unit), **_ticks(reports["resource"])))
     made.update_yaxes(axis(shown(goal.metric)))
     return made
+
+
+def _ticks(resources: pd.Series) -> dict[str, Any]:
+    """A tick for each epoch of a short training; else those that Plotly finds."""
+    ticks = linear_ticks(resources)
+    return ticks if "dtick" in ticks else {}
 
 
 def _with_gaps(reports: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

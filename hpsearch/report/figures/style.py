@@ -27,6 +27,8 @@ OTHER = "#8e63c7"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 LONGEST = 28
 """Characters of a name on an axis."""
+MOST_WHOLE = 8
+"""An axis of whole numbers that spans at most so much names all of them."""
 
 
 def plotly() -> Any:
@@ -92,6 +94,18 @@ def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
     if title is not None:
         stated["title"] = {"text": title, "standoff": 10, "font": {"size": 13}}
     return stated
+
+
+def linear_ticks(values: Any) -> dict[str, Any]:
+    """The ticks of an axis: one for each number where all are whole and span little."""
+    import numpy as np
+
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    is_whole = len(known) > 0 and bool((known == known.round()).all())
+    if is_whole and known.max() - known.min() <= MOST_WHOLE:
+        return {"dtick": 1}
+    return {"nticks": 6}
 
 
 def time_scale(longest_s: float) -> tuple[float, str]:
