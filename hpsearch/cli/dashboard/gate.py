@@ -16,7 +16,7 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
 
 It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token
-on loopback, other users of this machine are let in. And cookies do not depend on the port: browsers
+on loopback, other users of this machine are let in, to read. And cookies do not depend on the port: browsers
 show them to every server of the same host name that they visit.
 """
 
