@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+import pages
 from dashboards import served
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
@@ -61,6 +62,16 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(
         detail = json.load(dashboard.ask(f"/api/studies/{study_id}?after=0"))
         assert [trial["values"] for trial in detail["trials"]] == [[0.0], [0.1], [0.2]]
         assert dashboard.interrupt() == ""
+
+
+def test_the_commands_of_its_page_start_it(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.create_study(StudyRecord(0, "reviews", "", ("maximize",)))
+    shown = re.findall(r"^hpsearch dashboard (.+)$", pages.read("dashboard"), re.MULTILINE)
+    assert len(shown) == 2
+    for options, status in zip(shown, (200, 401), strict=True):
+        with served(sqlite_url, *options.split()) as dashboard:
+            assert dashboard.ask("/").status == status
 
 
 def test_on_loopback_other_names_are_refused(sqlite_url: str, study_id: int) -> None:
