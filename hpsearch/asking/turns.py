@@ -193,7 +193,8 @@ class Turns:
             return
         for request in contents.waiting(connection, self.study_id):
             stops_all = request.kind is RequestKind.INTERRUPT
-            if stops_all and not turn.stop_requested:
+            is_stopping = turn.stop_requested and not turn.forgets_stop
+            if stops_all and not is_stopping:
                 request.refused = leases.FORGOTTEN
             for command in turn.brain.on_request(request, turn.now):
                 if not stops_all:  # what runs goes on until its next report

@@ -25,6 +25,16 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
 
+INTERRUPTED = "interrupted"
+"""Why a study ends whose driver got a signal."""
+STOPPED_BY = "stopped by "
+"""Begins the reason where somebody asked for the end; their name follows."""
+
+
+def was_asked_to_stop(reason: str | None) -> bool:
+    """Whether a study was interrupted because somebody wanted it, by the reason on record."""
+    return reason is None or reason == INTERRUPTED or reason.startswith(STOPPED_BY)
+
 
 class Requests:
     """Answers the requests of one study.
@@ -73,7 +83,7 @@ class Requests:
                 case RequestKind.BUDGET:
                     self._with_more(request.content)
                 case RequestKind.INTERRUPT:
-                    commands = self._interrupt(f"stopped by {request.origin}")
+                    commands = self._interrupt(f"{STOPPED_BY}{request.origin}")
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
             request.refused = _reason(error)
@@ -97,7 +107,7 @@ class Requests:
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
         commands: list[ev.Command] = []
-        why = f"stopped by {request.origin}"
+        why = f"{STOPPED_BY}{request.origin}"
         live = self._attempts.live.get(trial.number)
         if live is not None:
             commands.append(ev.Stop(trial.number, live.attempt.number))

@@ -42,7 +42,7 @@ from hpsearch.brain.continuing import begun_at
 from hpsearch.brain.giving_up import DiskWatch, FailureWatch
 from hpsearch.brain.health import forget_shortages, note_findings, note_memory
 from hpsearch.brain.reopening import leave, workers_lost
-from hpsearch.brain.requests import Requests, raised
+from hpsearch.brain.requests import INTERRUPTED, Requests, raised
 from hpsearch.brain.retention import Retention
 from hpsearch.brain.trial_log import TrialLog, lacking, record_of
 from hpsearch.domain import events as ev
@@ -195,7 +195,7 @@ class Study:
 
     def interrupt(self, now: float) -> list[ev.Command]:
         """Ask everything that runs to save and stop; the study stays resumable."""
-        return self._interrupt("interrupted")
+        return self._interrupt(INTERRUPTED)
 
     def _interrupt(self, why: str) -> list[ev.Command]:
         self.interrupted = True

@@ -135,6 +135,7 @@ class Mirror:
             repeats=trial.repeats if trial.role is Role.CONFIRM else None,
             seed=trial.seed,
             is_over=trial.state.terminal or self._has_ended,
+            continues=trial.continues,
         )
 
     def _point(self, report: ReportRecord) -> Point:

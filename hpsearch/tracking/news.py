@@ -101,6 +101,7 @@ class TrialNews:
         repeats: The number of the trial that it repeats.
         seed: Its seed.
         is_over: Whether nothing is expected to follow: it has ended, or its study has.
+        continues: The number of the trial that it continues under other parameters.
     """
 
     number: int
@@ -120,6 +121,7 @@ class TrialNews:
     repeats: int | None
     seed: int
     is_over: bool
+    continues: int | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -133,6 +135,7 @@ class TrialNews:
             "error": self.error,
             "role": self.role,
             "repeats": self.repeats,
+            "continues": self.continues,
             "seed": self.seed,
         }
         for i, value in enumerate(self.values or ()):

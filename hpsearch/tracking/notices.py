@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hpsearch.brain.requests import was_asked_to_stop
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
@@ -102,9 +103,10 @@ class Notices:
         if self._lost:
             self._tell_lost()
         reason = record.reason or "it was asked to stop"
+        is_wanted = was_asked_to_stop(record.reason)
         if record.state is StudyState.FAILED:
             self._tell(Event.TROUBLE, f"gave up: {reason}", record.state)
-        elif record.state is StudyState.INTERRUPTED and record.reason is not None:
+        elif record.state is StudyState.INTERRUPTED and not is_wanted:
             self._tell(Event.TROUBLE, f"was interrupted: {reason}", record.state)
         elif record.state is StudyState.INTERRUPTED:
             self._tell(Event.END, f"was interrupted: {reason}", record.state)
@@ -170,6 +172,7 @@ class Notices:
             "resource": trial.resource,
             "unit": spec.budget.per_trial.unit.value,
             "params": trial.params,
+            "continues": trial.continues,
         }
 
     def _best_text(self) -> str:
@@ -179,7 +182,8 @@ class Notices:
             return ""
         params = " ".join(f"{name}={_short(value)}" for name, value in best.params.items())
         value = f"{self._study.spec.objective.metric} {_short(best.value)}"
-        return f" - trial {best.number}: {value}, {params}"
+        more = "" if best.continues is None else f", continuing trial {best.continues}"
+        return f" - trial {best.number}: {value}, {params}{more}"
 
     def _ahead_now(self) -> int | None:
         best = self._trial_ahead()

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+import pages
 from dashboards import served
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
@@ -63,19 +64,38 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(
         assert dashboard.interrupt() == ""
 
 
-def test_on_loopback_other_names_and_other_origins_are_refused(
+def test_the_commands_of_its_page_start_it(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.create_study(StudyRecord(0, "reviews", "", ("maximize",)))
+    shown = re.findall(r"^hpsearch dashboard (.+)$", pages.read("dashboard"), re.MULTILINE)
+    assert len(shown) == 2
+    for options, status in zip(shown, (200, 401), strict=True):
+        with served(sqlite_url, *options.split()) as dashboard:
+            assert dashboard.ask("/").status == status
+
+
+def test_on_loopback_other_names_are_refused(sqlite_url: str, study_id: int) -> None:
+    with served(sqlite_url) as dashboard:
+        assert dashboard.ask("/api/studies", Host="evil.example").status == 403
+        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+
+
+def test_changes_need_the_token_and_come_from_the_dashboards_own_pages(
     sqlite_url: str, study_id: int
 ) -> None:
     new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
     with served(sqlite_url, "--allow-changes") as dashboard:
-        assert dashboard.ask("/api/studies", Host="evil.example").status == 403
-        post = {"Content_Type": "application/json", "Origin": "http://evil.example"}
-        assert dashboard.ask("/api/studies", "POST", new, **post).status == 403
-        assert dashboard.ask(f"/api/studies/{study_id}", "DELETE", Origin="null").status == 403
-        assert names(dashboard.ask("/api/studies")) == ["flowers"]
-        own = post | {"Origin": dashboard.link.removesuffix("/")}
-        assert dashboard.ask("/api/studies", "POST", new, **own).status == 201
-        assert sorted(names(dashboard.ask("/api/studies"))) == ["flowers", "planted"]
+        site, _, token = dashboard.link.partition("/?token=")
+        known = {"Authorization": f"Bearer {token}"}
+        own = {"Content_Type": "application/json", "Origin": site}
+        foreign = {"Content_Type": "application/json", "Origin": "http://evil.example"}
+        assert dashboard.ask("/api/studies", "POST", new, **own).status == 401
+        assert dashboard.ask("/api/studies", "POST", new, **known, **foreign).status == 403
+        address = f"/api/studies/{study_id}"
+        assert dashboard.ask(address, "DELETE", Origin="null", **known).status == 403
+        assert names(dashboard.ask("/api/studies", **known)) == ["flowers"]
+        assert dashboard.ask("/api/studies", "POST", new, **known, **own).status == 201
+        assert sorted(names(dashboard.ask("/api/studies", **known))) == ["flowers", "planted"]
 
 
 def test_without_leave_optunas_pages_change_nothing_either(sqlite_url: str, study_id: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -13,6 +14,7 @@ import yaml
 
 import pages
 import thoroughness
+from hpsearch.domain.records import StudyState
 from integration.test_examples import write_tiny_model
 from past_runs import tune_experiment
 from reported_studies import SPACE, ordinary_trials, save, spec_of
@@ -114,6 +116,23 @@ def test_the_page_of_commands_can_be_followed(tmp_path: Path) -> None:
     shell.walk("commands")
     for where in re.findall(r'`--where "(.*?)"`', pages.read("commands")):
         shell.call(f'hpsearch trials reviews --where "{where}"')
+
+
+def test_the_pages_on_a_study_that_runs_and_on_reports_can_be_followed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/hpsearch.db"
+    space = {**SPACE, "dropout": {"type": "float", "low": 0.0, "high": 0.5}}
+    spec = spec_of(
+        "reviews", space, budget={"trials": 40, "gpu_hours": 2, "per_trial": {"epochs": 9}}
+    )
+    trials = [replace(each, params={**each.params, "dropout": 0.1}) for each in ordinary_trials(20)]
+    save(url, "reviews", trials, spec, state=StudyState.INTERRUPTED, base=str(tmp_path))
+    shell = pages.Shell(tmp_path, {"HPSEARCH_STORAGE": url})
+    shell.walk("report")
+    asking = re.findall(r"^\| `(hpsearch .+?)` \|", pages.read("while-it-runs"), re.MULTILINE)
+    assert len(asking) == 6
+    said = [shell.call(command) for command in asking]
+    assert all("no driver" in each or "nobody drives" in each for each in said), said
+    shell.walk("while-it-runs")
 
 
 @pytest.mark.thorough

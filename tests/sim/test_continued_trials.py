@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from disturbances import Disturbed, DisturbedStore, Troubles
 from hpsearch.brain.retention import lent_by
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -18,11 +20,13 @@ from hpsearch.domain.records import Request, Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.ranking.contenders import Contenders
 from hpsearch.simulation.running import Straight
+from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
 from studies import Bowl, Simulation, spec_with
+from thoroughness import examples
 
 CONFIRMED = {"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
 
@@ -234,3 +238,38 @@ def test_a_trial_that_goes_on_meanwhile_removes_nothing_that_another_one_begins_
     assert continued.continues_at is not None
     assert 2.0 <= continued.continues_at < 9.0
     assert min(continued.reports) == continued.continues_at + 1
+
+
+def test_whatever_befalls_drivers_what_was_asked_is_continued_and_the_books_are_right() -> None:
+    found: list[Trial] = []
+    for seed in range(examples(10)):
+        draw = random.Random(seed)
+        store = DisturbedStore.open("sqlite://")
+        assert isinstance(store, DisturbedStore)
+        with closing(store):
+            spec = spec_with(budget={"trials": 14, "per_trial": {"epochs": 9}})
+            study = Disturbed(store, spec, Bowl(), workers=2)
+            for number in range(8):
+                ask_of(store, draw)
+                history = study.drive(Troubles.drawn(draw, last=number == 7))
+                with store.reading() as connection:
+                    assert violations(connection) == []
+                if study.sessions[-1].how == "finished":
+                    break
+                study.idle(draw.uniform(0.0, 60_000.0))
+            found += [trial for trial in history.trials if trial.continues is not None]
+            assert lent_by(history.trials) == set()
+    assert found
+    assert all(trial.state.terminal for trial in found)
+    for trial in found:
+        assert trial.continues_at is not None
+        assert min(trial.reports, default=9.0) > trial.continues_at
+
+
+def ask_of(store: Store, draw: random.Random) -> None:
+    """Ask for a trial that continues one of those that can be."""
+    trials = store.load("plain").trials
+    able = [each.number for each in trials if each.checkpoint and not each.state.terminal]
+    if able:
+        content = {"params": {"x": draw.random()}, "checkpoint": draw.choice(able)}
+        store.ask("plain", Request(0, RequestKind.PROPOSE, content, "ann@desk", 1.0))

@@ -281,7 +281,8 @@ def dashboard(
         bool,
         typer.Option(
             "--allow-changes",
-            help="Its pages may stop studies and trials, add trials and raise budgets.",
+            help="Its pages may stop studies and trials, add trials and raise budgets. "
+            "A token is needed.",
         ),
     ] = False,
 ) -> None:

@@ -42,10 +42,10 @@ def serve_dashboard(
 
     Args:
         name: The study to show first.
-        host: The address to listen on, or a name of it. Beyond loopback, requests need the token.
+        host: The address to listen on, or a name of it. Beyond loopback, requests need a token.
         port: 0 takes a free one.
         storage: The database's URL.
-        allow_changes: Whether its pages may change studies.
+        allow_changes: Whether its pages may change studies. Then requests need a token everywhere.
 
     Raises:
         UserError: The dashboard is not installed, the token is too short, or it cannot listen
@@ -68,7 +68,7 @@ def serve_dashboard(
 
     family, address = _resolve(host, port)
     loopback = ip_address(address[0]).is_loopback
-    token = _token(loopback)
+    token = _token(is_needed=allow_changes or not loopback)
     with closing(Store.open(storage, create=False)) as store:
         study = None if name is None else store.find_study(name)
         app = Gate(site_of(store, allow_changes=allow_changes), token, allow_changes=allow_changes)
@@ -121,15 +121,15 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...
     return family, address
 
 
-def _token(loopback: bool) -> str | None:
-    """The token of the environment, or else a new one; None on loopback without one.
+def _token(*, is_needed: bool) -> str | None:
+    """The token of the environment, or else a new one if one is needed.
 
     Raises:
         UserError: The token of the environment is too short.
     """
     given = os.environ.get(TOKEN_VARIABLE)
     if given is None:
-        return None if loopback else secrets.token_urlsafe(32)
+        return secrets.token_urlsafe(32) if is_needed else None
     if len(given) < SHORTEST_TOKEN:
         hint = (
             f"use {SHORTEST_TOKEN} or more that nobody can guess; "

@@ -15,9 +15,9 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
   scripts that are files of the dashboard, whatever the names, errors and notes of a study hold.
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
 
-It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token
-on loopback, other users of this machine are let in. And cookies do not depend on the port: browsers
-show them to every server of the same host name that they visit.
+It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token,
+other users of this machine are let in on loopback, to read. And cookies do not depend on the port:
+browsers show them to every server of the same host name that they visit.
 """
 
 from __future__ import annotations

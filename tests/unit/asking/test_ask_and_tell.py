@@ -253,6 +253,9 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         study.tell(trial)
         assert study.ask() is None
         assert study.ended == "it was stopped: hpsearch stop asked"
+        with closing(Store.open(sqlite_url, create=False)) as store:
+            assert store.answer_to(1).handled is not None
+            assert store.answer_to(1).refused is None
     history = loaded(sqlite_url)
     assert history.study.state is StudyState.INTERRUPTED
     assert history.trials[0].state is State.QUEUED
@@ -262,6 +265,17 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         assert again.resume_from == "/my/checkpoint"
         study.tell(again)
         assert work(study)
+
+
+def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_url: str) -> None:
+    hpsearch.create(sqlite_url, WITHOUT_RUNGS).close()
+    assert run("stop", "asked", "--storage", sqlite_url) == 0
+    with hpsearch.resume(sqlite_url, "asked") as study:
+        assert study.ask() is not None
+        with closing(Store.open(sqlite_url, create=False)) as store:
+            told = store.answer_to(1)
+    assert told.kind is RequestKind.INTERRUPT
+    assert told.refused == "the driver that was to stop had ended"
 
 
 def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) -> None:

@@ -152,6 +152,16 @@ def test_the_snippet_of_the_documentation_runs(
     assert plots == {name for name in dir(StudyReader) if name.startswith("plot_")}
 
 
+def test_the_snippet_of_the_commands_page_runs(
+    ordinary_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "commands.md").read_text("utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    opened = hpsearch.open
+    monkeypatch.setattr(hpsearch, "open", lambda url, name: opened(ordinary_url, "flowers"))
+    exec(snippet, {})
+
+
 def test_a_study_without_values_has_nothing_to_draw_and_still_a_face(
     save: Save, sqlite_url: str
 ) -> None:

@@ -227,16 +227,16 @@ def test_a_form_becomes_a_request_that_says_where_it_comes_from(
 
 def test_a_trial_is_continued_from_its_checkpoint(changing: TestClient, running_url: str) -> None:
     with closing(Store.open(running_url)) as store:
-        trial = store.load("flowers").trials[3]
-        trial.checkpoint = "/checkpoints/flowers/trial-00003/step-00000009"
+        trial = store.load("flowers").trials[4]
+        trial.checkpoint = "/checkpoints/flowers/trial-00004/step-00000003"
         store.commit(1, Changes(trials=[trial]))
-    page = changing.get("/studies/1/trials/3").text
-    form = {"form_token": token_in(page), "like": "3", "parameter:layers": "2"}
+    page = changing.get("/studies/1/trials/4").text
+    form = {"form_token": token_in(page), "like": "4", "parameter:layers": "2"}
     assert 'name="checkpoint"' in page
     changing.post("/studies/1/propose", data={**form, "checkpoint": "yes"})
     (asked,) = asked_of(running_url)
-    assert asked.content == {"params": {"layers": 2}, "why": "", "checkpoint": 3}
-    assert 'name="checkpoint"' not in changing.get("/studies/1/trials/4").text
+    assert asked.content == {"params": {"layers": 2}, "why": "", "checkpoint": 4}
+    assert 'name="checkpoint"' not in changing.get("/studies/1/trials/3").text, "it has ended"
 
 
 def test_a_clone_begins_with_the_settings_of_its_trial(changing: TestClient) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hpsearch.brain.requests import INTERRUPTED
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
@@ -100,6 +101,8 @@ def test_lost_workers_are_told_and_counted() -> None:
         (StudyState.FAILED, "3 trials failed", "trouble", "gave up: 3 trials failed"),
         (StudyState.INTERRUPTED, "disk full", "trouble", "was interrupted: disk full"),
         (StudyState.INTERRUPTED, None, "end", "was interrupted: it was asked to stop"),
+        (StudyState.INTERRUPTED, INTERRUPTED, "end", "was interrupted"),
+        (StudyState.INTERRUPTED, "stopped by ann@desk", "end", "was interrupted: stopped by ann"),
         (StudyState.FINISHED, "all done", "end", "has ended: all done"),
     ],
 )

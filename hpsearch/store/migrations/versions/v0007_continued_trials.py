@@ -1,4 +1,4 @@
-"""Trials that begin with a checkpoint of another trial."""
+"""Trials that begin with a checkpoint of another one: which, how far it had trained, and where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ down_revision = "hpsearch_0006"
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("trials") as trials:
-        trials.add_column(sa.Column("continues", sa.Integer()))
-        trials.add_column(sa.Column("continues_at", sa.Double()))
-        trials.add_column(sa.Column("continues_with", sa.Text()))
+    op.add_column("trials", sa.Column("continues", sa.Integer()))
+    op.add_column("trials", sa.Column("continues_at", sa.Double()))
+    op.add_column("trials", sa.Column("continues_with", sa.Text()))
