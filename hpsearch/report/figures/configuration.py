@@ -237,19 +237,21 @@ def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
         return axis(title, type="log", **_log_ticks(places))
     if scale.categories is None:
         return axis(title, **linear_ticks(places))
-    longest = 16 if len(scale.categories) > MOST_LEVEL else 9
+    is_level = len(scale.categories) <= MOST_LEVEL
+    longest = 8 if is_level else 16
     texts = [shown(text, longest) for text in scale.categories]
     return axis(
         title,
         tickvals=list(range(len(texts))),
         ticktext=texts,
+        tickangle=0 if is_level else "auto",
         range=[-0.6, max(0, len(texts) - 1) + 0.6],
     )
 
 
 def _log_ticks(places: pd.Series) -> dict[str, Any]:
     """The ticks of a logarithmic axis: powers of ten, with 2 and 5 between them if there are few,
-    at most about five."""
+    at most about four."""
     known = places[places > 0]
     if known.empty:
         return {}
@@ -262,8 +264,8 @@ def _log_ticks(places: pd.Series) -> dict[str, Any]:
         ticks = [tick for tick in finer if low <= tick <= high]
     if len(ticks) < 2:
         ticks = sorted({float(known.min()), float(known.max())})
-    ticks = ticks[:: 1 + (len(ticks) - 1) // 5]
-    return {"tickvals": ticks, "ticktext": [brief(tick) for tick in ticks]}
+    ticks = ticks[:: 1 + (len(ticks) - 1) // 4]
+    return {"tickvals": ticks, "ticktext": [brief(tick) for tick in ticks], "tickangle": 0}
 
 
 def _points(ranked: pd.DataFrame, values: pd.Series, scale: ParameterScale) -> list[Any]:
