@@ -244,7 +244,7 @@ def _slice_axis(scale: ParameterScale, places: pd.Series) -> dict[str, Any]:
         title,
         tickvals=list(range(len(texts))),
         ticktext=texts,
-        tickangle=0 if is_level else "auto",
+        tickangle=0 if is_level else None,
         range=[-0.6, max(0, len(texts) - 1) + 0.6],
     )
 

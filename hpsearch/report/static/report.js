@@ -7,6 +7,7 @@
 
   var PRINTED_WIDTH = 660;
   var PRINTED_SMALL_WIDTH = 310;
+  var LEGEND_HEIGHT = 24;
   var OPTIONS = { displayModeBar: false, responsive: true };
   var waiting = [];
   var drawn = [];
@@ -69,6 +70,8 @@
     if (!named.length) {
       return;
     }
+    figure.layout.height -= LEGEND_HEIGHT;
+    element.style.minHeight = figure.layout.height + "px";
     var list = document.createElement("ul");
     list.className = "legend";
     named.forEach(function (trace) {

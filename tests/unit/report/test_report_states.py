@@ -31,6 +31,7 @@ from reported_studies import (
 )
 
 SPEC = spec_of("flowers", SPACE)
+MONTHS = ("January", "February", "March", "April", "May")
 Told = Callable[..., StudyStory]
 
 
@@ -143,15 +144,18 @@ def test_a_space_of_categories_alone_is_drawn(told: Told) -> None:
     space = {
         "colour": {"type": "categorical", "choices": list(names)},
         "deep": {"type": "categorical", "choices": [True, False]},
+        "month": {"type": "categorical", "choices": list(MONTHS)},
     }
-    trials = [
-        a_trial(n, State.COMPLETE, {"colour": names[n % 3], "deep": n % 2 == 0}, 0.5 + n % 3 / 9)
-        for n in range(18)
-    ]
+    trials = []
+    for n in range(18):
+        params = {"colour": names[n % 3], "deep": n % 2 == 0, "month": MONTHS[n % 5]}
+        trials.append(a_trial(n, State.COMPLETE, params, 0.5 + n % 3 / 9))
     story = told(trials, spec_of("flowers", space))
     parameters = next(s for s in page(story).sections if s.key == "parameters")
     ticks = parameters.small_charts[0].figure.layout.xaxis.ticktext
     assert tuple(ticks) == names
+    months = next(c for c in parameters.small_charts if c.alternative.endswith("month."))
+    assert tuple(months.figure.layout.xaxis.ticktext) == MONTHS
     assert "Importance of parameters" in texts(story)
 
 
