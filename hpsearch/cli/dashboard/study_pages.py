@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection
@@ -155,7 +156,8 @@ class _Reports:
             return known[1]
 
     def _make(self, number: int) -> str:
-        with self._store.reading() as connection:
+        # Over a connection of its own: other pages need not wait for a large study to be read.
+        with closing(Store.unchecked(self._store.url)) as store, store.reading() as connection:
             study = study_of_id(connection, number)
             story = study_story(connection, study, time.time())
         text = html("study_report", page=page(story)).body

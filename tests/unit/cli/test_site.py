@@ -83,15 +83,17 @@ def asked_of(url: str) -> list[Request]:
 # ------------------------------------------------------------------------------------------ reading
 
 
-def test_every_page_of_a_study_says_what_it_is_about(reading: TestClient, sqlite_url: str) -> None:
-    ordinary(sqlite_url)
-    for path in PAGES:
-        answer = reading.get(path)
-        assert answer.status_code == 200, path
-        assert '<form method="post"' not in answer.text, "it only reads"
-    assert "flowers" in reading.get("/").text
-    assert "Confirmed by 3 trainings" in reading.get("/studies/1/report").text
-    assert "learning_rate" in reading.get("/studies/1/trials/3").text
+def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
+    ordinary(database_url)
+    with closing(Store.open(database_url)) as store:
+        reading = TestClient(site_of(store, allow_changes=False))
+        for path in PAGES:
+            answer = reading.get(path)
+            assert answer.status_code == 200, path
+            assert '<form method="post"' not in answer.text, "it only reads"
+        assert "flowers" in reading.get("/").text
+        assert "Confirmed by 3 trainings" in reading.get("/studies/1/report").text
+        assert "learning_rate" in reading.get("/studies/1/trials/3").text
 
 
 @pytest.mark.parametrize("path", PAGES)
