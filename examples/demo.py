@@ -205,7 +205,8 @@ def next_commands(name: str, storage: str) -> list[str]:
         f"hpsearch status {name}": "how the study went",
         f"hpsearch trials {name} --where 'batch_size = 16'": "query the trials",
         f"hpsearch show {name} 0": "one trial and the decisions about it",
-        f"hpsearch dashboard {name}": "the study in a browser, with curves and importances",
+        f"hpsearch report {name} -o {FOLDER}/report.html": "what happened, on one page",
+        f"hpsearch dashboard {name}": "the same as live pages, with every trial",
         f"hpsearch best {name} --format yaml > {FOLDER}/best.yaml": "the best settings as a file",
         f"python -m trials {FOLDER}/best.yaml --out {FOLDER}/model": "train them again",
     }
