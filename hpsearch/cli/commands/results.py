@@ -264,7 +264,13 @@ def report(
 
 @app.command(rich_help_panel=RESULTS)
 def dashboard(
-    name: OptionalStudyName = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The study whose page the link opens. Without it, the link opens the list.",
+        ),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(
