@@ -125,7 +125,7 @@ def train(config):
 
 
 if __name__ == "__main__":
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     space = {"lr": 0.5, "opt": {"name": tune.grid_search(["sgd", "bad"])}}
     run = tune.RunConfig(name="exp", storage_path=sys.argv[1], verbose=0)
     tune.Tuner(train, param_space=space, run_config=run).fit()
