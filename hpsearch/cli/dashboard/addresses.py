@@ -13,7 +13,7 @@ def study_in(request: Request) -> int:
     """The study's id.
 
     Raises:
-        HTTPException: There cannot be such a study.
+        HTTPException: No study can have this id.
     """
     return _limited(request.path_params["study"])
 
@@ -22,7 +22,7 @@ def trial_in(request: Request) -> int:
     """The trial's number.
 
     Raises:
-        HTTPException: There cannot be such a trial.
+        HTTPException: No trial can have this number.
     """
     return _limited(request.path_params["number"])
 
@@ -31,7 +31,7 @@ def number_in(text: str) -> int:
     """A number that stands behind the question mark.
 
     Raises:
-        HTTPException: It is none.
+        HTTPException: It is not a number.
     """
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise HTTPException(400, "trials and pages are named by whole numbers")

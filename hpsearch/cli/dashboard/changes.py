@@ -18,7 +18,7 @@ from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.store.reading.queries import study_of_id
+from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains, is_open
 from hpsearch.wiring.creation import spec_of
@@ -26,6 +26,10 @@ from hpsearch.wiring.requesting import place
 
 MOST_BYTES = 1 << 20
 """Of a form that is sent."""
+
+
+_Act = Callable[[Request, StudyHead, Given], int | None]
+"""Asks something of a study; the id of the request, None for a stop of the whole study."""
 
 
 class Changing:
@@ -62,9 +66,7 @@ class Changing:
         """Ask for the end of one trial."""
         return await self._answer(request, self._stop_trial)
 
-    async def _answer(
-        self, request: Request, act: Callable[[Request, str, Given], int | None]
-    ) -> Response:
+    async def _answer(self, request: Request, act: _Act) -> Response:
         """Do it and lead back to the study's page, or show the page of the form again."""
         given = await self._form(request)
         return await run_in_threadpool(self._done, request, act, given)
@@ -86,14 +88,12 @@ class Changing:
             raise HTTPException(403, message)
         return given
 
-    def _done(
-        self, request: Request, act: Callable[[Request, str, Given], int | None], given: Given
-    ) -> Response:
+    def _done(self, request: Request, act: _Act, given: Given) -> Response:
         number = study_in(request)
         with self._store.reading() as connection:
-            name = study_of_id(connection, number).name
+            study = study_of_id(connection, number)
         try:
-            asked = act(request, name, given)
+            asked = act(request, study, given)
         except StudyNotFound:
             raise
         except UserError as error:
@@ -109,21 +109,19 @@ class Changing:
             return self._trials.page(number, int(trial), wrong=wrong, given=given)
         return self._studies.page(number, wrong=wrong, given=given)
 
-    def _stop_study(self, request: Request, name: str, given: Given) -> None:
-        with self._store.reading() as connection:
-            study = study_of_id(connection, study_in(request))
+    def _stop_study(self, request: Request, study: StudyHead, given: Given) -> None:
         if study.driver is None:
-            raise UserError(f"nobody drives study {name}: there is nothing to stop")
-        self._store.request_stop(name, _origin(request))
+            raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
+        self._store.request_stop(study.name, _origin(request))
 
-    def _raise_budget(self, request: Request, name: str, given: Given) -> int:
+    def _raise_budget(self, request: Request, study: StudyHead, given: Given) -> int:
         limits = limits_of(given)
         if not limits:
             raise UserError("no limit is given")
-        return self._place(request, name, RequestKind.BUDGET, limits)
+        return self._place(request, study.name, RequestKind.BUDGET, limits)
 
-    def _propose(self, request: Request, name: str, given: Given) -> int:
-        spec = spec_of(self._store.find_study(name))
+    def _propose(self, request: Request, study: StudyHead, given: Given) -> int:
+        spec = spec_of(self._store.find_study(study.name))
         params = params_of(spec, given)
         if not params:
             raise UserError("no parameter is given")
@@ -133,11 +131,11 @@ class Changing:
         content: dict[str, Any] = {"params": params, "why": given.get("why", "").strip()}
         if "checkpoint" in given:
             content["checkpoint"] = number_in(given.get("like", ""))
-        return self._place(request, name, RequestKind.PROPOSE, content)
+        return self._place(request, study.name, RequestKind.PROPOSE, content)
 
-    def _stop_trial(self, request: Request, name: str, given: Given) -> int:
+    def _stop_trial(self, request: Request, study: StudyHead, given: Given) -> int:
         content = {"trial": trial_in(request)}
-        return self._place(request, name, RequestKind.STOP, content)
+        return self._place(request, study.name, RequestKind.STOP, content)
 
     def _place(
         self, request: Request, name: str, kind: RequestKind, content: dict[str, Any]

@@ -29,7 +29,11 @@ def file_address(name: str) -> str:
 
 
 def own_file(request: Request) -> Response:
-    """Answer with a file, or say that there is none."""
+    """Answer with a file.
+
+    Raises:
+        HTTPException: The dashboard has no file of this name.
+    """
     name = request.path_params["name"]
     if name != _PLOTLY and name not in _PACKAGES:
         raise HTTPException(404)

@@ -11,7 +11,7 @@ from hpsearch.brain.requests import LIMITS
 from hpsearch.cli.studies.enqueue import value_of
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import HpsearchError
-from hpsearch.store.reading.queries import StudyHead, study_of_id
+from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter, StudySpec
 from hpsearch.study_file.types import same
@@ -49,10 +49,9 @@ def is_over(study: StudyHead) -> bool:
     return study.driver is None and study.state is StudyState.FINISHED
 
 
-def spec_for_forms(store: Store, study: int) -> StudySpec | None:
-    """The study file, which says what can be asked for; None if there is none that can be read."""
-    with store.reading() as connection:
-        name = study_of_id(connection, study).name
+def spec_for_forms(store: Store, name: str) -> StudySpec | None:
+    """The study file, which says what can be asked for; None if the study has no file, or this
+    version of the program cannot read it."""
     record = store.find_study(name)
     if not record.spec:
         return None

@@ -1,5 +1,5 @@
-"""The dashboard as an application: which address leads to which page, and what is said where there
-is none.
+"""The dashboard as an application: which address leads to which page, and what the pages of
+errors say.
 
 Addresses of ours are `/`, `/studies/…` and `/files/…`. Optuna's dashboard keeps its own, which its
 scripts name.

@@ -36,7 +36,7 @@ from hpsearch.views.running.panel import TELLING
 MOST_DECISIONS = 8
 MOST_REQUESTS = 8
 MOST_REPORTS = 8
-"""Reports that are kept, for whoever looks next."""
+"""So many reports are kept, so that the next visitor need not wait for them."""
 
 
 class StudyPages:
@@ -78,10 +78,10 @@ class StudyPages:
             given: What stood in the form.
         """
         revision = self._store.revision(number)  # read first: what comes later is seen as a change
-        spec = spec_for_forms(self._store, number) if self._form_token else None
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
             values = _standing(connection, study)
+        spec = spec_for_forms(self._store, study.name) if self._form_token else None
         return html(
             "study",
             400 if wrong else 200,

@@ -94,10 +94,10 @@ class TrialPages:
             given: What stood in the form.
         """
         revision = self._store.revision(study_number)
-        spec = spec_for_forms(self._store, study_number) if self._form_token else None
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
-            values = _told(connection, study, number)
+            values = _story(connection, study, number)
+        spec = spec_for_forms(self._store, study.name) if self._form_token else None
         params = values["detail"].trial.params
         return html(
             "trial",
@@ -105,7 +105,7 @@ class TrialPages:
             **values,
             revision=revision,
             form_token=self._form_token,
-            is_over=is_over(values["study"]),
+            is_over=is_over(study),
             wrong=wrong,
             parameters=parameter_fields(spec, params, given),
             why=given.get("why", ""),
@@ -116,7 +116,7 @@ class TrialPages:
         """What is known of a trial, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, study_in(request))
-            return html("trial_now", **_told(connection, study, trial_in(request)))
+            return html("trial_now", **_story(connection, study, trial_in(request)))
 
     def compare(self, request: Request) -> Response:
         """Trials side by side."""
@@ -135,8 +135,8 @@ class TrialPages:
         )
 
 
-def _told(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
-    """What a trial's page tells."""
+def _story(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
+    """What a trial's page shows."""
     detail = _detail(connection, study, number)
     rungs = study_trust(connection, study)
     logs = logs_of(study, detail)
@@ -159,7 +159,8 @@ def _detail(connection: Connection, study: StudyHead, number: int) -> TrialDetai
 
 
 def _end_of(logs: Sequence[str]) -> str | None:
-    """The end of the latest log; None if there is none here. One in a store is not fetched."""
+    """The end of the latest log; None if this machine does not have it. A log in an object store is
+    not fetched."""
     if not logs or places.is_url(logs[-1]):
         return None
     try:

@@ -198,12 +198,12 @@ def study_of_id(connection: Connection, study_id: int) -> StudyHead:
     """The study of that id.
 
     Raises:
-        StudyNotFound: There is none, or not any more.
+        StudyNotFound: No study has this id, or it was deleted.
     """
-    for head in study_heads(connection):
-        if head.id == study_id:
-            return head
-    raise StudyNotFound("this study is not in the database", "it may have been deleted")
+    row = connection.execute(_HEAD.where(studies.c.id == study_id)).one_or_none()
+    if row is None:
+        raise StudyNotFound("this study is not in the database", "it may have been deleted")
+    return _head(row, heartbeats.askers(connection, row.id))
 
 
 def id_of_study(connection: Connection, name: str) -> int:
