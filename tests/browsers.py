@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
+from patience import PATIENCE_S
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 WAIT_MS = 15_000
@@ -89,6 +91,6 @@ def visit(chromium: str, profile: Path, address: str) -> Page:
         *("--enable-logging=stderr", f"--virtual-time-budget={WAIT_MS}", "--dump-dom"),
     ]
     command = [chromium, *options, address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return Page(done.stdout, done.stderr)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,10 +34,3 @@ def is_gone(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < give_up
-        os.sched_yield()

@@ -35,9 +35,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     thoroughness.quick = config.getoption("quick")
-    if thoroughness.quick:
-        hypothesis.settings.register_profile("quick", max_examples=thoroughness.examples(100))
-        hypothesis.settings.load_profile("quick")
+    # How long an example takes says something about the machine, and nothing about the program.
+    # Fixtures that are shared by all examples of a test are meant to be.
+    hypothesis.settings.register_profile(
+        "untimed",
+        max_examples=thoroughness.examples(100),
+        deadline=None,
+        suppress_health_check=[
+            hypothesis.HealthCheck.too_slow,
+            hypothesis.HealthCheck.function_scoped_fixture,
+        ],
+    )
+    hypothesis.settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hpsearch.store.store import Store
+from patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Served:
         self, path: str, method: str = "GET", body: str | None = None, **headers: str
     ) -> HTTPResponse:
         """Its answer to a request to 127.0.0.1, whatever its link names."""
-        connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=120)
+        connection = HTTPConnection("127.0.0.1", urlsplit(self.link).port or 80, timeout=PATIENCE_S)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {"Connection": "close", **named})
         return connection.getresponse()
@@ -39,7 +40,7 @@ class Served:
         assert self.process.stderr is not None
         self.process.send_signal(signal.SIGINT)
         more = self.process.stderr.read()
-        assert self.process.wait(timeout=30) == 130, more
+        assert self.process.wait(timeout=PATIENCE_S) == 130, more
         return more
 
 
@@ -75,7 +76,7 @@ def serving(app: Any) -> Iterator[int]:
             yield listening.getsockname()[1]
         finally:
             server.should_exit = True
-            thread.join(timeout=30)
+            thread.join(timeout=PATIENCE_S)
 
 
 def site_behind_gate(store: Store, *, allow_changes: bool) -> Any:

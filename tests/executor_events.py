@@ -8,14 +8,13 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.driver.executor import Executor
+from patience import PATIENCE_S
 
 
-def wait_for(
-    executor: Executor, done: Callable[[list[ev.Event]], Any], timeout_s: float = 60.0
-) -> list[ev.Event]:
-    """Poll until `done` says so of all events since; fail after a timeout in real time."""
+def wait_for(executor: Executor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:
+    """Poll until `done` says so of all events since; fail after `PATIENCE_S`."""
     events: list[ev.Event] = []
-    give_up = time.monotonic() + timeout_s
+    give_up = time.monotonic() + PATIENCE_S
     while not done(events):
         assert time.monotonic() < give_up, f"only {events}"
         events += executor.poll(0.2)

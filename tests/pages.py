@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 
 from hpsearch.cli.main import main
+from patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -44,7 +45,6 @@ PATH = re.compile(r"(?:[\w+]+://)?/\S+")
 STARTS_WORKERS = ("run", "resume", "train")
 """Commands that start processes of their own, and so run in one of their own."""
 PROGRAM = "from hpsearch.cli.main import main; main()"
-PATIENCE_S = 240.0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
+from patience import PATIENCE_S
 from studies import Bowl, spec_with
 
 POLL_S = 0.1
@@ -29,14 +30,14 @@ class _Slow(SimulatedExecutor):
 
 
 def slow_spec() -> StudySpec:
-    """A study whose trials take a minute each."""
+    """A study whose trials take an hour each."""
     return spec_with(
         study="slow",
         space={
             "x": {"type": "float", "low": 0.0, "high": 1.0},
             "kind": {"type": "categorical", "choices": ["oak", "elm"]},
         },
-        budget={"trials": 200, "per_trial": {"epochs": 600}},
+        budget={"trials": 200, "per_trial": {"epochs": 20_000}},
         search={"sampler": "random", "pruner": "none"},
     )
 
@@ -59,5 +60,5 @@ def driven_slowly(url: str) -> Iterator[Driver]:
             yield driver
         finally:
             driver.request_stop()
-            thread.join(timeout=60)
+            thread.join(timeout=PATIENCE_S)
             store.release(lease)

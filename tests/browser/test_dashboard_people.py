@@ -20,11 +20,11 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
+from patience import PATIENCE_MS
 from reported_studies import ordinary
 from slow_studies import driven_slowly
 
-SOON_MS = 20_000.0
-expect.set_options(timeout=SOON_MS)
+expect.set_options(timeout=PATIENCE_MS)
 MOST_KEYS = 60
 
 
@@ -32,7 +32,7 @@ MOST_KEYS = 60
 def page(people: Browser) -> Iterator[Page]:
     """A page whose console must stay empty, with the strict policy in force."""
     context = people.new_context()
-    context.set_default_timeout(SOON_MS)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -165,7 +165,7 @@ def test_a_page_says_that_its_study_is_gone_and_that_its_server_is_silent(
         ordinary(sqlite_url, name)
     context = people.new_context()
     page = context.new_page()
-    page.set_default_timeout(SOON_MS)
+    page.set_default_timeout(PATIENCE_MS)
     status = page.locator("#news")
     with closing(Store.open(sqlite_url)) as store:
         with serving(site_behind_gate(store, allow_changes=False)) as port:

@@ -22,6 +22,7 @@ from hpsearch.report.story import study_story
 from hpsearch.report.writing import html_report
 from hpsearch.store.reading.queries import study_of_id
 from hpsearch.store.store import Store
+from patience import PATIENCE_MS
 from study_looks import LOOKS, save_all
 
 RULES = {
@@ -33,7 +34,6 @@ RULES = {
 SCREENS = [(1280, "light"), (390, "dark")]
 DRAWN = """() => document.documentElement.dataset.charts === 'drawn'
     && !document.body.innerText.includes('The report is being made')"""
-PATIENCE_MS = 30_000.0
 
 Look = Callable[[str], None]
 """Opens an address and looks at it."""

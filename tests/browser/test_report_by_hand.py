@@ -24,10 +24,10 @@ from hpsearch.report.story import study_story
 from hpsearch.report.writing import html_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from patience import PATIENCE_MS
 from study_looks import confirmed
 
 PHONE = 390
-PATIENCE_MS = 30_000.0
 LEAST_DRAWN = 0.003
 """A share of a chart's pixels; a frame and its labels alone have hues of grey only."""
 COLOURFUL = 40

@@ -11,7 +11,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
@@ -302,8 +302,6 @@ def conditions() -> st.SearchStrategy[str]:
 names_taken = itertools.count()
 on_real_databases = settings(
     max_examples=examples(60),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
@@ -458,8 +456,6 @@ def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_co
 @given(st.data())
 @settings(
     max_examples=examples(30),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
     store: Store, data: st.DataObject

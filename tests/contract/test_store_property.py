@@ -144,7 +144,7 @@ def store(database_url: str) -> Iterator[Store]:
 study_numbers = itertools.count()
 
 
-@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_loaded_is_what_was_committed(store: Store, data: st.DataObject) -> None:
     name = f"study-{next(study_numbers)}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.test_run_and_resume import Workplace
+from patience import PATIENCE_S
 
 PROGRAM = """
 import json, os, sys, time
@@ -47,7 +48,7 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
     workplace.ask("stop", "program")
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     (workplace.folder / "hold").unlink()
     workplace.call("resume", "program")
@@ -85,7 +86,7 @@ def test_a_trial_continues_another_one_under_other_parameters(
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
     workplace.ask("stop", "program")
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     (workplace.folder / "hold").unlink()
     workplace.ask("enqueue", "program", "x=0.35", "--like", "0", "--from-checkpoint")
     workplace.call("resume", "program")

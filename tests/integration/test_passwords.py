@@ -15,6 +15,7 @@ import yaml
 from sqlalchemy import make_url
 
 from hpsearch.cli.main import main
+from patience import PATIENCE_S
 
 SECRET = "s3cret-Pa55"
 
@@ -112,7 +113,7 @@ def test_a_study_leaves_its_password_nowhere(
         "study.yaml",
     ]
     done = subprocess.run(
-        program, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        program, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     for command in COMMANDS:

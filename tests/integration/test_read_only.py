@@ -17,6 +17,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
+from patience import PATIENCE_S
 
 STUDY = """
 study: another
@@ -68,7 +69,7 @@ def call(folder: Path) -> Call:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
 

@@ -19,6 +19,7 @@ from hpsearch.store.store import Store
 from integration.test_malformed import CASES
 from integration.test_run_and_resume import Workplace
 from malformed import commands, good
+from patience import PATIENCE_S
 
 SHOWN = [block for block in pages.blocks("troubleshooting") if block.language == "text"]
 BY_CASE = [block for block in SHOWN if block.marks["provoked by"] in CASES]
@@ -124,7 +125,7 @@ def test_messages_of_studies_that_end_early_are_as_shown(
     )
     process.send_signal(signal.SIGINT)
     workplace.let_go()
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == Interrupted.exit_code
     assert shapes(interrupted.text) == shapes(errors)[-1:]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pages
 from integration.test_run_and_resume import Workplace
+from patience import PATIENCE_S
 
 HELD = """\
         while epoch == 3 and Path("hold").exists():
@@ -55,7 +56,7 @@ def test_the_script_of_the_page_is_killed_resumed_and_read(
     longest = "SELECT max(n) FROM (SELECT count(*) AS n FROM reports GROUP BY trial)"
     assert workplace.rows(longest) == [(9,)]
     again = started()
-    out, errors = again.communicate(timeout=60)
+    out, errors = again.communicate(timeout=PATIENCE_S)
     assert again.returncode == 0, errors
     assert "'depth': 2" in out
     assert "'width': 5" in out or "'width': 4" in out or "'width': 6" in out

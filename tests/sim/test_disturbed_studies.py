@@ -63,7 +63,6 @@ def lived_together(
 @given(plans(), sessions())
 @settings(
     max_examples=STUDIES,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],  # a study takes a tenth of a second, and shrinking one takes thousands
@@ -88,7 +87,6 @@ def check_a_study(plan: Plan, befalls: list[Session]) -> None:
 @given(plans(), plans(), sessions(), sessions())
 @settings(
     max_examples=PAIRS,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],

@@ -574,7 +574,7 @@ def told(study: Study, kind: str, trial: int, attempt: int, amount: float, now: 
 
 
 @given(stories(), st.sampled_from(["promotion", "none", "median"]))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
     story: list[tuple[str, int, int, float]], pruner: str
 ) -> None:
@@ -594,7 +594,7 @@ def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5), st.lists(st.floats(1, 400), max_size=4))
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 def test_every_simulated_study_ends_with_all_its_trials_at_rest(
     seed: int, workers: int, losses: list[float]
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from hpsearch.executors import printing
 from hpsearch.executors.printing import AttemptLog, logged
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
+from patience import PATIENCE_S, wait_until
 from trials.checkpoints import places
 from trials.checkpoints.places import log_of
 from trials.contract import Budget, Unit
@@ -68,7 +68,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
         [sys.executable, "-c", PROGRAM, str(folder)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == -9, done.stderr
@@ -109,9 +109,7 @@ def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(
     attempt_log = AttemptLog(f"{folder}/log")
     draft = attempt_log.path.parent
     attempt_log.file.write(b"one\n")
-    give_up = time.monotonic() + 10
-    while places.place(folder).text("log") != "one\n":
-        assert time.monotonic() < give_up
+    wait_until(lambda: places.place(folder).text("log") == "one\n")
     attempt_log.file.write(b"x" * MOST_BYTES + b"two\n")
     attempt_log.close()
     assert "goes on; what was before is in log.earlier" in str(places.place(folder).text("log"))

@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import yaml
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
+from patience import wait_until
 from trials.contract import Diverged
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -333,14 +333,6 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     )
     assert simulated.returncode == ENDED, simulated.stderr
     assert json.loads(simulated.stdout)["configurations_used"] == count
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what another process brings about."""
-    give_up = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 def is_free(locks: Path) -> bool:

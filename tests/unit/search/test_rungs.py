@@ -266,7 +266,7 @@ class Troubled(Bowl):
         return {"loss": loss}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10_000),
     spare=st.sampled_from([0.0, 0.3]),

@@ -28,14 +28,14 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(anything)
 def test_whatever_goes_in_comes_out(value: Any) -> None:
     assert decode(encode(value)) == value
     assert decode(encode(value).encode()) == value
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(anything)
 def test_the_text_is_strict_json_in_utf_8_without_nul(value: Any) -> None:
     def refuse(constant: str) -> None:

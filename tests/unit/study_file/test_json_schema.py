@@ -14,7 +14,7 @@ import jsonschema
 import optuna.samplers
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.cli.study_files.starters import STARTERS, starter
@@ -476,7 +476,6 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(study_files())
 def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None:
     text = yaml.safe_dump(study, allow_unicode=True)
@@ -484,7 +483,6 @@ def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None
     assert not problems(text)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
 def test_any_value_in_a_section_that_is_read_is_accepted(section: str, value: Any) -> None:
     text = changed(**{section: value})
@@ -492,7 +490,6 @@ def test_any_value_in_a_section_that_is_read_is_accepted(section: str, value: An
         assert not problems(text)
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
 def test_any_piece_that_is_replaced_and_read_is_accepted(at: int, length: int, piece: str) -> None:
     text = GOOD[:at] + piece + GOOD[at + length :]

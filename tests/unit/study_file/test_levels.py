@@ -105,7 +105,7 @@ def test_steps_are_whole_and_apart(per_trial: str, pruner: str, scale: int) -> N
     assert step_scale(spec_with(per_trial, pruner)) == scale
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     st.sampled_from(["epochs", "seconds"]),
     st.floats(0.01, 1e5),
@@ -133,7 +133,7 @@ def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
     assert steps == sorted(set(steps))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.integers(1, 10**6), st.integers(2, 5), st.integers(1, 6))
 def test_levels_of_whole_units_are_whole(total: int, eta: int, rungs: int) -> None:
     spec = spec_with(f"{{steps: {total}}}", f"{{kind: promotion, eta: {eta}, rungs: {rungs}}}")

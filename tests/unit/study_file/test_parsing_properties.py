@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.errors import FilterError, SpecError
@@ -71,13 +71,11 @@ def read(text: str) -> StudySpec | None:
     return None
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_a_study_file_or_is_refused(text: str) -> None:
     read(text)
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
 def test_a_study_file_with_any_piece_replaced_is_read_or_refused(
     at: int, length: int, piece: str
@@ -85,7 +83,6 @@ def test_a_study_file_with_any_piece_replaced_is_read_or_refused(
     read(GOOD[:at] + piece + GOOD[at + length :])
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
 def test_a_study_file_with_any_value_in_a_section_is_read_or_refused(
     section: str, value: Any
@@ -93,7 +90,6 @@ def test_a_study_file_with_any_value_in_a_section_is_read_or_refused(
     read(yaml.safe_dump({**yaml.safe_load(GOOD), section: value}, allow_unicode=True))
 
 
-@settings(deadline=None)
 @given(
     st.fixed_dictionaries({"a": PARAMETER, "b": PARAMETER}),
     st.dictionaries(st.sampled_from("abc"), SCALARS),
@@ -109,7 +105,6 @@ def test_any_space_is_refused_or_judges_any_configuration(
         assert all(problem.what for problem in space.problems_with(spec.space, params))
 
 
-@settings(deadline=None)
 @given(st.text() | st.lists(WORDS, max_size=12).map(" ".join))
 def test_any_filter_is_read_or_refused(text: str) -> None:
     for parser in (parse_where, parse_sort):

@@ -261,7 +261,7 @@ def damaged_files(draw: st.DrawFn) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(damaged_files())
 def test_a_damaged_file_parses_or_is_refused_with_problems(text: str) -> None:
     verdict = parsed_or_problems(text)
@@ -273,7 +273,7 @@ def test_a_damaged_file_parses_or_is_refused_with_problems(text: str) -> None:
         assert all(problem.startswith("study.yaml:") for problem in verdict)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é"), max_size=40))
 def test_any_text_parses_or_is_refused_with_problems(text: str) -> None:
     assert problems_of(text)

@@ -91,7 +91,7 @@ def condition_holds(space: dict[str, Parameter], params: dict[str, Any], name: s
     )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(search_spaces(), st.integers(0, 100))
 def test_what_is_suggested_lies_inside_and_honours_every_condition(
     space: dict[str, Parameter], seed: int
@@ -107,7 +107,7 @@ def test_what_is_suggested_lies_inside_and_honours_every_condition(
         assert trial.distributions == {name: spaces.distribution_of(space[name]) for name in params}
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(search_spaces())
 def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
     space: dict[str, Parameter],
@@ -121,7 +121,7 @@ def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
             assert math.isclose(distribution.high, parameter.high)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(search_spaces())
 def test_a_completed_configuration_is_whole_and_inside(space: dict[str, Parameter]) -> None:
     params = spaces.completed(space, {})
@@ -208,7 +208,7 @@ def test_a_space_without_defaults_has_none() -> None:
     assert spaces.defaults(SPACE, None) is None
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     search_spaces(),
     st.floats(-1e3, 1e3) | st.integers(-100, 100) | st.text(max_size=3) | st.none() | st.booleans(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.processes import Senders
+from patience import PATIENCE_S
 from tracked_studies import tracked
 
 RUN = """
@@ -34,7 +34,7 @@ def init(**named):
     return Run()
 """
 BROKEN = {
-    "hangs": RUN + "import time\ndef init(**named): time.sleep(1000)\n",
+    "hangs": RUN + "import time\ndef init(**named): time.sleep(100_000)\n",
     "raises": RUN + "def init(**named): raise ValueError('see https://me:secret@host/x?key=abc')\n",
     "crashes": RUN + "import os\ndef init(**named): os.abort()\n",
     "exits": RUN + "def init(**named): raise SystemExit('no API key configured')\n",
@@ -48,13 +48,12 @@ def spec(sqlite_url: str) -> StudySpec:
     return tracked(sqlite_url)
 
 
-def run(url: str, spec: StudySpec, folder: Path, end_s: float) -> tuple[list[str], float]:
-    """What was sent where, and how long the end took."""
+def run(url: str, spec: StudySpec, folder: Path, end_s: float) -> list[str]:
+    """Where everything was sent."""
     with closing(Store.open(url)) as store:
         senders = Senders(store, spec.study, str(folder), [WANDB], end_s)
         senders.begin()
-        began = time.monotonic()
-        return senders.end(), time.monotonic() - began
+        return senders.end()
 
 
 def library(monkeypatch: pytest.MonkeyPatch, folder: Path, source: str) -> None:
@@ -74,16 +73,15 @@ def test_a_broken_tracker_is_told_of_once_and_left_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     library(monkeypatch, tmp_path, BROKEN[how])
-    end_s = 4.0 if how == "hangs" else 60.0
+    end_s = 4.0 if how == "hangs" else PATIENCE_S
     with caplog.at_level(logging.WARNING, "hpsearch"):
-        sent, took_s = run(sqlite_url, spec, tmp_path, end_s)
+        sent = run(sqlite_url, spec, tmp_path, end_s)
     assert sent == []
     (line,) = [record.getMessage() for record in caplog.records]
     assert "track: wandb does not work" in line
     assert "hpsearch track tracked" in line
     assert "secret" not in line
     assert "abc" not in line
-    assert took_s < end_s + 5
 
 
 def test_a_library_that_works_is_sent_everything(
@@ -94,7 +92,7 @@ def test_a_library_that_works_is_sent_everything(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     library(monkeypatch, tmp_path, RUN)
-    sent, _ = run(sqlite_url, spec, tmp_path, 60.0)
+    sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
     assert sent == ["wandb: /hpsearch online"]
     assert caplog.records == []
     assert (tmp_path / "tracking" / "wandb.json").exists()
@@ -111,6 +109,6 @@ def test_a_disk_that_is_full_is_told_of(
     write_full = "\ndef init(**named): open('/dev/full', 'w').write('x' * 10 ** 6)\n"
     library(monkeypatch, tmp_path, RUN + write_full)
     with caplog.at_level(logging.WARNING, "hpsearch"):
-        sent, _ = run(sqlite_url, spec, tmp_path, 60.0)
+        sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
     assert sent == []
     assert "No space left on device" in caplog.text

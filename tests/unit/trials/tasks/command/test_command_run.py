@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from command_runs import Python, Start, first_of, log_of, reports_of, wait_until
+from command_runs import Python, Start, first_of, log_of, reports_of
+from patience import wait_until
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import verify
