@@ -65,6 +65,9 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=1, help="with more than one, results are not compared"
     )
+    parser.add_argument(
+        "--patience", type=int, default=1, help="multiplies all timeouts, for a busy machine"
+    )
     parser.add_argument("--json", type=Path, help="also write the table to this file")
     parser.add_argument(
         "--quick",
@@ -75,8 +78,10 @@ def main() -> None:
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
         folder = Path(name)
-        file = write_files(folder / "files", 12 if options.quick else 30, options.workers)
-        nodes = Nodes(options.workers)
+        file = write_files(
+            folder / "files", 12 if options.quick else 30, options.workers, options.patience
+        )
+        nodes = Nodes(options.workers, options.patience)
         try:
             undisturbed = _undisturbed(file, folder) if options.workers == 1 else None
             for storage in options.storage or ["sqlite"]:

@@ -48,7 +48,7 @@ def driver_stopped(world: World, study: Struck, draw: random.Random) -> None:
     finally:
         zombie.send_signal(signal.SIGCONT)
     try:
-        code = zombie.wait(timeout=60)
+        code = zombie.wait(timeout=300)
     except subprocess.TimeoutExpired:
         zombie.kill()
         raise AssertionError("a driver whose study was taken over went on") from None
@@ -64,7 +64,7 @@ def worker_stopped(world: World, study: Struck, draw: random.Random) -> None:
     """SIGSTOP to a worker until it has been given up; it must not come back."""
     workers = _workers(world, study)
     kill(workers, signal.SIGSTOP)
-    psutil.wait_procs(workers, timeout=60)
+    psutil.wait_procs(workers, timeout=300)
     kill(workers, signal.SIGCONT)
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive, "a worker that was given up came back"
@@ -81,7 +81,7 @@ def worker_told(world: World, study: Struck, draw: random.Random) -> None:
     lost = study.lost()
     workers = _workers(world, study)
     kill(workers, signal.SIGTERM)
-    _, alive = psutil.wait_procs(workers, timeout=60)
+    _, alive = psutil.wait_procs(workers, timeout=300)
     assert not alive, "a worker that was told to end did not end"
     study.wait_for_progress()
     assert study.lost() == lost, f"a worker that was told to end lost its attempt: {study.lost()}"
@@ -100,7 +100,7 @@ def head_killed(world: World, study: Struck, draw: random.Random) -> None:
     """SIGKILL to the head of the cluster; the driver ends, and the study continues on another."""
     world.nodes.kill_head()
     try:
-        code = study.driver.wait(timeout=60)
+        code = study.driver.wait(timeout=300)
     except subprocess.TimeoutExpired:
         study.driver.kill()
         raise AssertionError("a driver whose cluster had lost its head did not end") from None

@@ -18,12 +18,8 @@ import yaml
 from chaos_world import Nodes, wait_for
 from hpsearch.store.store import Store
 
-TIMEOUTS = {
-    "worker_timeout": "8s",
-    "lease": "5s",
-    "report_deadline": "60s",
-    "database_patience": "60s",
-}
+TIMEOUTS_S = {"worker_timeout": 8, "lease": 5, "report_deadline": 60, "database_patience": 60}
+"""In a study on an idle machine."""
 DATABASE_TIMEOUT_S = 3
 ROWS, FEATURES, EPOCHS = 3000, 6, 9
 
@@ -38,8 +34,8 @@ DECISIONS = "SELECT trial, kind, resource FROM decisions"
 JUDGED = "('pause', 'promote', 'prune', 'finish')"
 
 
-def write_files(folder: Path, trials: int, workers: int) -> Path:
-    """Write a table of training data and the study file."""
+def write_files(folder: Path, trials: int, workers: int, patience: int) -> Path:
+    """Write a table of training data and the study file, whose timeouts are multiplied."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(0)
     names = [f"x{i}" for i in range(FEATURES)]
@@ -55,6 +51,7 @@ def write_files(folder: Path, trials: int, workers: int) -> Path:
             )
         )
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    timeouts = {name: f"{patience * seconds}s" for name, seconds in TIMEOUTS_S.items()}
     study = {
         "study": "chaos",
         "seed": 11,
@@ -66,7 +63,7 @@ def write_files(folder: Path, trials: int, workers: int) -> Path:
         },
         "objective": {"metric": "loss", "direction": "minimize"},
         "budget": {"trials": trials, "gpu_hours": 5.0, "per_trial": {"epochs": EPOCHS}},
-        "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **TIMEOUTS},
+        "resources": {"workers": workers, "cpu": 1, "gpu": 0, "retries": 1000, **timeouts},
     }
     path = folder / "study.yaml"
     path.write_text(yaml.safe_dump(study))
@@ -203,7 +200,7 @@ class Struck:
 
     def run_to_end(self) -> None:
         """Wait until it is finished."""
-        wait_for(f"the end of {self.name}", self.keep_going, 600.0)
+        wait_for(f"the end of {self.name}", self.keep_going)
 
     def spent_s(self) -> float:
         """GPU-seconds of its attempts."""
@@ -224,7 +221,7 @@ class Struck:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
         return None if ended.returncode == 0 else ended.stderr
 

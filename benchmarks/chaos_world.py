@@ -19,12 +19,8 @@ from ray.cluster_utils import Cluster
 
 from hpsearch.executors.ray_slot import WorkerActor
 
-FAST = {
-    "health_check_initial_delay_ms": 0,
-    "health_check_period_ms": 500,
-    "health_check_failure_threshold": 4,
-}
-"""Makes a Ray cluster notice a lost node within seconds."""
+HEALTH_CHECKS = 4
+"""So many in a row a node may leave unanswered."""
 
 ACTOR = f"ray::{WorkerActor.__name__}"
 """The name of worker processes."""
@@ -43,9 +39,7 @@ def kill(processes: list[psutil.Process], number: int = signal.SIGKILL) -> None:
 def halt(processes: list[psutil.Process]) -> None:
     """Stop all that still run, and wait until none of their threads does anything more."""
     kill(processes, signal.SIGSTOP)
-    wait_for(
-        "processes that are told to stop", lambda: not any(map(_moves, processes)), timeout_s=10.0
-    )
+    wait_for("processes that are told to stop", lambda: not any(map(_moves, processes)))
 
 
 def _moves(process: psutil.Process) -> bool:
@@ -59,7 +53,7 @@ def _moves(process: psutil.Process) -> bool:
     return not states <= {"T", "t", "Z", "X"}
 
 
-def wait_for(what: str, done: Callable[[], object], timeout_s: float = 300.0) -> None:
+def wait_for(what: str, done: Callable[[], object], timeout_s: float = 900.0) -> None:
     """Wait until a condition holds; raises AssertionError after the timeout."""
     give_up = time.monotonic() + timeout_s
     while not done():
@@ -68,14 +62,24 @@ def wait_for(what: str, done: Callable[[], object], timeout_s: float = 300.0) ->
 
 
 class Nodes:
-    """A Ray cluster: a head without CPUs, and two nodes, each with room for all workers."""
+    """A Ray cluster: a head without CPUs, and two nodes, each with room for all workers.
 
-    def __init__(self, workers: int) -> None:
+    Args:
+        workers: The number of workers.
+        patience: How many times as long as two seconds a node may be silent until it is lost.
+    """
+
+    def __init__(self, workers: int, patience: int) -> None:
         self._cpus = workers
+        self._health = {
+            "health_check_initial_delay_ms": 0,
+            "health_check_period_ms": 500,
+            "health_check_failure_threshold": HEALTH_CHECKS * patience,
+        }
         self._start()
 
     def _start(self) -> None:
-        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": FAST}
+        head = {"num_cpus": 0, "include_dashboard": False, "_system_config": self._health}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
         self._nodes = [self._cluster.add_node(num_cpus=self._cpus, wait=False) for _ in range(2)]
@@ -98,7 +102,7 @@ class Nodes:
         processes = _processes(node)
         if kindly:
             node.all_processes["raylet"][0].process.terminate()
-            psutil.wait_procs(processes, timeout=30)
+            psutil.wait_procs(processes, timeout=300)
         kill(processes)
         self._nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -27,9 +28,13 @@ TOPICS = {
 FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
 
 
+THREADS = int(os.environ["OMP_NUM_THREADS"])
+"""One, unless the tests are to run with more; adopted arithmetic changes the variable."""
+
+
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+def _threads() -> None:
+    torch.set_num_threads(THREADS)
 
 
 @pytest.fixture(autouse=True)
