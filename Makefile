@@ -9,15 +9,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
-# What computes runs in as many processes as there are cores. What starts clusters, browsers and
-# servers waits for other processes most of the time: two files of it run at a time. They begin in
-# the order of their names, which has the longest one (chaos) among the first: otherwise it would
-# run alone in the end. Each part names its folders, so that it need not import the other's tests.
+# Two parts, side by side. What computes takes as many processes as there are cores. What starts
+# clusters, browsers and servers waits for other processes most of the time: two files of it run at
+# a time, in the order of their names, which has the longest (chaos) among the first; its output is
+# shown at its end. Each part names its folders, so that it need not import the other's tests.
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
 STARTS := tests/browser tests/chaos tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
-COMPUTING := $(PYTEST) $(SHARED_OUT) $(COMPUTES)
-STARTING := $(PYTEST) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(STARTS)
+BY_FILE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # Sums depend on a processor's vector instructions and on the number of threads. These tests have
 # passed with those of this machine; here torch, oneDNN and MKL are held to fewer of them.
 TRAINS := $(addprefix tests/unit/trials/,adapters final loop optim tasks)
@@ -26,16 +26,24 @@ PROCESSORS := $(PYTEST) $(SHARED_OUT) --quick --ignore $(PROGRAMS) $(TRAINS)
 AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2
 BASELINE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE
 
-.PHONY: demo test test-all test-processors check docs clean
+.PHONY: demo test test-all computing starting test-processors check docs clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	status=0; $(COMPUTING) --quick || status=1; $(STARTING) --quick || status=1; exit $$status
+	$(MAKE) $(PARTS) EXTENT=--quick
 
 test-all: $(READY)
-	status=0; $(COMPUTING) || status=1; $(STARTING) || status=1; exit $$status
+	$(MAKE) $(PARTS) EXTENT=
+
+computing:
+	$(PYTEST) $(SHARED_OUT) $(EXTENT) $(COMPUTES)
+
+starting:
+	mkdir -p build
+	status=0; $(PYTEST) $(BY_FILE) $(EXTENT) $(STARTS) >build/starting.log 2>&1 || status=1; \
+	cat build/starting.log; exit $$status
 
 test-processors: $(READY)
 	status=0; $(AVX2) OMP_NUM_THREADS=1 $(PROCESSORS) || status=1; \
