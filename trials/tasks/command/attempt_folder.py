@@ -8,7 +8,6 @@ folder of their own inside a checkpoint, beside what is known about the trial.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,7 +55,9 @@ class AttemptFolder:
     def is_empty(self) -> bool:
         """Whether the program has written nothing, or has removed its folder."""
         try:
-            return not os.listdir(self.path)  # noqa: PTH208 - names are enough
+            return next(self.path.iterdir(), None) is None
+        except PermissionError:
+            return False
         except (FileNotFoundError, NotADirectoryError):
             return True
 
