@@ -108,6 +108,8 @@ class UrlPlace:
             names = {_key(file): file for group in _GROUPS for file in manifest.get(group, ())}
             for path in self._files.find(source):
                 key = _below(source, str(path))
+                if key in manifest.get("links", ()):
+                    continue  # in a folder of a disk that was written to by its path
                 target = folder / names.get(key, key)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._files.get_file(path, str(target))
@@ -117,9 +119,10 @@ class UrlPlace:
     def _manifest(self, name: str) -> dict[str, Any]:
         """Empty where there is none that can be read: comparing the files with it says so."""
         try:
-            return dict(json.loads(self.read(name, MANIFEST)))
-        except (FileNotFoundError, ValueError):
+            found = json.loads(self.read(name, MANIFEST))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
+        return found if isinstance(found, dict) else {}
 
     def remove(self, name: str) -> Exception | None:
         """Remove a folder, its manifest first, so that what is half removed does not count."""
