@@ -25,6 +25,8 @@ OPENING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """How a file or a folder is opened: what has taken its place meanwhile does not block."""
 NAMED = 5
 """How much of what was left out a message names."""
+MOST_LEVELS = 200
+"""How deep folders may be nested: libraries of object stores call themselves for each level."""
 CHUNK_BYTES = 1 << 20
 _OUT_OF_REACH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
 _GONE = (errno.ENOENT, errno.ENOTDIR)
@@ -86,6 +88,9 @@ def entries(root: Path, left_out: LeftOut | None = None) -> Iterator[Entry]:
             name = f"{folder}{each}"
             entry = _entry(root, name, unreached)
             if entry is None:
+                continue
+            if entry.is_folder and name.count("/") >= MOST_LEVELS:
+                unreached[name] = f"more than {MOST_LEVELS} folders deep"
                 continue
             if entry.is_folder:
                 inside = _names_in(entry.path, name, unreached)

@@ -157,25 +157,31 @@ def test_a_file_that_changes_meanwhile_is_copied_as_it_is_then_or_not_at_all(
     assert (copied.read_text() if copied.exists() else None) == content
 
 
-def deep_in(root: Path, levels: int) -> None:
-    """Make folders in folders, below what a path can name."""
+def deep_in(root: Path, levels: int, name: str) -> None:
+    """Make folders in folders, also below what a path can name."""
     at = os.open(root, os.O_RDONLY)
     for _ in range(levels):
-        os.mkdir("deeper", dir_fd=at)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=at)
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
     os.close(os.open("file", os.O_CREAT, dir_fd=at))
     os.close(at)
 
 
-def test_a_folder_too_deep_to_be_named_is_left_out_and_can_be_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("levels", "name", "why"),
+    [(1500, "d", "more than 200 folders deep"), (30, "d" * 200, "File name too long")],
+)
+def test_a_folder_too_deep_to_be_named_is_left_out_and_can_be_removed(
+    tmp_path: Path, levels: int, name: str, why: str
+) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "state").write_text("1")
-    deep_in(root, 1500)
+    deep_in(root, levels, name)
     left_out = trees.copy(root, tmp_path / "copy")
-    assert list(left_out.values()) == ["File name too long"]
+    assert list(left_out.values()) == [why]
     assert (tmp_path / "copy" / "state").read_text() == "1"
     assert trees.settle(tmp_path / "copy")
     for folder in (root, tmp_path / "copy"):
