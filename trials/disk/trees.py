@@ -89,9 +89,6 @@ def entries(root: Path, left_out: LeftOut | None = None) -> Iterator[Entry]:
             entry = _entry(root, name, unreached)
             if entry is None:
                 continue
-            if entry.is_folder and name.count("/") >= MOST_LEVELS:
-                unreached[name] = f"more than {MOST_LEVELS} folders deep"
-                continue
             if entry.is_folder:
                 inside = _names_in(entry.path, name, unreached)
                 if name in unreached:
@@ -114,6 +111,9 @@ def _entry(root: Path, name: str, left_out: LeftOut) -> Entry | None:
         entry = Entry(path, name, path.lstat())
     except OSError as error:
         _leave_out(name, error, left_out)
+        return None
+    if entry.is_folder and name.count("/") >= MOST_LEVELS:
+        left_out[name] = f"more than {MOST_LEVELS} folders deep"
         return None
     if entry.is_file or entry.is_folder or entry.is_link:
         return entry
