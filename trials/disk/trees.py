@@ -23,10 +23,11 @@ LeftOut = dict[str, str]
 
 OPENING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """How a file or a folder is opened: what has taken its place meanwhile does not block."""
-NAMED = 5
-"""How much of what was left out a message names."""
+NAMED, LETTERS = 5, 120
+"""How much of what was left out a message names, and with how many letters of each."""
 MOST_LEVELS = 200
-"""How deep folders may be nested: libraries of object stores call themselves for each level."""
+"""How deep folders may be nested, from the root of the file system: libraries of object stores call
+themselves for each level."""
 CHUNK_BYTES = 1 << 20
 _OUT_OF_REACH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
 _GONE = (errno.ENOENT, errno.ENOTDIR)
@@ -112,7 +113,7 @@ def _entry(root: Path, name: str, left_out: LeftOut) -> Entry | None:
     except OSError as error:
         _leave_out(name, error, left_out)
         return None
-    if entry.is_folder and name.count("/") >= MOST_LEVELS:
+    if entry.is_folder and len(path.parts) > MOST_LEVELS:
         left_out[name] = f"more than {MOST_LEVELS} folders deep"
         return None
     if entry.is_file or entry.is_folder or entry.is_link:
@@ -142,7 +143,7 @@ def _leave_out(name: str, error: OSError, left_out: LeftOut) -> None:
 
 def told(left_out: Mapping[str, str]) -> str:
     """What was left out, for people: one line, whatever the names hold."""
-    first = [f"{name!r} ({why})" for name, why in sorted(left_out.items())[:NAMED]]
+    first = [f"{name!r:.{LETTERS}} ({why})" for name, why in sorted(left_out.items())[:NAMED]]
     more = len(left_out) - len(first)
     return ", ".join(first) + (f" and {more} more" if more else "")
 
