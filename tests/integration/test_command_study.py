@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,12 @@ PROGRAM = """
 import json, os, sys, time
 x, total, folder = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 state = os.path.join(folder, "state")
+latest = os.path.join(folder, "latest")
+if not os.path.lexists(latest):
+    os.symlink(state, latest)
+    os.symlink("nothing", os.path.join(folder, "gone"))
+assert os.path.realpath(latest) == os.path.realpath(state)
+os.mkfifo(os.path.join(folder, "pipe"))
 done = int(open(state).read()) if os.path.exists(state) else 0
 print("begins after", done)
 if x > 0.8:
@@ -59,7 +66,10 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
     (error,) = workplace.rows("SELECT error_text FROM trials WHERE number = 0")
     assert error == ("the command ended with exit code 1: x is too large",)
     (best,) = json.loads(workplace.ask("best", "program", "--format", "json"))
-    assert Path(best["checkpoint"], "folder", "state").read_text() == "9"
+    left = Path(best["checkpoint"], "folder")
+    assert (left / "state").read_text() == "9"
+    links = {each.name: os.fspath(each.readlink()) for each in left.iterdir() if each.is_symlink()}
+    assert links == {"latest": "state", "gone": "nothing"}
     assert "begins after 3" in workplace.ask("logs", "program", str(best["number"]))
     assert not list(workplace.folder.rglob("attempt-*/folder"))
 

@@ -19,6 +19,7 @@ reports come before it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +43,10 @@ from trials.checkpoints.manifests import (
 )
 from trials.checkpoints.places import place, split
 from trials.checkpoints.trimming import take_state
+from trials.disk import drafts, trees
 from trials.disk.whole_folders import removed_on_error
+
+log = logging.getLogger(__name__)
 
 KEEP = 2
 VALUE = ".value.json"
@@ -79,6 +83,8 @@ class Checkpoints:
         self._best_is_lost = False
         self._without_state: set[str] = set()
         self._left_behind = drafts_in(self._place)
+        self._left_out: trees.LeftOut = {}
+        """What was not saved, as far as that was said."""
 
     # ------------------------------------------------------------------------------- writing
 
@@ -123,10 +129,35 @@ class Checkpoints:
 
         Returns: The checkpoint's folder.
         """
+        draft = self._settled(draft)
         with removed_on_error(draft):
             seal(draft, label, best_before=self._place.target("best"))
             name = self._publish(draft, label)
         return self._place.path(name)
+
+    def _settled(self, draft: Path) -> Path:
+        """A draft with nothing in it that cannot be saved: itself, or where it has such things, a
+        copy."""
+        with removed_on_error(draft):
+            if trees.settle(draft):
+                return draft
+            copy = self._place.draft()
+            with removed_on_error(copy):
+                self.leave_out(trees.copy(draft, copy), log.warning)
+        drafts.discard(draft)
+        return copy
+
+    def leave_out(self, left_out: trees.LeftOut, say: Callable[[str], object]) -> None:
+        """Say once what is not in the checkpoints of this trial, and why.
+
+        Args:
+            left_out: What one of them lacks.
+            say: Receives a line for people.
+        """
+        unsaid = {name: why for name, why in left_out.items() if name not in self._left_out}
+        if unsaid:
+            self._left_out |= unsaid
+            say(f"left out of the checkpoint: {trees.told(unsaid)}")
 
     def _publish(self, draft: Path, label: Label) -> str:
         """Put a draft in place under a free name, which is returned."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from trials.checkpoints.manifests import (
 )
 from trials.checkpoints.places import place, split
 from trials.checkpoints.protocol import Place
+from trials.disk import trees
 from trials.disk.whole_folders import removed_on_error
 
 log = logging.getLogger(__name__)
@@ -143,5 +143,5 @@ def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | N
         new.remove(best)
         draft = new.draft()
         with removed_on_error(draft):
-            shutil.copytree(files, draft, dirs_exist_ok=True)
+            trees.copy(files, draft)
             new.publish(draft, best, ["best"])

@@ -7,15 +7,13 @@ symbolic link.
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from trials.disk import drafts, whole_folders
-from trials.disk.whole_folders import flush, flush_one, make_folder
+from trials.disk import drafts, trees, whole_folders
+from trials.disk.whole_folders import flush_one, make_folder
 
 TEMPORARY = ".writing-"
 """Begins the names of drafts, which are beside the checkpoints."""
@@ -64,7 +62,8 @@ class FolderPlace:
         checkpoint = self._folder / name
         path = checkpoint / file
         path.write_bytes(content)
-        flush(checkpoint)
+        flush_one(path)
+        flush_one(checkpoint)
 
     def read(self, name: str, file: str) -> bytes:
         """The content of a file."""
@@ -77,17 +76,7 @@ class FolderPlace:
 
     def remove(self, name: str) -> Exception | None:
         """Remove a folder, or as much of it as can be removed."""
-        folder = self._folder / name
-        shutil.rmtree(folder, ignore_errors=True)
-        if not os.path.lexists(folder):
-            return None
-        try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:  # another process removes it too
-            return None
-        except OSError as error:
-            return error
-        return None
+        return trees.remove(self._folder / name)
 
     def strip(self, name: str, files: Iterable[str]) -> None:
         """Remove files."""
@@ -128,14 +117,13 @@ class FolderPlace:
             return []
 
     def sizes(self) -> dict[str, int]:
-        """Each file once: links count as nothing, and so does a file that is removed meanwhile."""
+        """Each file once: links and further names of a file count as nothing."""
         found = {}
-        for path in self._folder.rglob("*"):
-            with suppress(FileNotFoundError):
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode):
-                    file = path.relative_to(self._folder).as_posix()
-                    found[file] = status.st_size
+        counted = set()
+        for entry in trees.entries(self._folder):
+            if entry.is_file and entry.inode not in counted:
+                counted.add(entry.inode)
+                found[entry.name] = entry.facts.st_size
         return found
 
     # ---------------------------------------------------------------------------- small files

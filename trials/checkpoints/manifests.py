@@ -2,14 +2,17 @@
 
 A manifest names the files of the model (`files`) and those that only a run needs in order to
 continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint
-belongs to, and the best checkpoint at that time.
+belongs to, and the best checkpoint at that time; and what an object store would lose of a folder:
+its links (`links`), and the modes of files and of empty folders (`modes`) where they are unusual.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+import os
+import stat
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +20,12 @@ from typing import Any
 from trials.checkpoints import places
 from trials.checkpoints.protocol import Place
 from trials.contract import Setup
-from trials.disk import whole_folders
+from trials.disk import trees, whole_folders
 from trials.disk.whole_folders import MANIFEST
 
 FORMAT = 1
+_PRIVATE, _FILE, _FOLDER = 0o600, 0o644, 0o755
+"""The modes of safetensors' files, of usual files and of usual folders."""
 _AFTER = " after "
 """Between the name of a run and the level of its last report, in the name of a stretch."""
 
@@ -86,11 +91,14 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
         draft: With all other files.
         label: What to say of it.
         best_before: The name of the best checkpoint before this one.
+
+    Raises:
+        FileExistsError: It has a file of the manifest's name.
     """
-    permissions = draft.stat().st_mode & 0o666
-    for path in draft.rglob("*"):
-        if path.is_file():  # safetensors makes files private, but another user may have to continue
-            path.chmod(permissions)
+    if os.path.lexists(draft / MANIFEST):
+        what = f"a checkpoint's {MANIFEST} is written by hpsearch; give your file another name"
+        raise FileExistsError(f"{what}, or put it into a folder inside the checkpoint")
+    _publish_weights(draft)
     files: dict[str, str] = {}
     state: dict[str, str] = {}
     for name, digest in whole_folders.digests(draft).items():
@@ -104,8 +112,38 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
         "best_before": best_before,
         "files": files,
         "state": state,
+        **_lost_in_stores(draft),
     }
     whole_folders.seal(draft, manifest)
+
+
+def _publish_weights(draft: Path) -> None:
+    """Let everybody who may read a checkpoint read its weights: safetensors makes its files
+    private, but another user may have to continue."""
+    permissions = draft.stat().st_mode & 0o666
+    for entry in trees.entries(draft):
+        is_own = entry.is_file and entry.facts.st_nlink == 1
+        if is_own and entry.name.endswith(".safetensors") and _mode(entry) == _PRIVATE:
+            entry.path.chmod(permissions)
+
+
+def _lost_in_stores(draft: Path) -> dict[str, dict[str, str]]:
+    """What a store that holds nothing but files loses of a folder; nothing where that is all."""
+    links: dict[str, str] = {}
+    modes: dict[str, str] = {}
+    for entry in trees.entries(draft):
+        if entry.is_link:
+            links[entry.name] = os.fspath(entry.path.readlink())
+        elif entry.is_folder and (_mode(entry) != _FOLDER or not any(entry.path.iterdir())):
+            modes[f"{entry.name}/"] = f"{_mode(entry):o}"
+        elif entry.is_file and _mode(entry) != _FILE:
+            modes[entry.name] = f"{_mode(entry):o}"
+    found = {"links": links, "modes": modes}
+    return {key: each for key, each in found.items() if each}
+
+
+def _mode(entry: trees.Entry) -> int:
+    return stat.S_IMODE(entry.facts.st_mode)
 
 
 # -------------------------------------------------------------------------------------- reading
@@ -154,6 +192,7 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         files: dict[str, str] = dict(manifest["files"])
         state: dict[str, str] = dict(manifest.get("state", {}))
+        links: dict[str, str] = dict(manifest.get("links", {}))
     except FileNotFoundError:
         raise CheckpointError(f"{name} is not a checkpoint: it has no {MANIFEST}") from None
     except (ValueError, KeyError, TypeError):
@@ -162,9 +201,17 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     if written != FORMAT:
         raise CheckpointError(f"{name} has format {written}; this program reads {FORMAT}")
     expected = files | state if whole else files
-    damage = whole_folders.damage(folder, expected)
+    damage = whole_folders.damage(folder, expected) or _damage_of_links(folder, links)
     if damage is not None:
         raise CheckpointError(f"{name} is damaged: {damage}")
+
+
+def _damage_of_links(folder: Path, links: Mapping[str, str]) -> str | None:
+    for name, target in links.items():
+        link = folder / name
+        if not link.is_symlink() or os.fspath(link.readlink()) != target:
+            return f"the link {name} is missing or was changed"
+    return None
 
 
 def check(source: Path | str, whole: bool = False) -> None:

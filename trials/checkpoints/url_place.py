@@ -7,17 +7,22 @@ step.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from trials.checkpoints.protocol import PlaceError
-from trials.disk import drafts
+from trials.disk import drafts, trees
 from trials.disk.whole_folders import MANIFEST
 
 UPLOAD, DOWNLOAD = "hpsearch-upload-", "hpsearch-download-"
 """Begin the names of drafts and of downloads among this machine's temporary files."""
+_GROUPS = ("files", "state")
+"""The keys of a manifest whose files have a digest."""
 
 
 class UrlPlace:
@@ -76,7 +81,7 @@ class UrlPlace:
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
         """Upload it, its manifest last, and write the pointers."""
         for file in _files_in(draft):
-            target = f"{self._root}/{name}/{file}"
+            target = f"{self._root}/{name}/{_key(file)}"
             folder, _, _ = target.rpartition("/")
             self._files.makedirs(folder, exist_ok=True)
             source = str(draft / file)
@@ -99,12 +104,25 @@ class UrlPlace:
         source = f"{self._root}/{name}"
         with drafts.temporary(DOWNLOAD) as folder:
             self._files.invalidate_cache()
+            manifest = self._manifest(name)
+            names = {_key(file): file for group in _GROUPS for file in manifest.get(group, ())}
             for path in self._files.find(source):
-                file = _below(source, str(path))
-                target = folder / file
+                key = _below(source, str(path))
+                if key in manifest.get("links", ()):
+                    continue  # in a folder of a disk that was written to by its path
+                target = folder / names.get(key, key)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._files.get_file(path, str(target))
+            _restore(folder, manifest)
             yield folder
+
+    def _manifest(self, name: str) -> dict[str, Any]:
+        """Empty where there is none that can be read: comparing the files with it says so."""
+        try:
+            found = json.loads(self.read(name, MANIFEST))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def remove(self, name: str) -> Exception | None:
         """Remove a folder, its manifest first, so that what is half removed does not count."""
@@ -202,11 +220,29 @@ class UrlPlace:
 
 def _files_in(draft: Path) -> list[str]:
     """All files of a draft, the manifest last."""
-    files = []
-    for path in sorted(draft.rglob("*")):
-        if path.is_file():
-            files.append(path.relative_to(draft).as_posix())
-    return sorted(files, key=lambda file: file == MANIFEST)
+    files = [entry.name for entry in trees.entries(draft) if entry.is_file]
+    return sorted(files, key=lambda file: (file == MANIFEST, file))
+
+
+def _key(file: str) -> str:
+    """A file's name in the store: stores take only text, and not every letter of it."""
+    return file if file.isprintable() else quote(os.fsencode(file))
+
+
+def _restore(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Make what the store could not hold: links, empty folders, and modes, the innermost first."""
+    modes: dict[str, str] = manifest.get("modes", {})
+    for name in modes:
+        if name.endswith("/"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, target in manifest.get("links", {}).items():
+        link = folder / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+    for name, mode in sorted(modes.items(), reverse=True):
+        path = folder / name
+        if path.exists():
+            path.chmod(int(mode, 8))
 
 
 def _below(folder: str, path: str) -> str:

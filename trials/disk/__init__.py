@@ -2,5 +2,6 @@
 
 - `drafts`: folders in the making, each locked by the process that writes in it.
 - `log_file`: a log, which several processes may write.
+- `trees`: folders that users' programs fill: copied and removed, without following links.
 - `whole_folders`: a draft hashed, flushed to the disk and renamed; damage found later.
 """

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from trials.disk import trees
 
 _locks: dict[Path, int] = {}
 """The handles that lock the drafts of this process."""
@@ -52,7 +53,7 @@ def private(prefix: str) -> Path:
 
 def discard(draft: Path) -> None:
     """Remove a draft, if it still has that name, and unlock it."""
-    shutil.rmtree(draft, ignore_errors=True)
+    trees.remove(draft)
     release(draft)
 
 
@@ -79,7 +80,7 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
         with suppress(OSError):
             handle = _locked(draft)
             try:
-                shutil.rmtree(draft, ignore_errors=True)
+                trees.remove(draft)
             finally:
                 os.close(handle)
 

@@ -21,11 +21,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from trials.disk import drafts
+from trials.disk import drafts, trees
 
 MANIFEST = "manifest.json"
 """The file of a sealed folder that names all others, written last."""
@@ -104,8 +104,12 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
 
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): digest_of_file(path) for path in files}
+    files = [entry for entry in trees.entries(folder) if entry.is_file]
+    found = {}
+    for entry in sorted(files, key=lambda entry: entry.name):
+        with suppress(FileNotFoundError):  # it has been removed meanwhile
+            found[entry.name] = digest_of_file(entry.path)
+    return found
 
 
 def digest_of_file(path: Path) -> str:
@@ -121,7 +125,7 @@ def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
     """
     for file, digest in expected.items():
         path = folder / file
-        if not path.is_file():
+        if path.is_symlink() or not path.is_file():
             return f"{file} is missing"
         if digest_of_file(path) != digest:
             return f"{file} was changed or cut short"
@@ -141,13 +145,16 @@ def make_folder(folder: Path) -> None:
 
 def flush(folder: Path) -> None:
     """Make sure that a folder with everything in it is on the disk."""
-    for path in [*folder.rglob("*"), folder]:
-        flush_one(path)
+    for entry in trees.entries(folder):
+        if not entry.is_link:
+            with suppress(FileNotFoundError):  # it has been removed meanwhile
+                flush_one(entry.path)
+    flush_one(folder)
 
 
 def flush_one(path: Path) -> None:
     """Make sure that the content of a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, trees.OPENING)
     try:
         os.fsync(handle)
     finally:

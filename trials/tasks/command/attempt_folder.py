@@ -8,15 +8,13 @@ folder of their own inside a checkpoint, beside what is known about the trial.
 from __future__ import annotations
 
 import json
-import shutil
-import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from trials.checkpoints import places
-from trials.disk import drafts
+from trials.disk import drafts, trees
 from trials.disk.whole_folders import make_folder
 
 FILES = "folder"
@@ -49,14 +47,19 @@ class AttemptFolder:
         if checkpoint is None:
             self.path.mkdir()
             return
-        _copy(checkpoint / FILES, self.path)
+        trees.copy(checkpoint / FILES, self.path)
         self.progress = json.loads((checkpoint / PROGRESS).read_text())
         self._sealed = self.signature()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the program has written nothing."""
-        return next(self.path.iterdir(), None) is None
+        """Whether the program has written nothing, or has removed its folder."""
+        try:
+            return next(self.path.iterdir(), None) is None
+        except PermissionError:
+            return False
+        except (FileNotFoundError, NotADirectoryError):
+            return True
 
     @property
     def has_changed(self) -> bool:
@@ -65,7 +68,7 @@ class AttemptFolder:
 
     def clear(self) -> None:
         """Begin with nothing."""
-        shutil.rmtree(self.path)
+        trees.remove(self.path)
         self.path.mkdir()
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
@@ -74,18 +77,21 @@ class AttemptFolder:
         file.write_text(json.dumps(dict(params), indent=1))
         return file
 
-    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> None:
-        """Fill a checkpoint."""
-        _copy(self.path, draft / FILES)
+    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> trees.LeftOut:
+        """Fill a checkpoint; what could not be copied is returned."""
+        left_out = trees.copy(self.path, draft / FILES)
         (draft / PROGRESS).write_text(json.dumps(progress))
         self._sealed = self.signature()
+        return left_out
 
-    def move_into(self, draft: Path, progress: Mapping[str, Any]) -> None:
-        """Fill a checkpoint with files that nobody needs here any more."""
-        shutil.move(self.path, draft / FILES)
-        self.path.mkdir()
+    def move_into(self, draft: Path, progress: Mapping[str, Any]) -> trees.LeftOut:
+        """Fill a checkpoint with files that nobody needs here any more; what could not be moved is
+        returned."""
+        if not trees.settle(self.path):
+            return self.copy_into(draft, progress)
+        self.path.rename(draft / FILES)
         (draft / PROGRESS).write_text(json.dumps(progress))
-        self._sealed = ()
+        return {}
 
     def remove(self) -> None:
         """Remove everything."""
@@ -96,12 +102,9 @@ class AttemptFolder:
     def signature(self) -> Signature:
         """What shows whether the program has written something since."""
         found = []
-        for path in sorted(self.path.rglob("*")):
-            try:
-                facts = path.lstat()
-            except FileNotFoundError:
-                continue  # the program has removed it meanwhile
-            found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
+        for entry in trees.entries(self.path):
+            facts = entry.facts
+            found.append((entry.name, facts.st_ino, facts.st_size, facts.st_mtime_ns))
         return tuple(found)
 
 
@@ -121,17 +124,3 @@ def _new_home(trial: Path | str, attempt: int) -> Path:
 def _remove_if_empty(folder: Path) -> None:
     if folder.is_dir() and next(folder.iterdir(), None) is None:
         folder.rmdir()
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, symlinks=True, ignore=_not_files)
-
-
-def _not_files(folder: str, names: list[str]) -> list[str]:
-    """What cannot be copied: pipes, sockets and devices."""
-    odd = []
-    for name in names:
-        mode = (Path(folder) / name).lstat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
-            odd.append(name)
-    return odd

@@ -51,7 +51,7 @@ class Output:
             self._file.note(text)
             return
         with suppress(OSError):
-            _to_standard_error(f"{OURS}{text}\n".encode())
+            _to_standard_error(f"{OURS}{text}\n".encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """Close the file."""

@@ -197,14 +197,16 @@ class Program:
     def writes_in(self, folder: Path) -> list[Path]:
         """The files of a folder that the suspended processes have open to write anywhere in them.
 
-        Files that are only added to are left out: they are logs.
+        Files that are only added to are left out: they are logs. So are pipes, and files that the
+        program has removed since.
         """
         found: set[Path] = set()
         inside = f"{folder}{os.sep}"
         for process in self._suspended or ():
             for name in _open_files_of(process):
-                if name.startswith(inside):
-                    found.add(Path(name))
+                path = Path(name)
+                if name.startswith(inside) and not path.is_symlink() and path.is_file():
+                    found.add(path)
         return sorted(found)
 
     def close(self) -> bool:

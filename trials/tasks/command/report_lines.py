@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,7 @@ class ReportFile:
     def new_lines(self) -> list[bytes]:
         """The complete lines since the last call."""
         try:
-            with self._path.open("rb") as file:
+            with open(self._path, "rb", opener=_open_file) as file:
                 if file.seek(0, 2) < self._at:
                     self._at = 0
                     self._lines = Lines()
@@ -80,6 +82,19 @@ class ReportFile:
     def rest(self) -> list[bytes]:
         """The last line, whose end never came."""
         return self._lines.rest()
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a file, or what a link names.
+
+    Raises:
+        OSError: It cannot be opened, or it is not a file: a pipe would block.
+    """
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is not a file")
+    return handle
 
 
 def report_in(line: bytes, key: str) -> ReportLine | None:

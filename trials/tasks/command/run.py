@@ -474,7 +474,9 @@ class CommandRun:
         fill = self._folder.move_into if moved else self._folder.copy_into
         checkpoints = self._checkpoints
         number = checkpoints.next_number()
-        draft = checkpoints.draft(lambda folder: fill(folder, progress))
+        left_out: dict[str, str] = {}
+        draft = checkpoints.draft(lambda folder: left_out.update(fill(folder, progress)))
+        checkpoints.leave_out(left_out, self._output.note)
         path = checkpoints.commit(draft, Label(number))
         goal = self._setup.goal
         value = None if goal is None else self._metrics.get(goal.metric)

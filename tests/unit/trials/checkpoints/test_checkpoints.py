@@ -9,6 +9,7 @@ import pytest
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.manifests import CheckpointError, Label, verify
+from trials.disk.whole_folders import MANIFEST
 
 
 def filled(text):
@@ -168,13 +169,23 @@ def test_a_missing_checkpoint_falls_back_too(tmp_path):
         pass
 
 
-def test_files_are_as_readable_as_their_folder(tmp_path):
-    def private(folder):
-        (folder / "weights").write_text("a")
-        (folder / "weights").chmod(0o600)
+def test_files_keep_their_modes_but_weights_are_as_readable_as_their_folder(tmp_path):
+    modes = {"model.safetensors": 0o600, "key": 0o600, "run.sh": 0o755}
 
-    path = Checkpoints(tmp_path).save(1, private)
-    assert stat.S_IMODE((path / "weights").stat().st_mode) == path.stat().st_mode & 0o666
+    def fill(folder):
+        for name, mode in modes.items():
+            (folder / name).write_text("a")
+            (folder / name).chmod(mode)
+
+    path = Checkpoints(tmp_path).save(1, fill)
+    expected = {**modes, "model.safetensors": path.stat().st_mode & 0o666}
+    assert {name: stat.S_IMODE((path / name).stat().st_mode) for name in modes} == expected
+
+
+def test_a_file_of_the_manifests_name_is_refused(tmp_path):
+    with pytest.raises(FileExistsError, match="give your file another name"):
+        Checkpoints(tmp_path).save(1, lambda folder: (folder / MANIFEST).write_text("{}"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_that_save_the_same_step_at_once_do_not_get_in_each_others_way(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import uuid
 from pathlib import Path
 
@@ -71,6 +72,51 @@ def test_what_was_saved_is_read_back(folder):
     assert [content(inside(folder, "best")), content(inside(folder, "last"))] == ["a", "b"]
     assert type(first) is type(folder) or isinstance(first, Path)
     assert Checkpoints(folder).next_number() == 3
+
+
+ODD = os.fsdecode(b"caf\xe9\n[1]")
+
+
+def test_links_modes_odd_names_and_empty_folders_are_read_back(folder, tmp_path, caplog):
+    outside = tmp_path / "key"
+    outside.write_text("private")
+    outside.chmod(0o600)
+
+    def fill(draft):
+        (draft / "step-1" / "empty").mkdir(parents=True)
+        (draft / "step-1" / ODD).write_text("odd")
+        (draft / "run.sh").write_text("true")
+        (draft / "run.sh").chmod(0o755)
+        (draft / "latest").symlink_to(draft / "step-1")
+        (draft / "gone").symlink_to("nothing")
+        (draft / "circle").symlink_to("circle")
+        (draft / "key").symlink_to(outside)
+        os.mkfifo(draft / "pipe")
+
+    checkpoints = Checkpoints(folder)
+    checkpoints.save(1, fill)
+    saved = checkpoints.save(2, fill)
+    assert caplog.messages == ["left out of the checkpoint: 'pipe' (a named pipe)"]
+    if isinstance(folder, Path):
+        check(f"file://{saved}", whole=True)
+    with opened(saved) as checkpoint:
+        files = checkpoint.files
+        links = {
+            each.name: os.fspath(each.readlink()) for each in files.iterdir() if each.is_symlink()
+        }
+        expected = {"latest": "step-1", "gone": "nothing", "circle": "circle", "key": str(outside)}
+        assert links == expected
+        assert sorted(path.name for path in (files / "latest").iterdir()) == [ODD, "empty"]
+        assert (files / "step-1" / ODD).read_text() == "odd"
+        assert (files / "run.sh").stat().st_mode & 0o777 == 0o755
+        assert not os.path.lexists(files / "pipe")
+    assert outside.stat().st_mode & 0o777 == 0o600
+    if isinstance(folder, Path):
+        (saved / "latest").unlink()
+        with pytest.raises(CheckpointError, match="the link latest is missing or was changed"):
+            check(saved)
+    assert place(folder).remove(split(saved)[1]) is None
+    assert outside.exists()
 
 
 def test_a_step_saved_twice_is_two_checkpoints(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import time
 from pathlib import Path
@@ -420,16 +421,68 @@ def test_a_folder_may_go_to_a_store(
     assert reports_of(second)[-1].resource == 4.0
 
 
-def test_odd_files_in_the_folder_are_left_out(start: Start) -> None:
-    run = start(
-        "mkfifo {folder}/pipe; ln -s state {folder}/link; echo 1 > {folder}/state;"
-        ' echo \'{{"resource": 3, "a": 1}}\'; sleep 0.2',
-        shell=True,
-    )
-    first_of(run)
-    saved = Path(str(run.save())) / "folder"
-    assert sorted(path.name for path in saved.iterdir()) == ["link", "state"]
-    assert (saved / "link").readlink() == Path("state")
+ODD_THINGS = """
+folder, key = sys.argv[1:3]
+if os.path.lexists(folder + "/latest"):
+    print("continues with", open(folder + "/latest").read(), os.path.realpath(folder + "/latest"))
+else:
+    os.symlink(folder + "/state", folder + "/latest")
+    os.symlink("circle", folder + "/circle")
+    os.symlink("nothing", folder + "/gone")
+    os.symlink(key, folder + "/key")
+    with open(folder + "/state", "w") as file:
+        file.write("1")
+os.mkfifo(folder + "/pipe")
+held = os.open(folder + "/pipe", os.O_RDWR)
+removed = open(folder + "/removed", "w")
+os.unlink(folder + "/removed")
+for epoch in range(1, 4):
+    print(json.dumps({"resource": epoch, "a": 1}))
+    time.sleep(0.05)
+"""
+
+
+def test_odd_things_in_the_folder_are_left_out_or_kept_and_keep_nothing_waiting(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("private")
+    key.chmod(0o600)
+    command = f"{python(ODD_THINGS)} {{folder}} {key}"
+    first = start(command, grace=20.0)
+    items = iter(first)
+    next(item for item in items if item is not None)
+    paused = Path(str(first.save()))
+    assert "open for writing" not in log_of(tmp_path)
+    reports_of(first)
+    final = (tmp_path / "trial" / "last").resolve()
+    assert final != paused
+    for saved in (paused, final):
+        left = (saved / "folder").iterdir()
+        links = {each.name: os.fspath(each.readlink()) for each in left if each.is_symlink()}
+        expected = {"latest": "state", "circle": "circle", "gone": "nothing", "key": str(key)}
+        assert links == expected
+        assert not os.path.lexists(saved / "folder" / "pipe")
+        verify(saved, whole=True)
+    assert log_of(tmp_path).count("left out of the checkpoint: 'pipe' (a named pipe)") == 1
+    assert key.stat().st_mode & 0o777 == 0o600
+
+    reports_of(start(command, resume_from=paused, attempt=2))
+    assert "continues with 1" in log_of(tmp_path, 2)
+    assert "/attempt-2-" in log_of(tmp_path, 2).partition("continues with 1")[2].splitlines()[0]
+
+
+def test_a_pipe_in_the_place_of_reports_says_so(start: Start) -> None:
+    run = start("mkfifo {folder}/log; sleep 20", shell=True, reports="log")
+    with pytest.raises(ProgramFailed, match=r"reports cannot be read: .*/log is not a file"):
+        reports_of(run)
+
+
+def test_a_program_that_removes_its_folder_has_no_checkpoint(start: Start, tmp_path: Path) -> None:
+    echo = echoing('{"resource": 3, "a": 1}')
+    run = start(f"rm -r {{folder}}; {echo}", shell=True)
+    assert reports_of(run)[-1].resource == 3.0
+    assert Checkpoints(tmp_path / "trial").last is None
 
 
 def test_the_best_checkpoint_by_the_objective_is_named(start: Start, python: Python) -> None:
