@@ -47,7 +47,7 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
     workplace.ask("stop", "program")
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 130
     (workplace.folder / "hold").unlink()
     workplace.call("resume", "program")
@@ -85,7 +85,7 @@ def test_a_trial_continues_another_one_under_other_parameters(
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
     workplace.ask("stop", "program")
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     (workplace.folder / "hold").unlink()
     workplace.ask("enqueue", "program", "x=0.35", "--like", "0", "--from-checkpoint")
     workplace.call("resume", "program")
