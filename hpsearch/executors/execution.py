@@ -317,7 +317,9 @@ class Execution:
     def _not_continued(self, error: Exception) -> TaskError:
         """Why a trial that continues another one fails: it never starts from the beginning."""
         where = f"the checkpoint of trial {self._order.continues}"
-        what = f"cannot be continued under these parameters: {_first_line(error)}"
+        is_lost = isinstance(error, CheckpointError)
+        how = "" if is_lost else " under these parameters"
+        what = f"cannot be continued{how}: {_first_line(error)}"
         return TaskError([Problem(where, what)])
 
     # ---------------------------------------------------------------------------------- training

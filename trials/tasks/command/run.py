@@ -580,7 +580,7 @@ class CommandRun:
 def _trained_to(progress: Mapping[str, Any]) -> float:
     """How far the files of a checkpoint were trained: the resource of the last report that its
     program had made, handed over or not."""
-    pending = progress["pending"]
+    pending = progress.get("pending")
     return float(pending[-1][0] if pending else progress["reached"])
 
 

@@ -70,7 +70,8 @@ def test_what_was_saved_is_read_back(folder):
     assert (checkpoints.best, checkpoints.last) == (first, second)
     assert [content(inside(folder, "best")), content(inside(folder, "last"))] == ["a", "b"]
     assert type(first) is type(folder) or isinstance(first, Path)
-    assert Checkpoints(folder).next_number() == 3
+    again = Checkpoints(folder)
+    assert [again.next_number(), again.next_number()] == [3, 4], "no number is given twice"
 
 
 def test_a_step_saved_twice_is_two_checkpoints(folder):
