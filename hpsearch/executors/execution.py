@@ -14,6 +14,7 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.carrying import carry_along
+from hpsearch.executors.thinning import Thinning
 from hpsearch.executors.worker_config import WorkerConfig
 from trials import arithmetic
 from trials.arithmetic import Arithmetic
@@ -180,6 +181,7 @@ class Execution:
         self._said = said
         self._log = log
         self._runner: Runner | None = None
+        self._thinning = Thinning(self._config.budget, self._config.goal)
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
 
@@ -189,6 +191,13 @@ class Execution:
         Args:
             given: The data that came with the order, see `Workshop.data_for`.
         """
+        ending = self._trained(given)
+        for report in self._thinning.rest():
+            self._said(report, False)
+        return ending
+
+    def _trained(self, given: Any) -> Ending:
+        """Train, and return how that ended."""
         try:
             self._workshop.make_ready(self._order)
             params, began = self._settle_arithmetic()
@@ -210,7 +219,8 @@ class Execution:
         """The ending with what the run's course shows of its health."""
         if self._runner is None:
             return ending
-        return replace(ending, findings=(*self._changes, *self._runner.findings()))
+        own = (*self._changes, *self._thinning.findings())
+        return replace(ending, findings=(*own, *self._runner.findings()))
 
     def close(self) -> None:
         """End the run.
@@ -307,7 +317,9 @@ class Execution:
     def _not_continued(self, error: Exception) -> TaskError:
         """Why a trial that continues another one fails: it never starts from the beginning."""
         where = f"the checkpoint of trial {self._order.continues}"
-        what = f"cannot be continued under these parameters: {_first_line(error)}"
+        is_lost = isinstance(error, CheckpointError)
+        how = "" if is_lost else " under these parameters"
+        what = f"cannot be continued{how}: {_first_line(error)}"
         return TaskError([Problem(where, what)])
 
     # ---------------------------------------------------------------------------------- training
@@ -335,8 +347,9 @@ class Execution:
         return self._stopped(runner, checkpoint)
 
     def _report(self, runner: Runner, report: Report) -> ev.Reported:
-        """Send a report. Where the attempt waits after it, its checkpoint is of exactly this level:
-        if it is paused here, it continues from here. One that trains on does not wait for its disk.
+        """Send a report, unless there are very many. Where the attempt waits after it, its
+        checkpoint is of exactly this level: if it is paused here, it continues from here. One that
+        trains on does not wait for its disk.
         """
         waits = self._control.until <= report.resource < self._config.budget.total
         checkpoint, best = report.checkpoint, report.best
@@ -354,7 +367,8 @@ class Execution:
             _text(best),
             _held(checkpoint, best),
         )
-        self._said(reported, waits)
+        for due in self._thinning.due(reported, self._control.until):
+            self._said(due, waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:

@@ -85,6 +85,7 @@ class Checkpoints:
         self._left_behind = drafts_in(self._place)
         self._left_out: trees.LeftOut = {}
         """What was not saved, as far as that was said."""
+        self._number = 0
 
     # ------------------------------------------------------------------------------- writing
 
@@ -171,9 +172,13 @@ class Checkpoints:
             return name
 
     def next_number(self) -> int:
-        """A number above all that are there, for those who do not count steps."""
+        """A number above all that are there or were given, for those who do not count steps.
+
+        Others may have been told of a checkpoint that somebody has removed: none takes its name.
+        """
         steps = [order_of(name)[0] for name in checkpoints_in(self._place)]
-        return max(steps, default=0) + 1
+        self._number = max([self._number, *steps]) + 1
+        return self._number
 
     # ------------------------------------------------------------------------------- reading
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 import uuid
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +43,7 @@ def train(params, trial):
 def worker_of(
     folder: Path, checkpoints: str, device: str = "cpu", task: str = TASK, share: float = 1.0
 ) -> Worker:
-    module = f"plain_task_{len(task)}"
+    module = f"plain_task_{zlib.crc32(task.encode())}"
     (folder / f"{module}.py").write_text(task)
     budget = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
     goal = Goal("loss", maximize=False)
@@ -52,9 +54,11 @@ def worker_of(
 
 def events_until(worker: Worker, kind: type) -> list[Any]:
     events: list[Any] = []
-    for _ in range(100):
-        events += worker.poll(1.0)
-        if any(isinstance(event, kind) for event in events):
+    give_up = time.monotonic() + 240
+    while time.monotonic() < give_up:
+        news = worker.poll(1.0)
+        events += news
+        if any(isinstance(event, kind) for event in news):
             return events
     raise AssertionError(f"no {kind.__name__} in {events}")
 

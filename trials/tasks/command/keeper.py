@@ -95,7 +95,7 @@ class Keeper:
                 case b"s":
                     self._suspend()
                 case b"r":
-                    self._signal(signal.SIGCONT)
+                    self._resume()
                 case b"t":
                     self._terminate()
         return True
@@ -124,7 +124,11 @@ class Keeper:
             os._exit(127)
 
     def _suspend(self) -> None:
-        """Suspend every process, those that are started meanwhile too."""
+        """Suspend every process, those that are started meanwhile too.
+
+        The program's group is suspended first: to look for all others takes a while.
+        """
+        self._signal_group(signal.SIGSTOP)
         told: set[int] = set()
         give_up = time.monotonic() + SETTLE_S
         while True:
@@ -138,12 +142,15 @@ class Keeper:
             time.sleep(AGAIN_S / 5)
         self._tell(" ".join(["suspended", *map(str, states)]))
 
+    def _resume(self) -> None:
+        self._signal_group(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
     def _terminate(self) -> None:
         """Ask the program's process group to end."""
         self._terminating = True
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._program, signal.SIGTERM)
-        self._signal(signal.SIGCONT)
+        self._signal_group(signal.SIGTERM)
+        self._resume()
 
     def _kill_all(self) -> None:
         """Kill until nothing is left."""
@@ -154,6 +161,10 @@ class Keeper:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             self._reap()
         self._reap()
+
+    def _signal_group(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._program, number)
 
     def _signal(self, number: int) -> None:
         for process in self._alive():

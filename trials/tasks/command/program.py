@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -208,6 +208,27 @@ class Program:
                 if name.startswith(inside) and not path.is_symlink() and path.is_file():
                     found.add(path)
         return sorted(found)
+
+    @property
+    def would_run(self) -> bool:
+        """Whether a process of it computes, or waits to be resumed or for a processor, as far as
+        that can be seen.
+
+        It knows those that were there when the program was last suspended.
+        """
+        return any(facts[0] in b"RTt" for facts in self._facts())
+
+    @property
+    def ticks(self) -> int:
+        """The processor time that these processes have used, in ticks of the system's clock."""
+        return sum(int(facts[11]) + int(facts[12]) for facts in self._facts())
+
+    def _facts(self) -> Iterator[list[bytes]]:
+        """What Linux says of each process, from its state on."""
+        for process in self._suspended or ():
+            with suppress(OSError):  # it has ended
+                text = Path(f"/proc/{process}/stat").read_bytes()
+                yield text.rpartition(b")")[2].split()
 
     def close(self) -> bool:
         """Kill what is left; False while something cannot be killed. Repeating it does nothing."""

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,29 +56,39 @@ class Lines:
 class ReportFile:
     """The lines that are added to a file, which need not be there yet.
 
-    A file that becomes shorter is read from its beginning again.
+    What is in it at the beginning is passed over. A file that becomes shorter is read from its
+    beginning again.
+
+    Attributes:
+        is_reread: Whether that has happened, so that lines may have been read before.
     """
 
     def __init__(self, path: Path) -> None:
+        self.is_reread = False
         self._path = path
-        self._at = 0
+        self._at = path.stat().st_size if path.is_file() else 0
         self._lines = Lines()
 
-    def new_lines(self) -> list[bytes]:
-        """The complete lines since the last call."""
+    def new_lines(self) -> Iterator[list[bytes]]:
+        """The complete lines since the last call, in portions.
+
+        Raises:
+            ProgramFailed: The file cannot be read.
+        """
         try:
             with open(self._path, "rb", opener=_open_file) as file:
                 if file.seek(0, 2) < self._at:
+                    self.is_reread = True
                     self._at = 0
                     self._lines = Lines()
                 file.seek(self._at)
-                piece = file.read()
+                while piece := file.read(LONGEST_LINE):
+                    self._at += len(piece)
+                    yield self._lines.taken(piece)
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return
         except OSError as error:
             raise ProgramFailed(f"reports cannot be read: {error}") from error
-        self._at += len(piece)
-        return self._lines.taken(piece)
 
     def rest(self) -> list[bytes]:
         """The last line, whose end never came."""

@@ -8,6 +8,7 @@ complete: the program may first go on for a while. A trial that waits at a rung 
 from __future__ import annotations
 
 import collections
+import json
 import os
 import signal
 import time
@@ -19,10 +20,10 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.manifests import Label
+from trials.checkpoints.manifests import CheckpointError, Label
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
-from trials.tasks.command.attempt_folder import AttemptFolder
+from trials.tasks.command.attempt_folder import PROGRESS, AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source
 from trials.tasks.command.report_lines import Lines, ReportFile, ReportLine, report_in
@@ -43,7 +44,10 @@ FIRST_COST_S = 0.05
 """What the first checkpoint is expected to take."""
 LOOK_S = 0.01
 """How long a program goes on between two looks at what it has written and reported."""
-SETTLE_S = 0.3
+LOOK_TICKS = 2
+"""How much processor time it has had by then, unless it waits for something else than a processor,
+in ticks of the system's clock."""
+SETTLE_S = 1.0
 """How long looks are taken until two of them show the same."""
 
 
@@ -76,12 +80,14 @@ class CommandRun:
     Args:
         command: What the study file says.
         setup: What the run is given.
+        shows: How many bytes of what it prints are shown where that has no file; None for all.
 
     Raises:
-        CheckpointError: What is continued from is damaged.
+        CheckpointError: What is continued from is damaged, or is another trial's that has nothing
+            left to train.
     """
 
-    def __init__(self, command: Command, setup: Setup) -> None:
+    def __init__(self, command: Command, setup: Setup, shows: int | None = None) -> None:
         self.finished: str | None = None
         self._command = command
         self._setup = setup
@@ -95,17 +101,19 @@ class CommandRun:
         self._reached: float = progress.get("reached", 0.0)
         """The resource of the last report that was handed over."""
         pending = [ReportLine(*each) for each in progress.get("pending", [])]
-        # What another run had yet to hand over is that run's.
-        own = [] if setup.takes_over else pending
-        self._reports = collections.deque(own)
+        self._reports = collections.deque(pending)
         """Reports that were not handed over yet."""
-        self._known = pending[-1].resource if pending else self._reached
+        self._known = _trained_to(progress) if progress else 0.0
         """The resource of the last report of the trial."""
+        if setup.takes_over:
+            # What the other trial had trained is in the files, and is reported by that one.
+            self._reports.clear()
+            self._reached = self._known
         self._printed = 0.0
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._output = Output(setup.log)
+        self._output = Output(setup.log, shows)
         self._lines: dict[Source, Lines] = {"stdout": Lines(), "stderr": Lines()}
         self._file = self._report_file()
         self._program: Program | None = None
@@ -128,12 +136,27 @@ class CommandRun:
                 checkpoint = stack.enter_context(opened(source))
                 files = checkpoint.files
                 if setup.takes_over:
+                    self._refuse_trained(files)
                     self._checkpoints.begin_anew()
                 else:
                     self._checkpoints.continue_from(source, checkpoint.path)
             return AttemptFolder(setup.folder, setup.attempt, files)
 
+    def _refuse_trained(self, files: Path) -> None:
+        """Refuse another trial's files if that one's program had run to its end.
+
+        Raises:
+            CheckpointError: It had.
+        """
+        trained = _trained_to(json.loads((files / PROGRESS).read_text()))
+        if trained < self._total:
+            return
+        unit = self._setup.budget.unit.value
+        what = f"its program had trained to {trained:g} of {self._total:g} {unit}"
+        raise CheckpointError(f"{what} by the time it was suspended: nothing is left to train")
+
     def _report_file(self) -> ReportFile | None:
+        """The file of reports. What it holds already was reported."""
         if self._command.reports is None:
             return None
         return ReportFile(self._folder.path / self._command.reports)
@@ -199,8 +222,6 @@ class CommandRun:
         program = self._program
         assert program is not None
         self._take_in(program.read(timeout_s))
-        if self._file is not None:
-            self._take_lines(self._file.new_lines(), "file")
         if program.over:
             for source, lines in self._lines.items():
                 self._take_lines(lines.rest(), source)
@@ -208,8 +229,12 @@ class CommandRun:
                 self._take_lines(self._file.rest(), "file")
 
     def _take_in(self, pieces: list[tuple[Source, bytes]]) -> None:
+        """Take in what the program has printed, and what is new in its report file."""
         for source, piece in pieces:
             self._take_lines(self._lines[source].taken(piece), source)
+        if self._file is not None:
+            for lines in self._file.new_lines():
+                self._take_lines(lines, "file")
 
     def _take_lines(self, lines: list[bytes], source: str) -> None:
         reports_in = "stdout" if self._file is None else "file"
@@ -229,6 +254,8 @@ class CommandRun:
         """
         resource = report.resource
         if resource <= self._printed:
+            if self._file is not None and self._file.is_reread:
+                return
             what = f"the command reported {resource:g} after {self._printed:g}"
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
         is_first = self._printed == 0.0
@@ -278,7 +305,8 @@ class CommandRun:
         """
         ended_well = program.code == 0 and not program.left
         has_more = self._printed == 0.0 < self._total - self._reached
-        return self._continued and ended_well and has_more and not self._setup.takes_over
+        may_not = self._setup.takes_over or self._command.ends_early
+        return self._continued and ended_well and has_more and not may_not
 
     def _begin_afresh(self, program: Program) -> None:
         """Train the trial from the beginning."""
@@ -324,7 +352,9 @@ class CommandRun:
     def _failure(self, program: Program, code: int) -> ProgramFailed:
         what = f"the command ended with {_how(code)}"
         unit = self._setup.budget.unit.value
-        if self._reached > 0:
+        if self._setup.takes_over and self._printed == 0.0:
+            what += f" and without a report, though it was to continue from {self._known:g}"
+        elif self._reached > 0:
             before = f"before its budget of {self._total:g} {unit}"
             what += f" after its report at {self._reached:g}, {before}"
         elif code == 0:
@@ -436,15 +466,24 @@ class CommandRun:
             if not is_writing and (now == before or passed_s >= SETTLE_S):
                 break
             before = now
-            self._let_run(LOOK_S)
+            self._let_run(until=began + max(SETTLE_S, wait_s))
         return True
 
-    def _let_run(self, seconds: float) -> None:
-        """Let the suspended program go on for so long."""
+    def _let_run(self, until: float) -> None:
+        """Let the suspended program go on for a moment.
+
+        On a busy machine it may have to wait for a processor first.
+
+        Args:
+            until: The time to end at in any case, by the monotonic clock.
+        """
         program = self._go_on()
-        until = time.monotonic() + seconds
-        while not program.over and (left_s := until - time.monotonic()) > 0:
-            self._listen(left_s)
+        enough = program.ticks + LOOK_TICKS
+        least = time.monotonic() + LOOK_S
+        while not program.over and (now := time.monotonic()) < until:
+            if now >= least and (program.ticks >= enough or not program.would_run):
+                return
+            self._listen(LOOK_S)
 
     def _says_complete(self, program: Program) -> bool:
         """Whether no file is just being written; notes those that are."""
@@ -538,6 +577,13 @@ class CommandRun:
             self._end_program("its attempt has ended")
         except ProgramFailed as failure:
             self._output.note(str(failure))
+
+
+def _trained_to(progress: Mapping[str, Any]) -> float:
+    """How far the files of a checkpoint were trained: the resource of the last report that its
+    program had made, handed over or not."""
+    pending = progress.get("pending")
+    return float(pending[-1][0] if pending else progress["reached"])
 
 
 def _environment() -> dict[str, str]:

@@ -20,6 +20,8 @@ from trials.tasks.command.run import Command, CommandRun
 
 REHEARSAL_S = 20.0
 """How long a command is tried for before a study."""
+REHEARSAL_BYTES = 16 << 10
+"""How much of what it prints meanwhile is shown, besides its last lines."""
 
 
 class CommandTask:
@@ -73,7 +75,7 @@ class CommandTask:
             ProgramFailed: It ends in another way than it should, or its first report is wrong or
                 lacks what the study is for.
         """
-        run = self.start(setup, data)
+        run = CommandRun(self._command, setup, shows=REHEARSAL_BYTES)
         began = time.monotonic()
         try:
             for report in run:

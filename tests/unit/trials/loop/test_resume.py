@@ -196,7 +196,7 @@ def test_a_killed_process_resumes_to_the_same_reports_and_weights(lab, capsys, p
     killed = lab.folder / "killed"
     program = f"{prepared}from trials.__main__ import main; main()"
     command = [sys.executable, "-c", program, str(file), "--out", str(killed), "--device", "cpu"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         printed = process.stdout.readline() + process.stdout.readline()
         process.kill()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from command_runs import Gate
 from trials import tasks
 from trials.contract import Budget, Goal, Setup, Unit
 from trials.tasks.command.run import CommandRun
@@ -53,6 +54,12 @@ def start(tmp_path: Path) -> Any:
     for each in runs:
         while not each.close():
             pass
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """Holds programs of the test; open until it is told otherwise."""
+    return Gate(tmp_path)
 
 
 @pytest.fixture

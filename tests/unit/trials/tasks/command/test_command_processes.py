@@ -19,7 +19,8 @@ from trials.tasks.command.output import Output
 FAMILY = """
 def note(): open("processes", "a").write(str(os.getpid()) + "\\n")
 def sleeping():
-    note(); time.sleep(60); os._exit(0)
+    note()
+    while True: signal.pause()
 note()
 if os.fork() == 0: sleeping()                       # a child
 if os.fork() == 0:                                  # one in a session of its own, as of torchrun
@@ -42,7 +43,7 @@ def processes_in(folder: Path) -> list[int]:
 
 @LINUX
 def test_all_descendants_end_with_the_attempt(start: Start, python: Python, tmp_path: Path) -> None:
-    run = start(python(FAMILY + "time.sleep(60)\n"), grace=0.3)
+    run = start(python(FAMILY + "while True: signal.pause()\n"), grace=0.3)
     first_of(run)
     processes = processes_in(tmp_path)
     assert not any(map(is_gone, processes))
@@ -85,7 +86,7 @@ def test_all_descendants_die_with_their_worker(
     python: Python, tmp_path: Path, victims: str
 ) -> None:
     """Ray kills the children of a worker that it ends."""
-    program = python(FAMILY + "time.sleep(60)\n")
+    program = python(FAMILY + "while True: signal.pause()\n")
     command = [sys.executable, "-c", WORKER, str(tmp_path), program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as worker:
         assert worker.stdout is not None
@@ -112,7 +113,7 @@ def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) 
         " open(os.path.join(sys.argv[1], 'state'), 'w').write('x')\n"
         " sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, end)\n"
-        "print(json.dumps({'resource': 1, 'a': 1}))\ntime.sleep(60)\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\nwhile True: signal.pause()\n"
     )
     run = start(f"{slow} {{folder}} | cat", shell=True)
     items = iter(run)

@@ -5,33 +5,46 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command_runs import Python, Start, first_of, log_of, reports_of
+from command_runs import (
+    GATED,
+    Gate,
+    Python,
+    Start,
+    first_of,
+    log_of,
+    reports_of,
+    state_of,
+)
 from patience import wait_until
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.manifests import verify
-from trials.contract import Diagnosed, Goal, ProgramFailed, TaskError
+from trials.checkpoints.manifests import CheckpointError, verify
+from trials.contract import Budget, Diagnosed, Goal, ProgramFailed, Setup, TaskError, Unit
 from trials.runner import failure_of
+from trials.tasks.command.run import CommandRun
+from trials.tasks.command.task import REHEARSAL_BYTES
 
-COUNTING = """
+COUNTING = f"""{GATED}
 folder, total = sys.argv[1], int(sys.argv[2])
 state = os.path.join(folder, "state")
 done = int(open(state).read()) if os.path.exists(state) else 0
 print("begins after", done)
 for epoch in range(done + 1, total + 1):
+    wait_before(epoch)
     with open(state + ".new", "w") as file:
         file.write(str(epoch))
     os.replace(state + ".new", state)
-    print(json.dumps({"resource": epoch, "accuracy": epoch / 10, "phase": "validation"}))
-    time.sleep(0.02)
+    while os.path.exists(f"silent-{{epoch}}"):
+        time.sleep(0.005)
+    print(json.dumps({{"resource": epoch, "accuracy": epoch / 10, "phase": "validation"}}))
 """
-"""Continues from its folder."""
+"""Continues from its folder. It waits for its gate before an epoch, and to report it while there is
+the file `silent-` of the epoch."""
 
 
 def echoing(*lines: str) -> str:
@@ -79,7 +92,7 @@ def test_reports_may_be_in_a_file_under_another_key(start: Start) -> None:
     run = start(
         "for n in 1 2 3; do mkdir -p {folder}/logs;"
         ' echo "{{\\"epoch\\": $n, \\"loss\\": $n}}" >> {folder}/logs/metrics.jsonl;'
-        " sleep 0.1; done;"
+        " done;"
         ' echo "{{\\"epoch\\": 9, \\"loss\\": 0}}"',
         shell=True,
         reports="logs/metrics.jsonl",
@@ -139,6 +152,25 @@ def test_a_line_that_is_no_json_is_log(start: Start, line: str) -> None:
 def test_a_very_long_line_is_log(start: Start, python: Python) -> None:
     program = python("print('x' * 3_000_000)\nprint(json.dumps({'resource': 3, 'a': 1}))\n")
     assert len(reports_of(start(program))) == 1
+
+
+def test_a_rehearsal_shows_the_beginning_and_the_end_of_what_a_command_prints(
+    python: Python, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    program = python(
+        "print('the beginning')\n"
+        "for n in range(1000): print('a line' + 60 * '.')\n"
+        "print('x' * 30_000_000, end='')\n"
+        "print('\\nthe end')\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\n"
+    )
+    task = tasks.load({"kind": "command", "run": program}, tmp_path)
+    task.rehearse(Setup({}, 1, Budget(Unit.EPOCHS, 3.0, (3.0,)), tmp_path / "trial"), None)
+    shown = capfdbinary.readouterr().err
+    assert len(shown) < 2 * REHEARSAL_BYTES
+    assert b"the beginning\na line" in shown
+    assert b"bytes are left out here; the last lines of all:" in shown
+    assert shown.endswith(b"\nthe end\n")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -212,13 +244,19 @@ def test_an_error_after_the_last_report_costs_nothing(start: Start) -> None:
     assert run.finished == "budget used, and then the command ended with exit code 7"
 
 
-def test_what_is_written_after_the_last_report_is_kept(start: Start, python: Python) -> None:
+def test_what_is_written_after_the_last_report_is_kept(
+    start: Start, python: Python, gate: Gate
+) -> None:
+    gate.open_to(0)
     program = python(
-        "print(json.dumps({'resource': 3, 'a': 1}))\ntime.sleep(0.3)\n"
+        GATED + "print(json.dumps({'resource': 3, 'a': 1}))\nwait_before(1)\n"
         "open(os.path.join(sys.argv[1], 'model'), 'w').write('final')\n"
     )
     run = start(f"{program} {{folder}}", goal=Goal("a", maximize=True))
-    reports_of(run)
+    items = iter(run)
+    next(item for item in items if item is not None)
+    gate.open()
+    assert list(filter(None, items)) == []
     assert (Path(str(run.best)) / "folder" / "model").read_text() == "final"
     verify(Path(str(run.best)))
 
@@ -238,17 +276,27 @@ def test_a_program_that_trains_past_its_budget_is_ended(start: Start, python: Py
 # pausing and continuing
 
 
+def saved_after(run: CommandRun, gate: Gate, reports: int, ahead: int) -> Path:
+    """Its checkpoint at a report, when its program has run ahead to another one."""
+    gate.open_to(ahead)
+    items = iter(run)
+    for _ in range(reports):
+        report = next(item for item in items if item is not None)
+    assert report.resource == reports
+    gate.wait_for(ahead + 1)
+    saved = run.save()
+    assert saved is not None
+    run.close()
+    gate.open()
+    return Path(str(saved))
+
+
 def test_a_paused_trial_finds_its_folder_again(
-    start: Start, python: Python, tmp_path: Path
+    start: Start, python: Python, gate: Gate, tmp_path: Path
 ) -> None:
     program = python(COUNTING) + " {folder} {budget} --resume {resume}"
     first = start(program, total=6.0)
-    items = iter(first)
-    report = next(item for item in items if item is not None)
-    saved = first.save()
-    assert report.resource == 1.0
-    assert saved is not None
-    first.close()
+    saved = saved_after(first, gate, reports=1, ahead=3)
     second = start(program, total=6.0, resume_from=saved, attempt=2)
     reports = [r.resource for r in reports_of(second)]
     assert reports == [2.0, 3.0, 4.0, 5.0, 6.0], "also those that it had run ahead to"
@@ -259,16 +307,19 @@ def test_a_paused_trial_finds_its_folder_again(
     assert not list((tmp_path / "trial").glob("attempt-*")), "nothing of the attempts is left"
 
 
-def test_at_a_rung_the_program_is_suspended_and_goes_on(start: Start, python: Python) -> None:
+def test_at_a_rung_the_program_is_suspended_and_goes_on(
+    start: Start, python: Python, gate: Gate
+) -> None:
+    gate.open_to(2)
     run = start(python(COUNTING) + " {folder} {budget}", total=6.0)
     items = iter(run)
     next(item for item in items if item is not None)
     saved = run.save()
     assert run.save() == saved
-    state = next(Path(str(saved)).parent.glob("attempt-*")) / "folder" / "state"
-    before = state.read_text()
-    time.sleep(0.2)
-    assert state.read_text() == before
+    assert run._program is not None
+    assert run._program._suspended
+    assert {state_of(process) for process in run._program._suspended} == {"T"}
+    gate.open()
     assert [item.resource for item in items if item is not None] == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert run.finished == "budget used"
 
@@ -280,7 +331,7 @@ def test_a_stopped_program_may_save_before_it_ends(
         "def end(*_):\n open(os.path.join(sys.argv[1], 'state'), 'w').write('saved at the end')\n"
         " sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, end)\n"
-        "print(json.dumps({'resource': 1, 'a': 1}))\ntime.sleep(60)\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\nwhile True: signal.pause()\n"
     )
     run = start(program + " {folder}")
     items = iter(run)
@@ -298,37 +349,41 @@ def test_a_program_that_ignores_the_signal_is_killed_and_its_complete_files_are_
     program = python(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "open(os.path.join(sys.argv[1], 'state'), 'w').write('whole')\n"
-        "print(json.dumps({'resource': 1, 'a': 1}))\n"
         "if len(sys.argv) > 2: file = open(os.path.join(sys.argv[1], 'half'), 'w')\n"
-        "time.sleep(60)\n"
+        "print(json.dumps({'resource': 1, 'a': 1}))\n"
+        "while True: signal.pause()\n"
     )
     for options, is_kept in (("", True), (" half", False)):
         run = start(program + " {folder}" + options, grace=0.3)
         items = iter(run)
         next(item for item in items if item is not None)
-        for _ in range(5):
-            assert next(items) is None
-        began = time.monotonic()
+        assert next(items) is None
         assert (run.save() is not None) == is_kept
-        assert time.monotonic() - began < 5
         assert "killed: it did not end within 0.3 s" in log_of(tmp_path)
     assert "half is open for writing" in log_of(tmp_path)
 
 
-def test_a_file_that_is_being_written_at_a_rung_is_waited_for(start: Start, python: Python) -> None:
+def test_a_file_that_is_being_written_at_a_rung_is_waited_for(
+    start: Start, python: Python, tmp_path: Path
+) -> None:
     program = python(
+        "goes_on = []\n"
+        "signal.signal(signal.SIGCONT, lambda *_: goes_on.append(True))\n"
         "print(json.dumps({'resource': 1, 'a': 1}))\n"
         "log = open(os.path.join(sys.argv[1], 'log'), 'a')\n"
         "with open(os.path.join(sys.argv[1], 'state'), 'w') as file:\n"
-        " for n in range(30): file.write('x' * 100_000); time.sleep(0.02)\n"
+        " file.write('half '); file.flush()\n"
+        " open('half-written', 'w').close()\n"
+        " while not goes_on: time.sleep(0.005)\n"
+        " file.write('whole')\n"
         "print(json.dumps({'resource': 3, 'a': 1}))\n"
     )
     run = start(program + " {folder}")
     items = iter(run)
     next(item for item in items if item is not None)
-    wait_until(lambda: any((run._folder.path).glob("state")))
+    wait_until((tmp_path / "half-written").exists)
     saved = Path(str(run.save())) / "folder"
-    assert (saved / "state").stat().st_size == 3_000_000
+    assert (saved / "state").read_text() == "half whole"
     assert [item.resource for item in items if item is not None] == [3.0]
 
 
@@ -350,19 +405,16 @@ def test_a_program_that_is_said_not_to_continue_has_no_checkpoint_until_its_end(
 
 
 def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
-    start: Start, python: Python, tmp_path: Path
+    start: Start, python: Python, gate: Gate, tmp_path: Path
 ) -> None:
     forgetful = python(
-        "for n in range(1, 6):\n"
+        GATED + "for n in range(1, 6):\n"
+        " wait_before(n)\n"
         " open(os.path.join(sys.argv[1], 'state'), 'w').write(str(n))\n"
-        " print(json.dumps({'resource': n, 'a': n})); time.sleep(0.05)\n"
+        " print(json.dumps({'resource': n, 'a': n}))\n"
     )
     first = start(forgetful + " {folder}", total=5.0)
-    items = iter(first)
-    for _ in range(2):
-        next(item for item in items if item is not None)
-    saved = first.save()
-    first.close()
+    saved = saved_after(first, gate, reports=2, ahead=2)
     again = start(forgetful + " {folder}", total=5.0, resume_from=saved, attempt=2)
     assert [r.resource for r in reports_of(again)] == [3.0, 4.0, 5.0]
     assert isinstance(again, Diagnosed)
@@ -377,29 +429,76 @@ def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
         reports_of(taken)
 
 
-def test_a_program_continues_the_files_of_another_trial(
-    start: Start, python: Python, tmp_path: Path
+@pytest.mark.parametrize(("ahead", "reported"), [(2, [3.0, 4.0, 5.0]), (4, [5.0])])
+def test_a_program_continues_the_files_of_another_trial_from_what_they_hold(
+    start: Start,
+    python: Python,
+    gate: Gate,
+    tmp_path: Path,
+    ahead: int,
+    reported: list[float],
 ) -> None:
     program = python(COUNTING) + " {folder} {budget}"
     first = start(program, total=5.0)
+    saved = saved_after(first, gate, reports=2, ahead=ahead)
+    other = tmp_path / "other"
+    second = start(program, total=5.0, resume_from=saved, folder=other, takes_over=True)
+    assert [report.resource for report in reports_of(second)] == reported
+    assert f"begins after {ahead}" in log_of(tmp_path)
+
+
+def test_files_of_another_trial_that_leave_nothing_to_train_are_refused(
+    start: Start, python: Python, gate: Gate, tmp_path: Path
+) -> None:
+    program = python(COUNTING) + " {folder} {budget}"
+    first = start(program, total=3.0)
     items = iter(first)
-    for _ in range(2):
-        next(item for item in items if item is not None)
+    next(item for item in items if item is not None)
+    wait_until(lambda: (first._folder.path / "state").read_text() == "3")
     saved = first.save()
     first.close()
     other = tmp_path / "other"
-    second = start(program, total=5.0, resume_from=saved, folder=other, takes_over=True)
-    reported = [report.resource for report in reports_of(second)]
-    assert reported[0] >= 3.0
-    assert reported[-1] == 5.0
+    with pytest.raises(CheckpointError, match=r"had trained to 3 of 3 epochs .*nothing is left"):
+        start(program, total=3.0, resume_from=saved, folder=other, takes_over=True)
+    assert not list(tmp_path.glob("other/*"))
+    again = start(program, total=3.0, resume_from=saved, attempt=2)
+    assert [report.resource for report in reports_of(again)] == [2.0, 3.0], "its own trial goes on"
 
 
-def test_a_stale_program_spoils_nothing(start: Start, python: Python, tmp_path: Path) -> None:
-    program = python(COUNTING.replace("0.02", "0.2")) + " {folder} {budget}"
+def test_a_report_file_that_is_continued_is_read_on(
+    start: Start, python: Python, gate: Gate, tmp_path: Path
+) -> None:
+    for begins in ("pass", "open(folder + '/log', 'w').close()"):  # a new file each time
+        into_file = "file=open(folder + '/log', 'a'), flush=True)"
+        text = COUNTING.replace("}))", "}), " + into_file).replace(
+            'print("begins', f'{begins}; print("begins'
+        )
+        program = python(text) + " {folder} {budget}"
+        first = start(program, total=5.0, reports="log")
+        saved = saved_after(first, gate, reports=2, ahead=3)
+        for takes_over, reported in ((False, [3.0, 4.0, 5.0]), (True, [4.0, 5.0])):
+            again = start(
+                program,
+                total=5.0,
+                reports="log",
+                resume_from=saved,
+                folder=tmp_path / f"{len(begins)}-{takes_over}",
+                takes_over=takes_over,
+            )
+            assert [report.resource for report in reports_of(again)] == reported
+            assert not [each for each in again.findings() if each.name == "began_again"]
+
+
+def test_a_stale_program_spoils_nothing(
+    start: Start, python: Python, gate: Gate, tmp_path: Path
+) -> None:
+    gate.open_to(1)
+    program = python(COUNTING) + " {folder} {budget}"
     stale = start(program, total=50.0)
     items = iter(stale)
     next(item for item in items if item is not None)
     saved = stale.save()
+    gate.open()
     next(items)
     second = start(program, total=3.0, resume_from=saved, attempt=2)
     reports_of(second)
@@ -485,17 +584,22 @@ def test_a_program_that_removes_its_folder_has_no_checkpoint(start: Start, tmp_p
     assert Checkpoints(tmp_path / "trial").last is None
 
 
-def test_the_best_checkpoint_by_the_objective_is_named(start: Start, python: Python) -> None:
+def test_the_best_checkpoint_by_the_objective_is_named(
+    start: Start, python: Python, gate: Gate
+) -> None:
     program = python(
-        "for n, a in enumerate((0.1, 0.9, 0.3), 1):\n"
+        GATED + "for n, a in enumerate((0.1, 0.9, 0.3), 1):\n"
+        " wait_before(n)\n"
         " open(os.path.join(sys.argv[1], 'state'), 'w').write(str(n))\n"
-        " print(json.dumps({'resource': n, 'a': a})); time.sleep(0.2)\n"
+        " print(json.dumps({'resource': n, 'a': a}))\n"
     )
+    gate.open_to(1)
     run = start(program + " {folder}", goal=Goal("a", maximize=True))
     saved = []
     for item in run:
         if item is not None:
             saved.append(run.save())
+            gate.open_to(len(saved) + 1)
     assert run.best == saved[1]
     assert (Path(str(run.best)) / "folder" / "state").read_text() == "2"
 
@@ -531,26 +635,40 @@ def test_a_program_that_was_further_than_its_last_report_begins_afresh(
 ) -> None:
     """It may be suspended between saving its last state and reporting it."""
     program = python(COUNTING) + " {folder} {budget}"
+    silence = tmp_path / "silent-2"
+    silence.touch()
     first = start(program, total=2.0)
     items = iter(first)
     next(item for item in items if item is not None)
-    (first._folder.path / "state").write_text("2")
-    first._reports.clear()
-    saved = first._seal()
+    wait_until(lambda: (first._folder.path / "state").read_text() == "2")
+    saved = first.save()
     first.close()
+    silence.unlink()
     again = start(program, total=2.0, resume_from=saved, attempt=2)
     assert [report.resource for report in reports_of(again)] == [2.0]
     assert again.finished == "budget used"
     assert "begun afresh" in log_of(tmp_path, 2)
 
+    early = start(program, total=2.0, resume_from=saved, attempt=3, ends_early=True)
+    assert reports_of(early) == []
+    assert early.finished == "the command ended"
+    other = tmp_path / "other"
+    taken = start(program, total=2.0, resume_from=saved, folder=other, takes_over=True)
+    assert "without a report, though it was to continue from 1" in failure(taken)
 
-def test_what_a_fast_program_has_saved_at_a_rung_was_reported(start: Start, python: Python) -> None:
-    program = python(COUNTING.replace("0.02", "0.05")) + " {folder} {budget}"
-    run = start(program, total=40.0)
+
+def test_what_a_program_has_saved_at_a_rung_was_reported(
+    start: Start, python: Python, gate: Gate
+) -> None:
+    computing = "    for _ in range(100_000): pass\n    print(json"
+    program = python(COUNTING.replace("    print(json", computing)) + " {folder} {budget}"
+    gate.open_to(1)
+    run = start(program, total=9.0)
     items = iter(run)
-    for _ in range(5):
+    for epoch in range(1, 6):
         next(item for item in items if item is not None)
-        time.sleep(0.06)  # it runs ahead
+        gate.wait_for(epoch + 1)
+        gate.open_to(epoch + 1)  # just before it is suspended
         saved = Path(str(run.save()))
         progress = json.loads((saved / "progress.json").read_text())
         reported = [progress["reached"], *(resource for resource, _ in progress["pending"])]

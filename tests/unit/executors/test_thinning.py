@@ -1,0 +1,77 @@
+"""Attempts that make very many reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpsearch.domain import events as ev
+from hpsearch.executors.thinning import MOST, SILENT_S, Thinning
+from trials.contract import Budget, Goal, Unit
+from unit.executors.test_worker import events_until, worker_of
+
+LEVELS = (0.5, 1.0, 3.0, 9.0)
+BUDGET = Budget(Unit.EPOCHS, 9.0, LEVELS)
+
+
+def report(resource: float, loss: float) -> ev.Reported:
+    return ev.Reported(0, 1, resource, {"loss": loss})
+
+
+@pytest.mark.parametrize(
+    ("count", "best", "maximize"),
+    [(1, 0.0, False), (1001, 1.0, True), (7_000, 0.31, False), (20_000, 0.77, True)],
+)
+def test_the_first_at_each_level_the_best_and_the_last_report_are_recorded(
+    count: int, best: float, maximize: bool
+) -> None:
+    thinning = Thinning(BUDGET, Goal("loss", maximize), clock=lambda: 0.0)
+    sign = -1 if maximize else 1
+    all_of_them = [
+        report(9.0 * n / count, sign * abs(n / count - best)) for n in range(1, count + 1)
+    ]
+    recorded = []
+    for each in all_of_them:
+        recorded += thinning.due(each, until=9.0)
+    recorded += thinning.rest()
+    assert recorded == sorted(recorded, key=lambda each: each.resource)
+    assert len({each.resource for each in recorded}) == len(recorded) <= 4 * MOST + len(LEVELS)
+    assert recorded[: min(count, MOST)] == all_of_them[:MOST]
+    for level in LEVELS:
+        assert next(each for each in all_of_them if each.resource >= level) in recorded
+    assert min(all_of_them, key=lambda each: sign * each.metrics["loss"]) in recorded
+    assert all_of_them[-1] in recorded
+    assert bool(thinning.findings()) == (len(recorded) < count)
+
+
+def test_a_report_after_a_silence_is_recorded() -> None:
+    now = 0.0
+    thinning = Thinning(Budget(Unit.STEPS, 1e9, (1e9,)), None, clock=lambda: now)
+    for step in range(1, MOST + 2):
+        last = thinning.due(report(step, 1.0), until=1e9)
+    assert last == []
+    now = SILENT_S
+    assert [each.resource for each in thinning.due(report(MOST + 2, 1.0), until=1e9)] == [
+        MOST + 1,
+        MOST + 2,
+    ]
+
+
+MANY = """
+def train(params, trial):
+    for step in range(1, 20_001):
+        trial.report(4 * step / 20_000, {"loss": abs(step - 12_345)})
+"""
+
+
+def test_a_function_that_reports_twenty_thousand_times_says_so(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=MANY)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    reports = [event for event in events if isinstance(event, ev.Reported)]
+    assert len(reports) < 5000
+    assert min(each.metrics["loss"] for each in reports) == 0
+    assert {1.0, 2.0, 3.0, 4.0} <= {each.resource for each in reports}
+    (finding,) = [each for each in events[-1].findings if each.name == "many_reports"]
+    assert finding.evidence.startswith(f"20,000 reports, of which {len(reports):,} are recorded")
