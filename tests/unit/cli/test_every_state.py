@@ -64,7 +64,9 @@ def trials() -> list[Trial]:
     made[0].findings = [Finding(each, "seen", each) for each in Severity]
     first, last = made[-1], made[-1].attempts.pop()
     for n, outcome in enumerate(Outcome):
-        earlier = Attempt(first.number, n + 1, "w0", BEGAN + n, ended=BEGAN + n + 1.0, outcome=outcome)
+        earlier = Attempt(
+            first.number, n + 1, "w0", BEGAN + n, ended=BEGAN + n + 1.0, outcome=outcome
+        )
         first.attempts.append(earlier)
     last.number = len(first.attempts) + 1
     first.attempts.append(last)
@@ -108,20 +110,24 @@ def test_the_terminal_and_files_show_it(
     every = [str(n) for n in range(len(trials()))]
     for kind in ("table", "json", "yaml", "csv"):
         assert standing in said("ls", "--format", kind)
+        if kind != "csv":
+            told = said("status", NAME, "--format", kind)
+            assert standing in told
+            assert_named(told, ErrorKind)
+        if standing is not Standing.RUNNING:
+            continue  # the rest is the same for all of them
         told = said("trials", NAME, "--format", kind)
         assert_named(told, State, ErrorKind)
         if kind != "yaml":  # as YAML it is the settings of trials
             said("best", NAME, "--format", kind)
         if kind != "csv":
-            told = said("status", NAME, "--format", kind)
-            assert standing in told
-            assert_named(told, ErrorKind)
             said("compare", NAME, *every, "--format", kind)
             told = said("show", NAME, every[0], "--format", kind)
             told += said("show", NAME, every[-1], "--format", kind)
             assert_named(told, Outcome, DecisionKind, Severity)
-    for what in What:
-        said("export", NAME, "--what", what, "--to", str(tmp_path / f"{what}.csv"))
+    if standing is Standing.RUNNING:
+        for what in What:
+            said("export", NAME, "--what", what, "--to", str(tmp_path / f"{what}.csv"))
     for kind in ("html", "md"):
         said("report", NAME, "--out", str(tmp_path / f"report.{kind}"))
 
