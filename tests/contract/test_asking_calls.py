@@ -26,9 +26,11 @@ from hpsearch.store.store import Store
 from thoroughness import examples
 
 NUMBERS = st.sampled_from(
-    [0.5, 1, 3, 4.5, 9, 12, 1000.0, 0, -1, True, math.nan, math.inf, -math.inf, 2.0**53, 1e308]
-    + [10**400, np.float32(2), np.int64(9), np.bool_(True), torch.tensor(9.0), torch.ones(2)]
-    + [np.array([1, 2]), None, "3", "x", b"3", [], {}, object()]
+    [
+        *(0.5, 1, 3, 4.5, 9, 12, 1000.0, 0, -1, True, math.nan, math.inf, -math.inf, 2.0**53),
+        *(1e308, 10**400, np.float32(2), np.int64(9), np.bool_(True), np.array([1, 2])),
+        *(torch.tensor(9.0), torch.ones(2), None, "3", "x", b"3", [], {}, object()),
+    ]
 )
 NAMES = st.sampled_from(["loss", "loss", "loss", "other", "", "$x", "a\nb", "\ud800", 3, None])
 METRICS = NUMBERS | st.dictionaries(NAMES, NUMBERS, max_size=3)

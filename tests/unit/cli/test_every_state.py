@@ -50,8 +50,8 @@ MADE: dict[Standing, tuple[StudyState, str, bool]] = {
 
 
 def trials() -> list[Trial]:
-    """A trial for each state, role and kind of failure; attempts of the last one have ended in every
-    way."""
+    """A trial for each state, role and kind of failure; the last one has an attempt of every
+    outcome."""
     made: list[Trial] = []
     roles = itertools.cycle(Role)
     for state in State:
