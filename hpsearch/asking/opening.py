@@ -52,7 +52,7 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
             raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
         text = None
         if budget:
-            text = record.spec = with_budget(record.spec, budget)
+            text = record.spec = with_budget(record.spec, written.plain(budget, "budget"))
         return _opened(store, record, text)
     except BaseException:
         store.close()

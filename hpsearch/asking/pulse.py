@@ -41,9 +41,13 @@ class Pulse:
         self._thread = threading.Thread(target=self._run, name="hpsearch pulse", daemon=True)
         self._thread.start()
 
+    def end(self) -> None:
+        """End the thread soon."""
+        self._ended.set()
+
     def close(self) -> None:
         """End the thread; what it is writing is waited for a moment."""
-        self._ended.set()
+        self.end()
         self._thread.join(self._every_s)
 
     def _run(self) -> None:

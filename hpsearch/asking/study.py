@@ -86,9 +86,9 @@ class AskedStudy:
         trial: AskedTrial,
         metrics: Metrics | None = None,
         *,
-        failed: str | None = None,
+        failed: str | BaseException | None = None,
         kind: str = ErrorKind.ERROR.value,
-        interrupted: str | None = None,
+        interrupted: str | BaseException | None = None,
     ) -> None:
         """Say that a trial has ended. Does nothing more for one that a report has ended.
 
@@ -96,7 +96,8 @@ class AskedStudy:
             trial: The trial.
             metrics: What it measured at its full budget, where that was not reported. Without any
                 it is complete with the reports that it has.
-            failed: Why it cannot be trained. It is not asked for again.
+            failed: Why it cannot be trained, in words or as the exception that says it. It is not
+                asked for again.
             kind: What kind of failure that is: error, diverged, out_of_memory or timeout. The
                 search avoids where trials diverge, take too much memory or too long.
             interrupted: Why it was not trained to its end, through no fault of its own: it will be
@@ -105,9 +106,11 @@ class AskedStudy:
         Raises:
             AttemptLost: This process was taken for dead, and the trial went on elsewhere.
             StudyHeld: A driver has taken the study over.
-            UserError: More than one of these is given, or a metric is missing or not a number.
+            UserError: It was not asked for of this object, more than one of these is given, or one
+                is not of its kind.
         """
         self._refuse_closed()
+        self._refuse_stranger(trial)
         given = [each for each in (metrics, failed, interrupted) if each is not None]
         if len(given) > 1:
             what = "a trial ends in one way: give metrics, failed or interrupted"
@@ -120,10 +123,11 @@ class AskedStudy:
         if metrics is not None:
             trial.report(trial.budget, metrics)
         elif failed is not None:
-            error = _kind_of(kind)
-            self._end(trial, lambda turn: turn.fail(trial.key, error, failed))
+            error, text = _kind_of(kind), _text_of("failed", failed)
+            self._end(trial, lambda turn: turn.fail(trial.key, error, text))
         elif interrupted is not None:
-            self._end(trial, lambda turn: turn.interrupt(trial.key, interrupted))
+            why = _text_of("interrupted", interrupted)
+            self._end(trial, lambda turn: turn.interrupt(trial.key, why))
         else:
             self._end(trial, lambda turn: turn.finish(trial.key))
 
@@ -132,13 +136,17 @@ class AskedStudy:
 
         Args:
             why: For the record of those trials.
+
+        Raises:
+            UserError: `why` is not text.
         """
         if self._closed:
             return
+        text = _text_of("why", why)
         self._closed = True
         try:
             for trial in list(self._open.values()):
-                self._give_back(trial, why)
+                self._give_back(trial, text)
         finally:
             if self._pulse is not None:
                 self._pulse.close()
@@ -156,8 +164,15 @@ class AskedStudy:
         if kind is None:
             self.close()
             return
-        text = f"{kind.__name__}: {error}" if str(error) else kind.__name__
-        self.close(f"its process was interrupted by {text}")
+        self.close(f"its process was interrupted by {_text_of('error', error or kind())}")
+
+    def __del__(self) -> None:
+        # Nobody can report its trials any more: this process hands them out again, or others do
+        # once it gives no sign of life for them.
+        for key in self._open:
+            self._turns.held.pop(key, None)
+        if self._pulse is not None:
+            self._pulse.end()
 
     def __repr__(self) -> str:
         return f"<study {self.name} in {self._turns.store.display_url}, to ask>"
@@ -233,12 +248,12 @@ class AskedStudy:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
         finally:
-            self._turns.held.discard(trial.key)  # whoever has the next turn finds it
+            self._turns.held.pop(trial.key, None)  # whoever has the next turn finds it
 
     def _forget(self, trial: AskedTrial, answer: Answer) -> None:
         """A trial is not this process's any more."""
         trial.ended = answer
-        self._turns.held.discard(trial.key)
+        self._turns.held.pop(trial.key, None)
         with self._lock:
             self._open.pop(trial.key, None)
 
@@ -257,7 +272,8 @@ class AskedStudy:
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
         here = threading.get_ident()
-        own = {key for key, trial in self._open.items() if trial.thread == here}
+        held = self._turns.held.copy()
+        own = {key for key, thread in held.items() if thread == here}
         if running and running <= own:
             numbers = ", ".join(str(number) for number, _ in sorted(own))
             raise UserError(
@@ -265,6 +281,15 @@ class AskedStudy:
                 f"for by this thread: {numbers}",
                 "tell one of them first",
             )
+
+    def _refuse_stranger(self, trial: object) -> None:
+        """Refuse what is not a trial that this object was given."""
+        if not isinstance(trial, AskedTrial):
+            what = f"study.tell: {trial!r:.100} is not a trial"
+            raise UserError(what, "give what study.ask() gave")
+        if trial.ended is None and self._open.get(trial.key) is not trial:
+            what = f"study.tell: trial {trial.number} was asked for of another study object"
+            raise UserError(what, "tell it to that one")
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -289,6 +314,20 @@ class _Asked:
         self.ended = ended
         self.running = turn.running()
         self.revision = turn.revision
+
+
+def _text_of(name: str, why: object) -> str:
+    """A reason in words.
+
+    Raises:
+        UserError: It is neither text nor an exception.
+    """
+    if isinstance(why, BaseException):
+        kind = type(why).__name__
+        return f"{kind}: {why}" if str(why) else kind
+    if not isinstance(why, str):
+        raise UserError(f"{name} is of type {type(why).__name__}", "say why in words")
+    return str(why)
 
 
 def _kind_of(name: str) -> ErrorKind:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,9 +11,10 @@ from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
 from hpsearch.store.asked.heartbeats import Key
+from hpsearch.store.codec import storable
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import metric_name, number_of
+from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -60,7 +60,6 @@ class AskedTrial:
         self.report_at = tuple(map(_whole, budget.report_at))
         self.resume_from = resume_from
         self.resource = _whole(resource)
-        self.thread = threading.get_ident()
         self.ended: Answer | None = None
         self._spec = spec
         self._report = report
@@ -91,14 +90,15 @@ class AskedTrial:
         Raises:
             AttemptLost: This process was taken for dead, and the trial went on elsewhere.
             StudyHeld: A driver has taken the study over.
-            UserError: The resource does not rise, or a metric is missing or not a number.
+            UserError: The resource does not rise, a metric is missing or not a number, or the
+                checkpoint is not a path.
         """
         if self.ended is not None:
             what = f"trial {self.number} has ended for now and takes no reports: {self.ended.why}"
             raise UserError(what, "ask for the next trial")
         reached = self._reached(resource)
         values = self._values(reached, metrics)
-        place = None if checkpoint is None else os.fspath(checkpoint)
+        place = None if checkpoint is None else _place(checkpoint)
         answer = self._report(self, reached, values, place)
         self._reported = reached
         if not answer:
@@ -110,11 +110,12 @@ class AskedTrial:
             reached = number_of("resource", resource)
         except ValueError as error:
             raise UserError(str(error)) from None
-        if not self._reported < reached < float("inf"):
-            raise UserError(
-                f"trial.report({resource}): the resource must rise, and is {self._reported:g}",
-                f"report how far the trial has trained in all, up to {self.budget} {self.unit}",
-            )
+        hint = f"report how far the trial has trained in all, up to {self.budget} {self.unit}"
+        if not self._reported < reached:
+            what = f"the resource must rise, and is {self._reported:g}"
+            raise UserError(f"trial.report({resource}): {what}", hint)
+        if reached > MOST_RESOURCE:
+            raise UserError(f"trial.report({resource}): no trial trains so far", hint)
         return reached
 
     def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
@@ -155,6 +156,19 @@ class AskedTrial:
         if self.ended is not None:
             left = f"ended: {self.ended.why}"
         return asked_html(name, left, self.params)
+
+
+def _place(checkpoint: object) -> str:
+    """A checkpoint's path or URL as text.
+
+    Raises:
+        UserError: It is not one that a database can hold.
+    """
+    place = os.fspath(checkpoint) if isinstance(checkpoint, os.PathLike) else checkpoint
+    if not isinstance(place, str) or not place or not storable(place):
+        what = f"trial.report: the checkpoint {checkpoint!r:.100} is not a path"
+        raise UserError(what, "give the path or URL from which the trial can continue")
+    return str(place)
 
 
 def _whole(number: float) -> int | float:

@@ -39,8 +39,9 @@ log = logging.getLogger("hpsearch")
 
 T = TypeVar("T")
 
-_HELD: dict[str, set[Key]] = {}
-"""By the uid of a study, the attempts that this process has asked for and that run."""
+_HELD: dict[str, dict[Key, int]] = {}
+"""By the uid of a study, the attempts that this process has asked for and that run, each with the
+thread that did."""
 
 
 class _NothingNew(Exception):
@@ -61,8 +62,9 @@ class Turns:
         self.name = record.name
         self.spec: StudySpec = spec_of(record)
         self.owner = owners.this_process()
-        self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", set())
-        """The attempts that this process has asked for and that run, as far as it knows."""
+        self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", {})
+        """The attempts that this process has asked for and that run, as far as it knows, with their
+        threads."""
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._upserts = contents.upserts(store.dialect)
@@ -130,12 +132,13 @@ class Turns:
                     self._answer_requests(connection, turn)
                 turn.launched = launched
                 result.append(act(turn))
-                self.held |= launched
+                self.held.update(dict.fromkeys(launched, threading.get_ident()))
                 self._write(connection, turn, entry.revision)
         except _NothingNew:
             return result[0]
         except BaseException:
-            self.held -= launched  # whether they are in the database is seen in the next turn
+            for key in launched:  # whether they are in the database is seen in the next turn
+                self.held.pop(key, None)
             self._begin_again(self._history.study)
             raise
         self._revision = entry.revision

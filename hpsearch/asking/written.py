@@ -17,6 +17,10 @@ from trials.descriptions.asked import ASK
 
 FILES = (".yaml", ".yml")
 
+LONGEST_PLACE = 1000
+"""Characters of the name of a place in a study file: a mapping that contains itself has longer
+ones."""
+
 Written = Mapping[str, Any] | str | os.PathLike[str]
 """A study file as users give it: its content as a mapping, its path, or its text."""
 
@@ -60,24 +64,38 @@ def with_task(text: str) -> str:
 
 
 def _dumped(spec: Mapping[str, Any]) -> str:
-    plain = _plain(spec, "spec")
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(plain(spec, "spec"), sort_keys=False, allow_unicode=True)
     return text
 
 
-def _plain(value: Any, where: str) -> Any:
-    """A value as YAML has it: tuples as lists, any mapping as a dict.
+def plain(value: Any, where: str) -> Any:
+    """A value as YAML has it: tuples as lists, any mapping as a dict, numbers as Python's.
+
+    Args:
+        value: The value.
+        where: Its name, for errors.
 
     Raises:
         UserError: YAML has no such value.
     """
+    if len(where) > LONGEST_PLACE:
+        raise UserError(f"{where[:60]}... is nested too deeply", "does it contain itself?")
     if isinstance(value, Mapping):
-        return {key: _plain(each, f"{where}[{key!r}]") for key, each in value.items()}
+        return {_scalar(key): plain(each, f"{where}[{key!r}]") for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each, f"{where}[{i}]") for i, each in enumerate(value)]
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if hasattr(value, "item"):
-        return _plain(value.item(), where)
+        return [plain(each, f"{where}[{i}]") for i, each in enumerate(value)]
+    scalar = _scalar(value)
+    if scalar is None or type(scalar) in (bool, int, float, str):
+        return scalar
     what = f"{where} is of type {type(value).__name__}"
     raise UserError(what, "a study file has mappings, lists, numbers, text, true, false and null")
+
+
+def _scalar(value: Any) -> Any:
+    """A number or text of numpy's or torch's as Python's; anything else as it is."""
+    if isinstance(value, str):
+        return str(value)
+    try:
+        return value.item()
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # it has none, or several
+        return value

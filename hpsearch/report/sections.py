@@ -19,6 +19,7 @@ from hpsearch.report.wording import (
     foreign_name,
 )
 from hpsearch.store.reading.course import CourseGoal, each_row
+from hpsearch.store.reading.standing import Standing
 from hpsearch.views import trust
 from hpsearch.views.asked import outcome, wish
 from hpsearch.views.numbers import NOTHING, duration, moment
@@ -77,17 +78,21 @@ def _subtitle(story: StudyStory) -> Pieces:
         before = " and " if place else "Search that "
         parts += [f"{before}{way} ", foreign_name(goal.metric)]
     state = story.status.summary.state
-    told = {
-        "running": f"still running: all of this is so far, as of {moment(story.now)}",
-        "interrupted": "interrupted: all of this is so far, and it can be resumed",
-        "abandoned": "its driver died: all of this is so far, and it can be resumed",
-        "failed": "given up",
-        "finished": "finished",
-    }[state]
-    parts.append(f". Begun {moment(study.created)}; {told}")
+    parts.append(f". Begun {moment(study.created)}; {_STANDING[state]}")
     if study.reason and study.reason != state:
         parts += [": ", foreign(study.reason)]
     return (*parts, ".")
+
+
+_STANDING = {
+    Standing.RUNNING: "still running: all of this is so far",
+    Standing.WAITING: "nobody has a trial of it: all of this is so far, and more can be asked for",
+    Standing.ABANDONED: "its driver died: all of this is so far, and it can be resumed",
+    Standing.INTERRUPTED: "interrupted: all of this is so far, and it can be resumed",
+    Standing.FINISHED: "finished",
+    Standing.FAILED: "given up",
+}
+"""The standing of a study, as the page says it."""
 
 
 def _progress(story: StudyStory, with_charts: bool) -> PageSection | None:

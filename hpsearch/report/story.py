@@ -89,8 +89,8 @@ class StudyStory:
 
     @property
     def is_going_on(self) -> bool:
-        """Whether more may come: it runs, or was interrupted."""
-        return self.status.summary.state in ("running", "interrupted", "abandoned")
+        """Whether more may come."""
+        return not self.status.summary.state.is_over
 
 
 def study_story(connection: Connection, study: StudyHead, now: float) -> StudyStory:

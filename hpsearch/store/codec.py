@@ -178,8 +178,10 @@ _decode_escaped = json.JSONDecoder(
 ).decode
 
 
-def storable(text: str) -> bool:
-    """Whether both databases take a text as it is."""
+def storable(text: object) -> bool:
+    """Whether it is a text that both databases take as it is."""
+    if not isinstance(text, str):
+        return False
     if text.isascii():
         return "\0" not in text
     return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)

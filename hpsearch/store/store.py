@@ -226,7 +226,7 @@ class Store:
 
     def _not_found(self, name: str) -> StudyNotFound:
         names = self.study_names()
-        near = get_close_matches(name, names, n=1) or names[-1:]
+        near = get_close_matches(str(name), names, n=1) or names[-1:]
         hint = "there are no studies in it yet"
         if near:
             hint = f"did you mean {near[0]}? `hpsearch ls` lists them all"

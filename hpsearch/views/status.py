@@ -14,7 +14,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary
+from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
 from hpsearch.views import trust
@@ -301,9 +301,9 @@ def remark(summary: StudySummary) -> str:
         stopping = ", asked to stop" if head.stop_requested else ""
         how = "asked" if head.is_asked else "driven"
         return f", {how} by {summary.driver}{stopping}"
-    if summary.state == "waiting":
+    if summary.state is Standing.WAITING:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
-    if summary.state == "abandoned":
+    if summary.state is Standing.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
     return f": {head.reason}" if head.reason else ""
 

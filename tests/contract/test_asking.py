@@ -33,6 +33,11 @@ with hpsearch.create(url, spec) as study:
         print(trial.number, flush=True)
         time.sleep(600)
     print("asks", flush=True)
+    if sys.argv[3] == "tells":
+        while (trial := study.ask()) is not None:
+            print(trial.number, flush=True)
+            train(trial)
+            study.tell(trial)
     print(work(study), flush=True)
 """
 
@@ -81,6 +86,26 @@ def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
     assert died.ended <= killed + 0.1
     assert died.gpu_seconds == pytest.approx(died.ended - died.started)
     assert trials[lost].attempts[1].outcome is not Outcome.LOST
+
+
+def test_processes_that_are_killed_at_any_moment_leave_a_study_that_goes_on(
+    database_url: str,
+) -> None:
+    for asked in ((1, 3), (2, 5)):
+        with ExitStack() as processes:
+            victims = [processes.enter_context(worker(database_url, "tells")) for _ in asked]
+            for victim, trials in zip(victims, asked, strict=True):
+                assert victim.stdout is not None
+                for _ in range(trials):
+                    victim.stdout.readline()
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.wait()
+                with closing(Store.open(database_url)) as store, store.reading() as connection:
+                    assert violations(connection) == []
+    with hpsearch.create(database_url, SPEC) as study:
+        work(study)
+    attempts = [attempt for trial in ended(database_url) for attempt in trial.attempts]
+    assert Outcome.LOST in {attempt.outcome for attempt in attempts}
 
 
 def heard(url: str, trial: int) -> float:

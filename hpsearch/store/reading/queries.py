@@ -221,7 +221,7 @@ def id_of_study(connection: Connection, name: str) -> int:
 
 def _not_found(connection: Connection, name: str) -> StudyNotFound:
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
-    near = conditions.nearest(name, names)
+    near = conditions.nearest(str(name), names)
     if near:
         hint = f"did you mean {near}?"
     elif names:

@@ -3,6 +3,7 @@ shown."""
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,24 @@ from hpsearch.store.schema import attempts, decisions, reports, trials
 
 GPU_USE = "gpu_utilization"
 """The metric that says in which share of time a trial's GPU had work."""
+
+
+class Standing(enum.StrEnum):
+    """The state of a study for people: that on record, and whether anybody works on it."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    """It runs, its trials are only asked for, and nobody has one."""
+    ABANDONED = "abandoned"
+    """It runs by its record, but its driver died."""
+    INTERRUPTED = "interrupted"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes, unless the study is given more budget or another try."""
+        return self in (Standing.FINISHED, Standing.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +70,11 @@ class StudySummary:
         return self.head.driver
 
     @property
-    def state(self) -> str:
-        """Its state for people: a study whose driver died while it ran is shown as abandoned, and
-        one that nobody has a trial of, and whose trials are only asked for, as waiting."""
+    def state(self) -> Standing:
+        """Its state for people."""
         if self.head.state is StudyState.RUNNING and self.driver is None:
-            return "waiting" if self.head.is_asked else "abandoned"
-        return self.head.state.value
+            return Standing.WAITING if self.head.is_asked else Standing.ABANDONED
+        return Standing(self.head.state)
 
 
 @dataclass(frozen=True, slots=True)

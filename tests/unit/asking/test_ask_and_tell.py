@@ -523,7 +523,7 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(
         assert trial is not None
         assert trial.key == (0, 1)
         # As if it had been another process that was given it.
-        study._turns.held = set()
+        study._turns.held = {}
         study.close()
         assert loaded(sqlite_url).trials[0].state is State.RUNNING
         other.tell(trial, 1.0)

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import ProgramFailed
+from trials.tasks.function.reported import MOST_RESOURCE
 
-MOST_RESOURCE = 2.0**53
-"""The most that a trial can say it has trained: above it a float cannot tell a number from the next
-one."""
 LONGEST_LINE = 1 << 20
 """Bytes of a line. One that is longer is not a report, and is passed on in pieces."""
 LETTERS = 200

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+MOST_RESOURCE = 2.0**53
+"""The most that a trial can say it has trained: above it a float cannot tell a number from the next
+one."""
+
 
 def metric_name(of: object) -> str:
     """The name of a metric.

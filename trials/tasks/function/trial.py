@@ -13,11 +13,8 @@ from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.tasks.function.course import Course
-from trials.tasks.function.reported import metric_name, number_of
+from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
 
-MOST_RESOURCE = 2.0**53
-"""The most that a trial can say it has trained: above it a float cannot tell a number from the next
-one."""
 _ELAPSED, _COURSE = ".elapsed.json", ".course.json"
 
 
