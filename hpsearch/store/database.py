@@ -37,7 +37,7 @@ def wait_s() -> float:
         UserError: The environment says something else.
     """
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
-    if not given.isdecimal() or int(given) == 0:
+    if not given.isdecimal() or len(given) > 6 or int(given) == 0:
         raise UserError(
             f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30"
         )
