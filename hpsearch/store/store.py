@@ -1,8 +1,8 @@
 """The store: all that is written to the database, and the loading of studies.
 
-A `Store` may be shared by threads: readers wait for nobody, writers take turns. Every write is one transaction; a
-write to a study passes the fence of `hpsearch.store.leases` first. Readers see a commit completely
-or not at all.
+A `Store` may be shared by threads: readers wait for nobody, writers take turns. Every write is one
+transaction; a write to a study passes the fence of `hpsearch.store.leases` first. Readers see a
+commit completely or not at all.
 """
 
 from __future__ import annotations

@@ -149,7 +149,9 @@ NEVER_S = 1e6
 def locked(url: str) -> Iterator[None]:
     """Hold the lock that whoever changes the study needs, as another program would."""
     if url.startswith("sqlite"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+        with closing(
+            sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        ) as other:
             other.execute("BEGIN IMMEDIATE")
             yield
         return
