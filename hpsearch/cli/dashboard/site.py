@@ -8,6 +8,7 @@ scripts name.
 from __future__ import annotations
 
 import functools
+import re
 import secrets
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -26,6 +27,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from hpsearch.cli.dashboard.addresses import number_in
 from hpsearch.cli.dashboard.changes import Changing
 from hpsearch.cli.dashboard.files import own_file
 from hpsearch.cli.dashboard.gate import POLICY, READING
@@ -47,6 +49,8 @@ _OPTUNAS_POLICY = (
     "style-src 'self' 'unsafe-inline' data:; img-src 'self' data: blob:; object-src 'none'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+_NO_ID = re.compile(r"/-?\d{19,}(/|$)")
+"""A number in an address that no database holds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,6 +140,7 @@ class _Optunas:
                 MutableHeaders(scope=message).append(POLICY, _OPTUNAS_POLICY)
             answer.append(message)
 
+        _refuse_odd(Request(scope))
         if scope["method"] in READING:
             await self._reading(scope, receive, collect)
         else:
@@ -144,6 +149,18 @@ class _Optunas:
                 self._changed.close()
         for message in answer:
             await send(message)
+
+
+def _refuse_odd(request: Request) -> None:
+    """Refuse numbers that Optuna's dashboard would fail at.
+
+    Raises:
+        HTTPException: There is one.
+    """
+    if _NO_ID.search(request.url.path):
+        raise HTTPException(404)
+    if "after" in request.query_params:
+        number_in(request.query_params["after"])
 
 
 class _Explaining(StudyStorage):

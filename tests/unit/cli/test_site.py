@@ -147,6 +147,8 @@ def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) ->
         ("/studies/1/trials?where=nothing%20%3C%201", 400, "nothing"),
         ("/studies/1/trials?sort=nothing", 400, "nothing"),
         ("/studies/1/trials?page=x", 400, "whole numbers"),
+        (f"/api/studies/{'1' * 4999}", 404, "no page"),
+        ("/api/studies/1?after=x", 400, "whole numbers"),
         ("/nowhere", 404, "no page /nowhere"),
         ("/files/x/secret", 404, "no page"),
     ],
@@ -159,6 +161,14 @@ def test_what_is_not_there_is_said_on_a_page(
     assert answer.status_code == code
     assert said in answer.text
     assert '<a href="/">' in answer.text
+
+
+@pytest.mark.parametrize("number", [9, -1, 2**31, 2**62, 10**18])
+def test_optunas_pages_say_that_there_is_no_such_study(
+    number: int, reading: TestClient, sqlite_url: str
+) -> None:
+    ordinary(sqlite_url)
+    assert reading.get(f"/api/studies/{number}").status_code == 404
 
 
 def test_trials_are_selected_and_in_order(reading: TestClient, sqlite_url: str) -> None:
