@@ -11,6 +11,7 @@ The tree of errors::
     │   └── StudyNotFound        no study of that name in this database
     ├── Unreachable              the database or the cluster cannot be reached     exit 3
     │   ├── StoreUnreachable
+    │   │   └── StoreBusy        others kept the database locked for too long
     │   ├── Damaged              the database holds what this program never writes
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   └── ClusterUnreachable
@@ -89,6 +90,10 @@ class Unreachable(HpsearchError):
 
 class StoreUnreachable(Unreachable):
     """The database cannot be opened, read or written."""
+
+
+class StoreBusy(StoreUnreachable):
+    """Others kept the database locked for longer than this program waits. Nothing was written."""
 
 
 class Damaged(Unreachable):

@@ -29,6 +29,7 @@ from trials import arithmetic, tasks
 from trials.arithmetic import Arithmetic
 from trials.contract import Goal, Problem, Report, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.disk.whole_files import whole_file
 from trials.interruption import Interruption
 from trials.report_grid import budget_from
 from trials.runner import Runner, failure_of
@@ -66,8 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
         if group.first:
             options.out.mkdir(parents=True, exist_ok=True)
             text = json.dumps(computed.as_plain(), indent=1) + "\n"
-            file = options.out / ARITHMETIC
-            file.write_text(text)
+            with whole_file(options.out / ARITHMETIC) as file:
+                file.write_text(text)
         return _train(task, data, setup, options.file, group)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hpsearch.errors import UserError
+from trials.disk import whole_files
 
 
 def refuse_taken(to: Path, *, force: bool) -> None:
@@ -35,20 +36,17 @@ def whole_file(to: Path) -> Iterator[Path]:
     Raises:
         UserError: It cannot be written.
     """
-    unfinished = to.with_name(f".{to.name}.unfinished")
     try:
-        yield unfinished
-        unfinished.replace(to)
+        with whole_files.whole_file(to) as unfinished:
+            yield unfinished
     except OSError as error:
         message = f"{to} cannot be written: {error.strerror or error}"
         hint = "check the folder, its permissions and the free space on its disk"
         raise UserError(message, hint) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def write_text(path: Path, content: str, *, force: bool) -> None:
-    """Write a text file.
+    """Write a text file, the whole of it or nothing.
 
     Args:
         path: Where.
@@ -58,12 +56,6 @@ def write_text(path: Path, content: str, *, force: bool) -> None:
     Raises:
         UserError: There is one already, or it cannot be written.
     """
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(content)
-    except FileExistsError:
-        hint = "give another path, or replace it with --force"
-        raise UserError(f"{path} already exists", hint) from None
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise UserError(message, "check the folder and its permissions") from None
+    refuse_taken(path, force=force)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(content, encoding="utf-8")

@@ -25,6 +25,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
+from ray._private import utils as ray_utils
 from ray.exceptions import RayError
 
 from hpsearch.errors import ClusterLost, ClusterUnreachable
@@ -46,8 +47,8 @@ preemption or because it was idle."""
 
 SAVED = "everything up to the last reports is saved"
 
-_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN")
-"""Environment variables that may give access to the database or the dashboard."""
+_SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN", "HPSEARCH_NOTIFY")
+"""Environment variables that may give access to the database, the dashboard or a webhook."""
 
 log = logging.getLogger("hpsearch")
 
@@ -98,7 +99,8 @@ def _make_local(resources: Resources) -> None:
 
 def _join(address: str) -> None:
     try:
-        ray.init(address=address, **_quietly())
+        with _without_secrets():
+            ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise ClusterUnreachable(
@@ -115,11 +117,16 @@ def _quietly() -> dict[str, Any]:
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Processes that are started meanwhile inherit no access to the database."""
+    """Processes that are started meanwhile inherit no access to the database, and Ray does not
+    learn this program's command line, which it would show as that of the job: `--storage` and
+    `--notify` may have passwords."""
     kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
+    command_line = ray_utils.get_entrypoint_name
+    ray_utils.get_entrypoint_name = lambda: "hpsearch"
     try:
         yield
     finally:
+        ray_utils.get_entrypoint_name = command_line
         os.environ.update(kept)
 
 

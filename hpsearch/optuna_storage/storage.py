@@ -29,6 +29,7 @@ from hpsearch.errors import StudyExists, StudyHeld, StudyNotFound
 from hpsearch.optuna_storage.frozen import study_and_number
 from hpsearch.optuna_storage.view import HistoryStorage, frozen_study
 from hpsearch.store.owners import shown
+from hpsearch.store.reading.queries import LARGEST_NUMBER
 from hpsearch.store.store import Store
 
 NAME_PREFIX = "no-name-"
@@ -70,6 +71,8 @@ class StudyStorage(BaseStorage):
         Raises:
             KeyError: No object has this id.
         """
+        if not 0 <= study_id <= LARGEST_NUMBER:
+            raise KeyError(f"No study with the id {study_id}.")
         loaded = self._loaded.get(study_id) or _Loaded(study_id)
         try:
             loaded.revision = self._store.refresh(loaded.history, loaded.revision)

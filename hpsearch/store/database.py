@@ -1,6 +1,6 @@
-"""One connection to a database, its settings and its transactions.
+"""Connections to a database, their settings and their transactions.
 
-The connection is in autocommit mode. Transactions are begun and ended here in plain SQL, so that
+Connections are in autocommit mode. Transactions are begun and ended here in plain SQL, so that
 their kind can be chosen.
 """
 
@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +19,15 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from hpsearch.errors import Damaged, StoreUnreachable, UserError
+from hpsearch.errors import Damaged, StoreBusy, StoreUnreachable, UserError
 from hpsearch.store import codec
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials.data import files
 
 CONNECT_S = 10
 """How long to wait for a PostgreSQL server to take a connection, in seconds."""
+MOST_IDLE = 4
+"""Connections that are kept open for the next use."""
 
 
 def wait_s() -> float:
@@ -35,7 +37,7 @@ def wait_s() -> float:
         UserError: The environment says something else.
     """
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
-    if not given.isdecimal() or int(given) == 0:
+    if not given.isdecimal() or len(given) > 6 or int(given) == 0:
         raise UserError(
             f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30"
         )
@@ -66,18 +68,33 @@ _BROKEN = ("database disk image is malformed", "malformed database schema")
 
 
 class Database:
-    """A connection that is opened when it is needed, dropped when it breaks, and shared by threads
-    in turns.
+    """A few connections, each opened when it is needed and dropped when it breaks.
+
+    Threads share it: whoever reads has a connection alone and waits for nobody, and writers take
+    turns. A database in memory has one connection, which all take in turns.
 
     A failure of the database is raised as `StoreUnreachable`; errors that only a bug of ours can
     cause pass through.
+
+    Args:
+        url: As `parse_url` gives it.
+        patience_s: How long to wait for another writer, in seconds; None for what the environment
+            says.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, patience_s: float | None = None) -> None:
         self.url = url
         self.dialect = url.get_backend_name()
-        self._lock = threading.RLock()
-        self._connection: Connection | None = None
+        self._patience_s = patience_s
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._closings = 0
+        self._writing = threading.RLock()
+        self._writer: Connection | None = None
+        self._using: AbstractContextManager[object] = nullcontext()
+        if in_memory(url):
+            self._using = self._writing
         self._name: str | None = None
 
     def be_known_as(self, name: str) -> None:
@@ -87,37 +104,59 @@ class Database:
             name: At most 63 characters count.
         """
         self._name = name
-        with self.connected() as connection:
-            self._tell_name(connection)
-
-    def _tell_name(self, connection: Connection) -> None:
-        if self._name is not None and self.dialect == "postgresql":
-            connection.exec_driver_sql(
-                "SELECT set_config('application_name', %s, false)", (self._name[:63],)
-            )
+        if self.dialect == "postgresql":
+            self.close()  # a connection takes the name when it is opened
+        with self.connected():
+            pass
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
-        """The connection, for a statement that is a transaction of its own."""
-        with self._lock, self._failures():
-            if self._connection is None:
-                self._connection = _connect(self.url)
-                self._tell_name(self._connection)
+        """A connection, for a statement that is a transaction of its own."""
+        with self._using, self._failures():
+            connection, closings = self._taken()
             try:
-                yield self._connection
+                yield connection
             finally:
-                if self._connection is not None and self._connection.invalidated:
-                    self.close()
+                self._give_back(connection, closings)
+
+    def _taken(self) -> tuple[Connection, int]:
+        """A connection that nobody uses, and how often all had been closed by then."""
+        with self._lock:
+            closings = self._closings
+            if self._idle:
+                return self._idle.pop(), closings
+        return self._connect(), closings
+
+    def _give_back(self, connection: Connection, closings: int) -> None:
+        if connection.invalidated:
+            self._drop_idle()  # what broke it has broken the others as well
+        with self._lock:
+            is_current = closings == self._closings and not connection.closed
+            if is_current and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _drop_idle(self) -> None:
+        """Close what nobody uses; what is in use is closed when it is given back."""
+        with self._lock:
+            self._closings += 1
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
     @contextmanager
     def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
-        """The connection in a transaction, which commits where the block ends and rolls back where
-        it raises.
+        """A connection in a transaction, which commits where the block ends and rolls back where it
+        raises.
 
         A reading one sees one moment of the database throughout. On SQLite, a writing one keeps
         other writers out from its beginning; on PostgreSQL, from its first UPDATE of the same row.
         """
-        with self.connected() as connection:
+        turn = self._writing if kind == "write" else self._using
+        with turn, self.connected() as connection:
+            if kind == "write":
+                self._writer = connection
             try:
                 connection.exec_driver_sql(_BEGIN[self.dialect][kind])
                 yield connection
@@ -125,13 +164,56 @@ class Database:
             except BaseException:
                 self._roll_back(connection)
                 raise
+            finally:
+                self._writer = None
 
     def close(self) -> None:
-        """Let go of the connection; the next use opens a new one."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        """Let go of the connections; the next use opens a new one.
+
+        A transaction that writes is waited for in another thread, and rolled back in this one: an
+        exception has left it open.
+        """
+        self._drop_idle()
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+
+    def _connect(self) -> Connection:
+        """Open a connection. A file that is missing is made, but nothing is written to it."""
+        url = self.url
+        if is_sqlite(url):
+            _refuse_missing_folder(url)
+            _refuse_odd(url)
+        patience_s = wait_s() if self._patience_s is None else self._patience_s
+        if self._engine is None:
+            self._engine = _engine(url, _settings(url, patience_s))
+        try:
+            connection = self._engine.connect()
+        except ProgrammingError as error:  # psycopg's word for an option that it does not know
+            raise StoreUnreachable(
+                f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
+            ) from error
+        try:
+            for statement, *values in self._session(patience_s):
+                connection.exec_driver_sql(statement, tuple(values))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _session(self, patience_s: float) -> list[tuple[str, ...]]:
+        """What a new connection is told."""
+        if is_sqlite(self.url):
+            durable = "PRAGMA synchronous = FULL"  # a commit survives the power cord
+            return [("PRAGMA foreign_keys = ON",), (durable,)]
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
+        told: list[tuple[str, ...]] = [
+            (f"SET lock_timeout = {patience_s * 1000:.0f}",),
+            (f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",),
+        ]
+        if self._name is not None:
+            told.append(("SELECT set_config('application_name', %s, false)", self._name[:63]))
+        return told
 
     def _roll_back(self, connection: Connection) -> None:
         """Undo what the transaction did. A connection that cannot even do that is of no more
@@ -158,11 +240,15 @@ class Database:
             if reason.startswith(_BROKEN):
                 hint = "check the path, or restore a backup of the file"
                 raise Damaged(reason, where, hint) from error
-            raise StoreUnreachable(where, self._remedy(reason)) from error
+            is_busy = "locked" in reason or isinstance(error.orig, psycopg.errors.LockNotAvailable)
+            kind = StoreBusy if is_busy else StoreUnreachable
+            raise kind(where, self._remedy(reason)) from error
 
     def _remedy(self, reason: str) -> str:
         """What to do about a failure of the database."""
         if not is_sqlite(self.url):
+            if "lock timeout" in reason:
+                return "another transaction keeps what is to be written locked; try again"
             return "check the URL and server"
         # A file that is written ahead needs another beside it, also to be read.
         if "readonly" in reason:
@@ -206,37 +292,11 @@ class _Impatient(psycopg.Connection[Any]):
                 raise psycopg.OperationalError(f"the server fell silent for {patience_s:g} s")
 
 
-def _connect(url: URL) -> Connection:
-    """Open a connection. A file that is missing is made, but nothing is written to it."""
+def _settings(url: URL, patience_s: float) -> dict[str, Any]:
+    """What the database's own library is given."""
     if is_sqlite(url):
-        _refuse_missing_folder(url)
-        _refuse_odd(url)
-        settings: dict[str, Any] = {"timeout": wait_s(), "check_same_thread": False}
-        session = [
-            "PRAGMA foreign_keys = ON",
-            "PRAGMA synchronous = FULL",  # a commit survives the power cord
-        ]
-    else:
-        settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
-        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
-        session = [
-            f"SET lock_timeout = {wait_s() * 1000:.0f}",
-            f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",
-        ]
-    engine = _engine(url, settings)
-    try:
-        connection = engine.connect()
-    except ProgrammingError as error:  # psycopg's word for an option that it does not know
-        raise StoreUnreachable(
-            f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
-        ) from error
-    try:
-        for statement in session:
-            connection.exec_driver_sql(statement)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        return {"timeout": patience_s, "check_same_thread": False}
+    return {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
 
 
 def _engine(url: URL, settings: dict[str, Any]) -> Engine:

@@ -1,8 +1,8 @@
 """The store: all that is written to the database, and the loading of studies.
 
-One `Store` holds one connection and may be shared by threads. Every write is one transaction; a
-write to a study passes the fence of `hpsearch.store.leases` first. Readers see a commit completely
-or not at all.
+A `Store` may be shared by threads: readers wait for nobody, writers take turns. Every write is one
+transaction; a write to a study passes the fence of `hpsearch.store.leases` first. Readers see a
+commit completely or not at all.
 """
 
 from __future__ import annotations
@@ -44,9 +44,15 @@ class Store:
         self._upserts = contents.upserts(database.dialect)
 
     @classmethod
-    def unchecked(cls, url: str) -> Store:
-        """The database at a URL that was opened before; it is connected to with the first call."""
-        return cls(Database(parse_url(url)))
+    def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
+        """The database at a URL that was opened before; it is connected to with the first call.
+
+        Args:
+            url: As of `open`.
+            patience_s: How long to wait for other writers, in seconds; None for what the
+                environment says.
+        """
+        return cls(Database(parse_url(url), patience_s))
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
@@ -114,7 +120,7 @@ class Store:
         return display(self._database.url)
 
     def close(self) -> None:
-        """Let go of the connection; the next call would open a new one."""
+        """Let go of the connections; the next call would open a new one."""
         self._database.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,23 +6,31 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sqlite3
+import threading
 import urllib.request
-from collections.abc import Callable
-from contextlib import closing
-from http.client import HTTPResponse
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
 from urllib.parse import quote, urlsplit
 
+import psycopg
 import pytest
 
 import pages
-from dashboards import served
+from dashboards import served, serving, site_behind_gate
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
+from hpsearch.wiring.requesting import place
 
 pytest.importorskip("optuna_dashboard")
+
+from hpsearch.cli.dashboard import taking
 
 
 @pytest.fixture
@@ -128,6 +136,147 @@ def test_a_token_that_is_given_is_asked_for_on_loopback_too(
         assert dashboard.ask("/api/studies").status == 401
         bearer = "Bearer " + token.encode().decode("latin-1")
         assert names(dashboard.ask("/api/studies", Authorization=bearer)) == ["flowers"]
+
+
+# ----------------------------------------------------------------------------------------------
+# others
+
+READ = ("/", "/studies/1", "/studies/1/report", "/studies/1/trials", "/api/studies")
+NEVER_S = 1e6
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Hold the lock that whoever changes the study needs, as another program would."""
+    if url.startswith("sqlite"):
+        with closing(
+            sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        ) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    with psycopg.connect(url) as server:
+        server.execute("SELECT * FROM studies FOR UPDATE")
+        yield
+
+
+def asked(port: int, path: str, body: str | None = None, kind: str = "") -> tuple[int, str]:
+    """The status and text of an answer."""
+    with closing(HTTPConnection("127.0.0.1", port)) as connection:
+        method = "GET" if body is None else "POST"
+        connection.request(method, path, body, {"Content-Type": kind})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def form_of(port: int) -> str:
+    """A form that stops trial 1."""
+    _, page = asked(port, "/studies/1/trials/1")
+    found = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert found is not None
+    return f"form_token={quote(found[1])}"
+
+
+@pytest.fixture
+def interrupted(database_url: str) -> Iterator[Store]:
+    """A database, with the interrupted study flowers and its three trials."""
+    with closing(Store.open(database_url)) as store:
+        state = StudyState.INTERRUPTED
+        record = store.create_study(StudyRecord(0, "flowers", "", ("maximize",), state))
+        trials = [Trial(n, State.PAUSED, {}, value=n / 10, resource=1.0) for n in range(3)]
+        store.commit(record.id, Changes(trials=trials))
+        yield store
+
+
+def test_readers_wait_for_no_change_that_waits_for_the_database(
+    interrupted: Store, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placing = threading.Event()
+
+    def place_told(*arguments: Any) -> Any:
+        placing.set()
+        return place(*arguments)
+
+    monkeypatch.setattr("hpsearch.cli.dashboard.changes.place", place_told)
+    site = site_behind_gate(interrupted, allow_changes=True, patience_s=NEVER_S)
+    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
+    with serving(site) as port, ThreadPoolExecutor() as pool:
+        form = form_of(port)
+        with locked(database_url):
+            stopping = pool.submit(asked, port, "/studies/1/trials/1/stop", form, FORM)
+            assert placing.wait(timeout=60)
+            planting = pool.submit(asked, port, "/api/studies", new, "application/json")
+            for path in READ:
+                assert asked(port, path)[0] == 200, path
+            assert not stopping.done()
+            assert not planting.done()
+        assert stopping.result()[0] == 303
+        assert planting.result()[0] == 201
+
+
+def test_a_change_is_refused_in_words_where_the_database_stays_locked(
+    interrupted: Store, database_url: str
+) -> None:
+    site = site_behind_gate(interrupted, allow_changes=True, patience_s=0.1)
+    note = json.dumps({"body": "a note", "version": 1})
+    with serving(site) as port:
+        form = form_of(port)
+        with locked(database_url):
+            status, text = asked(port, "/studies/1/trials/1/stop", form, FORM)
+            assert status == 503
+            assert "The database is busy" in text
+            assert "try again" in text
+            with closing(HTTPConnection("127.0.0.1", port)) as connection:
+                kind = {"Content-Type": "application/json"}
+                connection.request("PUT", "/api/studies/1/note", note, kind)
+                answer = connection.getresponse()
+                assert answer.status == 503
+                assert "lock" in json.load(answer)["reason"]
+        assert interrupted.waiting(1) == []
+        assert asked(port, "/studies/1/trials/1/stop", form, FORM)[0] == 303
+
+
+def unfinished(port: int, path: str, length: int = 100) -> socket.socket:
+    """A request whose body does not end."""
+    sending = socket.create_connection(("127.0.0.1", port))
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {FORM}\r\n"
+    sending.sendall(f"{head}Content-Length: {length}\r\n\r\n{{".encode())
+    return sending
+
+
+def status_of(sending: socket.socket) -> bytes:
+    """The status line of the answer to a request, once there is one."""
+    with sending.makefile("rb") as answer:
+        return answer.readline()
+
+
+def test_uploads_that_do_not_end_cost_nobody_else_anything(interrupted: Store) -> None:
+    site = site_behind_gate(interrupted, allow_changes=True)
+    paths = ["/api/studies", "/studies/1/trials/1/stop"] * taking.MOST_BODIES
+    with serving(site) as port, ExitStack() as stack:
+        first, *rest = [stack.enter_context(unfinished(port, path)) for path in paths]
+        for path in READ:
+            assert asked(port, path)[0] == 200, path
+        assert asked(port, "/studies/1/trials/1/stop", form_of(port), FORM)[0] == 303
+        assert b" 408 " in status_of(first), "the oldest of too many"
+        rest[-1].sendall(b"x" * 99)
+        assert b" 403 " in status_of(rest[-1]), "it has come, and has no token"
+        big = stack.enter_context(unfinished(port, "/api/studies", 2 * taking.MOST_BYTES))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            big.sendall(b"x" * 2 * taking.MOST_BYTES)
+        assert b" 413 " in status_of(big)
+
+
+def test_an_upload_may_take_only_so_long(interrupted: Store) -> None:
+    site = site_behind_gate(interrupted, allow_changes=True)
+    with (
+        serving(taking.Bodies(site, most_s=0.1)) as port,
+        unfinished(port, "/api/studies") as sending,
+    ):
+        assert b" 408 " in status_of(sending)
 
 
 # ----------------------------------------------------------------------------------------------

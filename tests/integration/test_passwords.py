@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,34 @@ from sqlalchemy import make_url
 from hpsearch.cli.main import main
 from patience import PATIENCE_S
 
-SECRET = "s3cret-Pa55"
+SECRET = f"s3cret-{uuid.uuid4().hex}"
+"""Not that of another run of these tests, whose processes are seen as well."""
 
 TASK = """
 import os
 from pathlib import Path
 
+import ray
+
+
+def command_lines():
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue  # it has ended
+        if "hpsearch.cli.main" not in text:  # what the user has typed
+            found.append(text)
+    return "".join(found)
+
 
 def train(params, trial):
     own, parent = (Path(f"/proc/{process}/environ").read_text() \
 for process in ("self", os.getppid()))
-    (Path(__file__).parent / "environment").write_text(repr(dict(os.environ)) + own + parent)
+    jobs = repr(ray._private.state.state.job_table())
+    told = repr(dict(os.environ)) + own + parent + command_lines() + jobs
+    (Path(__file__).parent / "environment").write_text(told)
     trial.report(1, {"loss": params["x"]})
 """
 
@@ -47,6 +66,7 @@ COMMANDS = [
         ("best", "toy", "--format", "json"),
         ("trials", "toy"),
         ("show", "toy", "0"),
+        ("report", "toy", "--format", "md"),
     ),
     *(
         ("export", "toy", "--to", f"{what}.csv", "--what", what)
@@ -94,7 +114,9 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     assert SECRET not in said.out + said.err + caplog.text
 
 
+@pytest.mark.parametrize("given", ["option", "variable"])
 def test_a_study_leaves_its_password_nowhere(
+    given: str,
     folder: Path,
     postgresql_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -105,17 +127,26 @@ def test_a_study_leaves_its_password_nowhere(
     monkeypatch.setenv("PGPASSWORD", SECRET)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    program = [
-        sys.executable,
-        "-c",
-        "from hpsearch.cli.main import main; main()",
-        "run",
-        "study.yaml",
-    ]
-    done = subprocess.run(
-        program, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    hook = f"http://127.0.0.1:1/{SECRET}"
+    options = ["--storage", url, "--notify", hook] if given == "option" else []
+    if given == "variable":
+        monkeypatch.setenv("HPSEARCH_NOTIFY", hook)
+    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "run"]
+    with tempfile.TemporaryDirectory(prefix="ray-") as session:  # short, as its sockets need
+        monkeypatch.setenv("RAY_TMPDIR", session)
+        done = subprocess.run(
+            [*program, "study.yaml", *options],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        written = [path for path in Path(session).rglob("*") if path.is_file()]
+        assert written
+        leaks = [path for path in written if SECRET.encode() in path.read_bytes()]
     assert done.returncode == 0, done.stderr
+    assert not leaks
     for command in COMMANDS:
         with pytest.raises(SystemExit):
             main(command)

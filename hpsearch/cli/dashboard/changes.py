@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
 from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
 from hpsearch.cli.dashboard.study_pages import StudyPages
+from hpsearch.cli.dashboard.taking import Turns
 from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
@@ -24,10 +26,6 @@ from hpsearch.study_file.space import contains, is_open
 from hpsearch.wiring.creation import spec_of
 from hpsearch.wiring.requesting import place
 
-MOST_BYTES = 1 << 20
-"""Of a form that is sent."""
-
-
 _Act = Callable[[Request, StudyHead, Given], int | None]
 """Asks something of a study; the id of the request, None for a stop of the whole study."""
 
@@ -36,16 +34,23 @@ class Changing:
     """Answers forms.
 
     Args:
-        store: The database.
+        store: The database, with little patience for other writers.
+        turns: In which changes are made.
         form_token: What forms of our own pages send.
         studies: The pages that are shown again where something was wrong.
         trials: The pages of trials.
     """
 
     def __init__(
-        self, store: Store, form_token: str, studies: StudyPages, trials: TrialPages
+        self,
+        store: Store,
+        turns: Turns,
+        form_token: str,
+        studies: StudyPages,
+        trials: TrialPages,
     ) -> None:
         self._store = store
+        self._turns = turns
         self._form_token = form_token
         self._studies = studies
         self._trials = trials
@@ -69,45 +74,45 @@ class Changing:
     async def _answer(self, request: Request, act: _Act) -> Response:
         """Do it and lead back to the study's page, or show the page of the form again."""
         given = await self._form(request)
-        return await run_in_threadpool(self._done, request, act, given)
+        try:
+            async with self._turns.one():
+                asked = await run_in_threadpool(self._done, request, act, given)
+        except StudyNotFound:
+            raise
+        except UserError as error:
+            return await run_in_threadpool(self._again, request, str(error), given)
+        query = "stop" if asked is None else str(asked)
+        return RedirectResponse(f"/studies/{study_in(request)}?asked={query}", 303)
 
     async def _form(self, request: Request) -> dict[str, str]:
         """What stands in a form of ours.
 
         Raises:
-            HTTPException: It is too large, or not of our own pages.
+            HTTPException: It is not of our own pages.
         """
-        length = request.headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
-            raise HTTPException(413, "This form is too large, or does not say how large it is")
         form = await request.form()
         given = {name: value for name, value in form.items() if isinstance(value, str)}
-        token = given.pop("form_token", "").encode()
+        token = given.pop("form_token", "").encode("utf-8", "surrogatepass")
         if not hmac.compare_digest(token, self._form_token.encode()):
             message = "This form is of an earlier start of the dashboard: load its page again"
             raise HTTPException(403, message)
         return given
 
-    def _done(self, request: Request, act: _Act, given: Given) -> Response:
-        number = study_in(request)
-        with self._store.reading() as connection:
-            study = study_of_id(connection, number)
-        try:
-            asked = act(request, study, given)
-        except StudyNotFound:
-            raise
-        except UserError as error:
-            return self._again(request, str(error), given)
-        query = "stop" if asked is None else str(asked)
-        return RedirectResponse(f"/studies/{number}?asked={query}", 303)
+    def _done(self, request: Request, act: _Act, given: Given) -> int | None:
+        with closing(self._store):
+            with self._store.reading() as connection:
+                study = study_of_id(connection, study_in(request))
+            return act(request, study, given)
 
     def _again(self, request: Request, wrong: str, given: Given) -> Response:
         """The page that a form was on, with what is wrong."""
-        number = study_in(request)
-        trial = request.path_params.get("number", given.get("like", ""))
-        if str(trial).isdecimal():
-            return self._trials.page(number, int(trial), wrong=wrong, given=given)
-        return self._studies.page(number, wrong=wrong, given=given)
+        study = study_in(request)
+        trial = request.path_params.get("number")
+        if trial is None and given.get("like"):
+            trial = number_in(given["like"])
+        if trial is not None:
+            return self._trials.page(study, trial, wrong=wrong, given=given)
+        return self._studies.page(study, wrong=wrong, given=given)
 
     def _stop_study(self, request: Request, study: StudyHead, given: Given) -> None:
         if study.driver is None:

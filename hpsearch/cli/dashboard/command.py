@@ -22,7 +22,7 @@ SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
 PACKAGES = (
-    *("a2wsgi", "optuna_dashboard", "plotly"),
+    *("a2wsgi", "bottle", "optuna_dashboard", "plotly"),
     *("python_multipart", "starlette", "uvicorn"),
 )
 """What the extra `dashboard` installs."""

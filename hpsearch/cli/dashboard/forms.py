@@ -123,7 +123,8 @@ def params_of(spec: StudySpec, given: Given) -> dict[str, Any]:
 def _value(parameter: Parameter, text: str) -> Any:
     if not isinstance(parameter, CategoricalParameter):
         return value_of(text)
-    place = int(text) if text.isascii() and text.isdecimal() else -1
+    is_place = text.isascii() and text.isdecimal() and len(text) < 10
+    place = int(text) if is_place else -1
     return parameter.choices[place] if 0 <= place < len(parameter.choices) else text
 
 

@@ -38,7 +38,8 @@ COOKIE = "hpsearch-dashboard"
 
 POLICY = "Content-Security-Policy"
 
-_READING = ("GET", "HEAD", "OPTIONS")
+READING = ("GET", "HEAD", "OPTIONS")
+"""Methods of requests that change nothing."""
 
 _HEADERS = {
     POLICY: (
@@ -124,7 +125,7 @@ class Gate:
             return _let_in(scope, token)
         elif not _known(scope, headers, token):
             return _answer(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
-        if scope["method"] in _READING:
+        if scope["method"] in READING:
             return None
         if _from_elsewhere(headers):
             return _answer(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
-from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -51,6 +51,7 @@ class StudyPages:
         self._store = store
         self._form_token = form_token
         self._reports = _Reports(store)
+        self._making = asyncio.Lock()
 
     def all(self, request: Request) -> Response:
         """The list of studies, the newest first."""
@@ -106,9 +107,11 @@ class StudyPages:
         """What changes with every commit of a study."""
         return JSONResponse({"revision": self._store.revision(study_in(request))})
 
-    def report(self, request: Request) -> Response:
-        """The report of a study, as a part of its page."""
-        text = self._reports.of(study_in(request))
+    async def report(self, request: Request) -> Response:
+        """The report of a study, as a part of its page. One is made at a time; who waits for
+        another one occupies no thread."""
+        async with self._making:
+            text = await run_in_threadpool(self._reports.of, study_in(request))
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
 
@@ -141,23 +144,20 @@ class _Reports:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._made: dict[int, tuple[int, str]] = {}
-        self._making = threading.Lock()
 
     def of(self, number: int) -> str:
-        """The report of a study as it is now. One is made at a time."""
-        with self._making:
-            revision = self._store.revision(number)
-            known = self._made.pop(number, None)
-            if known is None or known[0] != revision:
-                known = revision, self._make(number)
-            self._made[number] = known
-            while len(self._made) > MOST_REPORTS:
-                del self._made[next(iter(self._made))]
-            return known[1]
+        """The report of a study as it is now."""
+        revision = self._store.revision(number)
+        known = self._made.pop(number, None)
+        if known is None or known[0] != revision:
+            known = revision, self._make(number)
+        self._made[number] = known
+        while len(self._made) > MOST_REPORTS:
+            del self._made[next(iter(self._made))]
+        return known[1]
 
     def _make(self, number: int) -> str:
-        # Over a connection of its own: other pages need not wait for a large study to be read.
-        with closing(Store.unchecked(self._store.url)) as store, store.reading() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, number)
             story = study_story(connection, study, time.time())
         text = html("study_report", page=page(story)).body

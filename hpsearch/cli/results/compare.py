@@ -10,6 +10,8 @@ from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import TrialDetail, trial_detail
 from hpsearch.views.comparison import common_levels, comparison, differences
 
+MOST_COMPARED = 100
+
 
 def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> None:
     """Print what trials have in common and what differs.
@@ -42,6 +44,9 @@ def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
     if len(set(numbers)) < 2 or not all(map(_is_number, numbers)):
         message = f"'{' '.join(words)}' is not a study and the numbers of two trials or more"
         raise UserError(message, "for example: hpsearch compare NAME 7 12")
+    if len(numbers) > MOST_COMPARED:
+        message = f"{len(numbers)} trials are too many to compare: {MOST_COMPARED} is the most"
+        raise UserError(message, "hpsearch export writes the values of all trials")
     return name, [int(number) for number in numbers]
 
 

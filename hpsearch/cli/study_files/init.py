@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from hpsearch.cli.output import note
-from hpsearch.cli.places import write_text
+from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.cli.study_files import command_starter, schema
 from hpsearch.cli.study_files.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
 from hpsearch.errors import UserError
@@ -101,8 +101,10 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
     schema_path = path.parent / schema.NAME
     schema.refuse_others(schema_path)
-    write_text(path, f"{schema.first_line(schema.NAME)}\n{content}", force=force)
-    schema.write(schema_path)
+    refuse_taken(path, force=force)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(f"{schema.first_line(schema.NAME)}\n{content}", encoding="utf-8")
+        schema.write(schema_path)
     note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from hpsearch.cli.output import note
+from hpsearch.cli.places import write_text
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import TITLE, study_file_schema
 from trials.data import files
@@ -51,10 +52,7 @@ def write(path: Path) -> None:
         UserError: Another program's file has that name, or it cannot be written.
     """
     refuse_others(path)
-    try:
-        path.write_text(_text(), encoding="utf-8")
-    except OSError as error:
-        raise _not_writable(path, error) from None
+    write_text(path, _text(), force=True)
 
 
 def refuse_others(path: Path) -> None:

@@ -460,14 +460,20 @@ _OF_STANDING = (
 )
 
 
+LARGEST_NUMBER = 2**31 - 1
+"""The largest number of a trial that both databases can hold."""
+
+
 def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
     """Everything known of one trial.
 
     Raises:
         UserError: The study has no trial of that number.
     """
-    numbered = _trials_of(study).where(trials.c.number == number)
-    found = _trial_rows(connection, study, numbered)
+    found = []
+    if 0 <= number <= LARGEST_NUMBER:
+        numbered = _trials_of(study).where(trials.c.number == number)
+        found = _trial_rows(connection, study, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 

@@ -22,7 +22,7 @@ PROGRAM = "from hpsearch.cli.main import main; main()"
 READING = {"studies", "status", "best", "trials", "trial", "compare", "report"}
 
 
-def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str) -> Any:
+def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str, most_s: float = 60) -> Any:
     """What a client gets of the command."""
 
     async def run() -> Any:
@@ -31,7 +31,7 @@ def served(url: str, do: Callable[[Any], Awaitable[Any]], *options: str) -> Any:
         async with mcp.Client(server) as client:
             return await do(client)
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), most_s))
 
 
 def content(result: Any) -> Any:
@@ -90,6 +90,41 @@ def test_mistakes_are_answered_with_what_to_do(flowers, sqlite_url):
     assert "--where" in where or "size" in where
     assert "it has trials 0 to 5" in trial
     assert "propose" in change  # there is no such tool without --allow-changes
+
+
+ODD = (
+    *(None, -1, 2**63, 10**30, 1.5, float("nan"), "", "²", "\0", "(" * 5000, [0] * 30_000),
+    *([0, 10**30], {"lr": 10**400}, {f"p{n}": n for n in range(2000)}),
+)
+
+
+def test_whatever_a_tool_is_given_its_answer_says_why_not(flowers, sqlite_url):
+    proposal = {"params": {}, "why": "x", "checkpoint": 0}
+    tools = {
+        "best": {"top": 1},
+        "trials": {"where": "number < 2", "sort": "number", "limit": 1},
+        "trial": {"number": 0},
+        "compare": {"numbers": [0, 1]},
+        "propose": proposal,
+        "stop_trial": {"number": 0},
+    }
+
+    async def call_all(client):
+        refused = []
+        for tool, arguments in tools.items():
+            given = {"study": "flowers", **arguments}
+            for name in arguments or given:
+                for odd in ODD:
+                    answer = await client.call_tool(tool, {**given, name: odd})
+                    if answer.is_error:
+                        refused.append((tool, name, complaint(answer)))
+        return refused
+
+    refused = served(sqlite_url, call_all, "--allow-changes", most_s=1200)
+    assert {tool for tool, _, _ in refused} == set(tools)
+    for tool, name, why in refused:
+        assert why.removeprefix(f"Error executing tool {tool}"), name
+        assert len(why) < 10_000
 
 
 def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ from hpsearch.cli.main import main
 from hpsearch.cli.study_files.init import DataOptions, write_starter
 from hpsearch.cli.study_files.starters import STARTERS
 from hpsearch.errors import UserError
+from hpsearch.store.store import Store
 from hpsearch.study_file.reading import load
+from reported_studies import ordinary
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 
@@ -194,3 +199,56 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "study.yaml", "text_regression", label="a+b")
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("init", "study.yaml"),
+        ("schema", "-o", "study.schema.json"),
+        ("report", "-o", "report.html"),
+        ("report", "-o", "report.md"),
+        ("export", "--to", "trials.csv"),
+        ("export", "--to", "trials.parquet"),
+    ],
+)
+def test_a_file_that_has_no_room_is_not_begun(
+    command: tuple[str, ...],
+    taken: bool,
+    tmp_path: Path,
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ordinary(sqlite_url)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    if taken:
+        (folder / command[-1]).write_text('{"title": "A study file of hpsearch"}')
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    force = ("--force",) if taken and command[0] != "schema" else ()
+    storage = ("--storage", sqlite_url) if command[0] in ("report", "export") else ()
+    # While it is open here, the database's own files need no more room.
+    with (
+        closing(Store.open(sqlite_url)) as store,
+        store.reading(),
+        files_of_at_most(1000),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main((*command, *force, *storage))
+    assert ended.value.code == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
+
+
+@contextmanager
+def files_of_at_most(most_bytes: int) -> Iterator[None]:
+    """Let this process write no file beyond a size, as where a disk is full."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))

@@ -6,8 +6,13 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import thoroughness
 
 pytest.importorskip("a2wsgi")
 pytest.importorskip("starlette")
@@ -32,6 +37,7 @@ from reported_studies import (
     spec_of,
 )
 
+FORM = "application/x-www-form-urlencoded"
 NOW = ("/", "/studies/1", "/studies/1/now", "/studies/1/report", "/studies/1/trials")
 PAGES = (
     *NOW,
@@ -132,6 +138,7 @@ def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) ->
         ("/studies/9", 404, "no study"),
         ("/studies/9/revision", 404, "no study"),
         (f"/studies/{10**30}", 404, "no page"),
+        (f"/studies/{'1' * 4999}", 404, "no page"),
         ("/studies/1/trials/99", 404, "has no trial 99"),
         (f"/studies/1/trials/{10**30}", 404, "no page"),
         ("/studies/1/compare?trial=1", 400, "Choose 2 to 6 trials"),
@@ -140,6 +147,8 @@ def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) ->
         ("/studies/1/trials?where=nothing%20%3C%201", 400, "nothing"),
         ("/studies/1/trials?sort=nothing", 400, "nothing"),
         ("/studies/1/trials?page=x", 400, "whole numbers"),
+        (f"/api/studies/{'1' * 4999}", 404, "no page"),
+        ("/api/studies/1?after=x", 400, "whole numbers"),
         ("/nowhere", 404, "no page /nowhere"),
         ("/files/x/secret", 404, "no page"),
     ],
@@ -152,6 +161,14 @@ def test_what_is_not_there_is_said_on_a_page(
     assert answer.status_code == code
     assert said in answer.text
     assert '<a href="/">' in answer.text
+
+
+@pytest.mark.parametrize("number", [9, -1, 2**31, 2**62, 10**18])
+def test_optunas_pages_say_that_there_is_no_such_study(
+    number: int, reading: TestClient, sqlite_url: str
+) -> None:
+    ordinary(sqlite_url)
+    assert reading.get(f"/api/studies/{number}").status_code == 404
 
 
 def test_trials_are_selected_and_in_order(reading: TestClient, sqlite_url: str) -> None:
@@ -313,3 +330,59 @@ def test_without_leave_there_is_nothing_to_send_a_form_to(
 ) -> None:
     for path in ("stop", "budget", "propose", "trials/12/stop"):
         assert reading.post(f"/studies/1/{path}").status_code in (404, 405)
+
+
+# --------------------------------------------------------------------------------------- odd values
+
+ODD = st.one_of(
+    st.sampled_from(
+        [
+            *("0", "12", "-1", "²", "\u0663", "1" * 4999, str(2**31), str(2**63), "1e400", "nan"),
+            *("", "\0", "\udcff", "..", "<i>", "9" * 400 + "h", "x" * 5000, "(" * 2000, "0x10"),
+        ]
+    ),
+    st.text(max_size=8),
+)
+
+
+def encoded(text: str) -> str:
+    """As an address or a form has it, UTF-8 or not."""
+    return quote(text.encode("utf-8", "surrogatepass"), safe="")
+
+
+@given(data=st.data())
+@settings(
+    max_examples=thoroughness.examples(300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_no_request_is_answered_with_an_error_of_ours(
+    data: st.DataObject, changing: TestClient
+) -> None:
+    token = token_in(changing.get("/studies/1").text)
+    routes = [each for each in changing.app.routes if "rest" not in each.path]  # type: ignore[attr-defined]
+    route = data.draw(st.sampled_from(routes))
+    number = st.one_of(st.sampled_from(["1", "12"]), ODD)
+    path = re.sub(r"\{[^}]*\}", lambda _: encoded(data.draw(number)), route.path)
+    fields = st.sampled_from(
+        [
+            *("where", "sort", "page", "trial", "asked", "like", "checkpoint", "why", "trials"),
+            *("gpu_hours", "cost", "wall_clock", "parameter:learning_rate", "parameter:layers"),
+            *("parameter:optimizer", "form_token"),
+        ]
+    )
+    pairs = data.draw(st.lists(st.tuples(fields, ODD), max_size=4))
+    text = "&".join(f"{encoded(name)}={encoded(value)}" for name, value in pairs)
+    headers = [
+        (name, data.draw(st.binary(max_size=20)))
+        for name in data.draw(st.lists(st.sampled_from([b"cookie", b"origin", b"range"])))
+    ]
+    kind = data.draw(st.sampled_from([FORM, f"{FORM}; charset=x", "multipart/form-data", ""]))
+    method = "POST" if route.methods is not None and "POST" in route.methods else "GET"
+    body = f"form_token={token}&{text}" if method == "POST" else None
+    changing.request(
+        method,
+        f"{path}?{text}",
+        headers=[*headers, (b"content-type", kind.encode())],
+        content=body,
+    )  # an error of ours is raised here
