@@ -126,6 +126,7 @@ class Server(HTTPServer):
 
     status = 200
     slow_s = 0.0
+    garbage = b""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -147,6 +148,9 @@ class Answer(BaseHTTPRequestHandler):
         assert self.headers["Authorization"] == "Basic bWU6aHVudGVyMg=="  # me:hunter2
         self.server.bodies.append(json.loads(body))
         time.sleep(self.server.slow_s)
+        if self.server.garbage:
+            self.wfile.write(self.server.garbage)
+            return
         self.send_response(self.server.status)
         self.end_headers()
 
@@ -180,7 +184,8 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     assert "the head is gone" in server.bodies[0]["text"]
 
 
-@pytest.mark.parametrize("trouble", ["answers 500", "hangs", "is not there"])
+@pytest.mark.parametrize("trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
+)
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     trouble: str,
     server: Server,
@@ -189,6 +194,11 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
 ) -> None:
     monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
+    garbage = {
+        "answers garbage": b"\x00\xff not HTTP\r\n\r\n",
+        "answers without end": b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 100_000,
+    }
+    server.garbage = garbage.get(trouble, b"")
     server.slow_s = 0.5 if trouble == "hangs" else 0.0
     url = server.hook
     if trouble == "is not there":

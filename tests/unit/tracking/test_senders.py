@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import time
@@ -98,6 +99,25 @@ def test_a_library_that_works_is_sent_everything(
     assert sent == ["wandb: /hpsearch online"]
     assert caplog.records == []
     assert (tmp_path / "tracking" / "wandb.json").exists()
+
+
+def test_what_a_library_leaves_running_ends_with_its_study(
+    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / "held"
+    child = f"""
+import fcntl, subprocess
+held = open({str(held)!r}, "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+subprocess.Popen(["sleep", "600"], pass_fds=[held.fileno()])
+"""
+    library(monkeypatch, tmp_path, RUN + child)
+    began = time.monotonic()
+    sent, _ = run(sqlite_url, spec, tmp_path, 60.0)
+    assert sent == ["wandb: /hpsearch online"]
+    with held.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # once the child has ended
+    assert time.monotonic() - began < 600
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no full disk")
