@@ -184,7 +184,8 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     assert "the head is gone" in server.bodies[0]["text"]
 
 
-@pytest.mark.parametrize("trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
+@pytest.mark.parametrize(
+    "trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
 )
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     trouble: str,
