@@ -422,8 +422,8 @@ class RayExecutor:
             ray.util.remove_placement_group(self._left.pop())
 
     def _all_busy(self) -> bool:
-        """Whether every worker that is ready has an attempt: there is work for one more."""
-        return all(slot.attempts for slot in self._slots.values() if slot.ready)
+        """Whether every worker with a place has an attempt: there may be work for one more."""
+        return all(slot.attempts for slot in self._slots.values() if slot.placed)
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         """Start a worker in a room of its own.
