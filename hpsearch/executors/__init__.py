@@ -2,6 +2,7 @@
 
 - `ray`: slots on a Ray cluster
 - `ray_cluster`: being part of a Ray cluster, and what its head says about the nodes
+- `autoscaler`: whether a cluster has one, and what it could bring
 - `address`: whether anything answers at a cluster's address
 - `worker`: trains one attempt after another in a process; knows no cluster
 - `execution`: one attempt on a worker

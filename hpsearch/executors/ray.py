@@ -1,4 +1,10 @@
-"""Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`).
+"""Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`), in its own placement group.
+
+The group is the slot's room. It waits in Ray's queue until a node has what a worker takes, and it
+is a demand that an autoscaler starts nodes for. A study that counts its workers itself (`workers:
+auto`) takes what is free. It queues for more only while it has nothing, or where an autoscaler
+would bring a node and every worker is busy: so several studies share a cluster, and each has a
+worker as soon as there is room for one.
 
 Each actor is polled again once the driver is done with the events of the poll before. A poll
 returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
@@ -9,6 +15,7 @@ workers map into their memory. Actors are not detached: when a driver dies, its 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -16,13 +23,17 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import ClusterUnreachable, UserError
-from hpsearch.executors import worker_process
-from hpsearch.executors.ray_cluster import Head, Node
+from hpsearch.executors import autoscaler, worker_process
+from hpsearch.executors.ray_cluster import Head
 from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shared_data import SharedData
 from hpsearch.executors.worker import Unfit
@@ -31,6 +42,14 @@ from hpsearch.study_file.models import Resources
 
 FOLLOW_S = 1.0
 """How often the cluster is checked for nodes that came or went."""
+
+SETTLE_S = 3.0
+"""What a study with workers takes must have been free for this long: a study that has none yet is
+served first, from Ray's queue. A room that finds no place in this time is given up by a study that
+has others."""
+
+TELL_S = 600.0
+"""How often it is said that the study waits for room."""
 
 STOP_GRACE_S = 30.0
 """How long a worker may take to stop an attempt before it is killed and replaced."""
@@ -77,10 +96,22 @@ class RayExecutor:
         self._config = config
         self._resources = resources
         self._head = Head(resources.worker_timeout_s)
+        self._has_autoscaler = autoscaler.has_autoscaler()
         self.gpus = self._gpus_a_slot()
+        self._takes = {"CPU": resources.cpu, "GPU": self.gpus}
+        if not self.gpus:
+            del self._takes["GPU"]
+        self._free_since = math.inf
+        """Since when there was room for one more worker, by the monotonic clock."""
+        self._waits_since = math.inf
+        """Since when the study has waited for room, by the monotonic clock."""
+        self._told_at = -math.inf
+        """When that was last said."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}
         """The slot of each attempt that runs."""
+        self._left: list[PlacementGroup] = []
+        """Rooms that are to be given back to the cluster."""
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
@@ -89,15 +120,14 @@ class RayExecutor:
         self._task = config.load_task() if config.prepares else None
         prepare = ray.remote(_prepare).options(num_cpus=0)
         self._data = SharedData(partial(prepare.remote, config))
-        actor = ray.remote(concurrency_groups={"poll": 1, "command": 1})(WorkerActor)
-        self._actor = actor.options(num_cpus=resources.cpu, num_gpus=self.gpus, max_restarts=0)
+        self._actor = ray.remote(
+            num_cpus=resources.cpu,
+            num_gpus=self.gpus,
+            max_restarts=0,
+            concurrency_groups={"poll": 1, "command": 1},
+        )(WorkerActor)
         self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
-        if self._wanted() == 0:
-            takes = f"the {resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes"
-            raise UserError(
-                f"no node of the cluster has {takes}",
-                "lower resources.cpu or resources.gpu in the study file",
-            )
+        self._refuse_too_large()
         self._follow_cluster()
 
     # ---------------------------------------------------------------------------------- commands
@@ -191,7 +221,8 @@ class RayExecutor:
     def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
         """A worker is ready."""
         self._false_starts = 0
-        slot.ready = True
+        slot.ready = slot.placed = True
+        self._head.unwatch(name)
         slot.process = hello.process
         slot.node = hello.node
         where = f"{hello.address} ({hello.device}, process {hello.process})"
@@ -236,12 +267,18 @@ class RayExecutor:
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         """A worker has ended, or is given up."""
         slot = self._slots.pop(name)
+        self._head.unwatch(name)
         for attempt in slot.attempts:
             self._forget(attempt)
         self._followed = 0.0  # look for a replacement at once
         if not slot.ready:
+            self._left.append(slot.room)
             self._count_false_start(name, why)
             return []
+        if self._head.stays(slot.node):
+            self._start_worker(slot.room)
+        else:
+            self._left.append(slot.room)
         events: list[ev.Event] = []
         # Where a node was told to end, its attempts could not be saved, but have not failed.
         if slot.attempts and self._head.was_told_to_end(slot.node):
@@ -297,6 +334,8 @@ class RayExecutor:
         start_limit_s = STARTS * limit_s
         for name, slot in list(self._slots.items()):
             silent_s = now - slot.asked
+            if not slot.placed:
+                continue  # it waits in Ray's queue
             if not slot.ready:
                 if silent_s > start_limit_s:
                     self._give_up_start(name)
@@ -307,10 +346,8 @@ class RayExecutor:
 
     def _give_up_start(self, name: str) -> None:
         """Stop waiting for a worker that is not ready. This does not count as a false start."""
-        log.warning(
-            "worker %s is not ready yet: it hangs, or the cluster has no room; trying another", name
-        )
-        ray.kill(self._slots.pop(name).actor)
+        log.warning("worker %s is not ready yet: it hangs; trying another", name)
+        self._withdraw(name)
 
     def _excuse_own_absence(self, timeout_s: float) -> None:
         """Give workers the time in which nobody listened to them.
@@ -328,12 +365,23 @@ class RayExecutor:
     # ------------------------------------------------------------------------------------- slots
 
     def _follow_cluster(self) -> None:
-        """Start as many workers as the cluster has room for, and retire those whose node leaves."""
-        self._followed = time.monotonic()
+        """Start as many workers as the cluster has room for, and retire those whose node leaves.
+
+        Not while the head is silent: Ray would wait for it.
+        """
+        if not self._head.answers:
+            return
+        self._followed = now = time.monotonic()
+        self._give_back()
         self._retire_from(self._head.leaving)
-        missing = self._wanted() - len(self._slots)
-        for _ in range(missing):
+        waiting = self._without_place(now)
+        more = self._missing(len(waiting), now)
+        for _ in range(more):
             self._start_worker()
+        for name in waiting[more:] if more < 0 else ():
+            if now - self._slots[name].asked > SETTLE_S:
+                self._withdraw(name)
+        self._tell_of_waiting(now)
 
     def _retire_from(self, nodes: set[str]) -> None:
         """Let the workers on these nodes end."""
@@ -341,21 +389,92 @@ class RayExecutor:
             if slot.node in nodes:
                 slot.actor.retire.remote()  # repeating this has no effect
 
-    def _start_worker(self) -> None:
+    def _without_place(self, now: float) -> list[str]:
+        """The slots whose room has no place on a node yet, in the order of Ray's queue."""
+        waiting = []
+        for name, slot in self._slots.items():
+            if not slot.placed and name in self._head.placed:
+                slot.placed = True
+                slot.asked = now  # its worker starts now
+                self._head.unwatch(name)
+            if not slot.placed:
+                waiting.append(name)
+        return waiting
+
+    def _missing(self, waiting: int, now: float) -> int:
+        """How many more workers there are to be; negative for those that should not wait."""
+        if isinstance(self._resources.workers, int):
+            return self._resources.workers - len(self._slots)
+        has_place = len(self._slots) > waiting
+        free = sum(self._fitting(node.free) for node in self._head.staying)
+        if free <= waiting:
+            self._free_since = math.inf
+        elif has_place:
+            self._free_since = min(self._free_since, now)
+            if now - self._free_since < SETTLE_S:
+                free = waiting
+        queues = not has_place or (self._has_autoscaler and self._all_busy())
+        return max(free, int(queues)) - waiting
+
+    def _give_back(self) -> None:
+        """Give back rooms that are not used any more. Ray does so itself at the driver's end."""
+        while self._left and self._head.answers:
+            ray.util.remove_placement_group(self._left.pop())
+
+    def _all_busy(self) -> bool:
+        """Whether every worker with a place has an attempt: there may be work for one more."""
+        return all(slot.attempts for slot in self._slots.values() if slot.placed)
+
+    def _start_worker(self, room: PlacementGroup | None = None) -> None:
+        """Start a worker in a room of its own.
+
+        Args:
+            room: That of a worker which has ended; None for a new one.
+        """
         name = f"w{self._made}"
         self._made += 1
-        actor = self._actor.remote(self._config, self.gpus)
-        self._slots[name] = RaySlot(actor, actor.hello.remote(), time.monotonic())
+        room = room or ray.util.placement_group([self._takes])
+        there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
+        actor = self._actor.options(scheduling_strategy=there).remote(self._config, self.gpus)
+        self._head.watch(name, room)
+        self._slots[name] = RaySlot(actor, room, actor.hello.remote(), time.monotonic())
 
-    def _wanted(self) -> int:
-        """How many workers there are to be."""
-        if isinstance(self._resources.workers, int):
-            return self._resources.workers
-        return sum(self._fitting(node) for node in self._head.staying)
+    def _withdraw(self, name: str) -> None:
+        """Give up a worker that is not ready, and its room."""
+        slot = self._slots.pop(name)
+        self._head.unwatch(name)
+        ray.kill(slot.actor)
+        self._left.append(slot.room)
 
-    def _fitting(self, node: Node) -> int:
-        """How many workers fit on a node."""
-        has = node.resources
+    def _tell_of_waiting(self, now: float) -> None:
+        """Say that there is no room for any worker, or for not as many as were asked for."""
+        waiting = sum(not slot.placed for slot in self._slots.values())
+        is_short = isinstance(self._resources.workers, int) or waiting == len(self._slots)
+        if not waiting or not is_short:
+            if self._told_at > self._waits_since:
+                log.warning("the cluster has room for the workers now")
+            self._waits_since = math.inf
+            self._told_at = -math.inf
+            return
+        self._waits_since = min(self._waits_since, now)
+        waited_s = now - self._waits_since
+        if waited_s < SETTLE_S or now - self._told_at < TELL_S:
+            return
+        self._told_at = now
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - waited_s))
+        by = "the autoscaler to bring" if self._has_autoscaler else "the cluster to have"
+        log.warning("waiting since %s for %s %s", since, by, self._each_takes(waiting))
+
+    def _each_takes(self, workers: int = 1) -> str:
+        takes = f"{self._resources.cpu:g} CPU and {self.gpus:g} GPU"
+        return (
+            f"{takes} free for a worker"
+            if workers == 1
+            else f"{takes} free for each of {workers} workers"
+        )
+
+    def _fitting(self, has: Mapping[str, float]) -> int:
+        """How many workers fit into a node's resources."""
         by_cpu = has.get("CPU", 0.0) / self._resources.cpu
         if not self.gpus:
             return int(by_cpu)
@@ -365,15 +484,46 @@ class RayExecutor:
     def _gpus_a_slot(self) -> float:
         if self._resources.gpu != "auto":
             return float(self._resources.gpu)
-        any_gpu = any(node.resources.get("GPU") for node in self._head.staying)
-        return 1.0 if any_gpu else 0.0
+        if any(node.resources.get("GPU") for node in self._head.staying):
+            return 1.0
+        if not self._has_autoscaler:
+            return 0.0
+        could = autoscaler.could_bring({"CPU": self._resources.cpu, "GPU": 1.0})
+        if could is None:
+            raise UserError(
+                "the cluster has no GPU now, and its autoscaler does not say whether it could bring"
+                " one",
+                "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
+            )
+        if not could:
+            log.warning("the autoscaler has no node with a GPU to bring: workers train on CPUs")
+        return 1.0 if could else 0.0
+
+    def _refuse_too_large(self) -> None:
+        """Refuse a worker that no node has the resources for, and none that could be brought.
+
+        Raises:
+            UserError: No node of the cluster has what a slot takes.
+        """
+        if isinstance(self._resources.workers, int):
+            return
+        if any(self._fitting(node.resources) for node in self._head.staying):
+            return
+        if self._has_autoscaler and autoscaler.could_bring(self._takes) is not False:
+            return
+        takes = f"the {self._resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes"
+        brings = ", and its autoscaler cannot bring one" if self._has_autoscaler else ""
+        raise UserError(
+            f"no node of the cluster has {takes}{brings}",
+            "lower resources.cpu or resources.gpu in the study file",
+        )
 
     def close(self) -> None:
         """End all workers."""
+        for name in list(self._slots):
+            self._withdraw(name)
+        self._give_back()
         self._head.close()
-        for slot in self._slots.values():
-            ray.kill(slot.actor)
-        self._slots.clear()
 
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:

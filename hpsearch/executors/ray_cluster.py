@@ -27,6 +27,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray
 from ray._private import utils as ray_utils
 from ray.exceptions import RayError
+from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, ClusterUnreachable
 from hpsearch.executors.address import refuse_unreachable
@@ -34,6 +35,9 @@ from hpsearch.study_file.models import Resources
 
 ASK_S = 1.0
 """How often the head is asked which nodes there are."""
+
+SILENT_S = 5 * ASK_S
+"""After the head has been silent for this long, nothing is asked of it that Ray would wait for."""
 
 WARN_S = 10.0
 """After the head has been silent for this long, a warning is logged."""
@@ -144,6 +148,8 @@ class Node:
     """A node as the head knows it."""
 
     resources: Mapping[str, float]
+    free: Mapping[str, float]
+    """The part of its resources that nobody uses."""
     alive: bool
     leaving: bool
     """Whether it is being drained."""
@@ -161,6 +167,9 @@ class Head:
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._own = ray.get_runtime_context().get_node_id()
+        self._awaited: dict[str, PlacementGroup] = {}
+        self.placed: frozenset[str] = frozenset()
+        """The names of the rooms that have their place on a node."""
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
@@ -173,16 +182,30 @@ class Head:
     def _follow(self) -> None:
         while not self._closed:
             try:
+                # In this order: what a room with a place takes is not counted as free.
+                placed = frozenset(name for name, room in self._rooms() if _is_placed(room))
                 nodes = _ask()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
                 with self._news:
-                    self.nodes = nodes
+                    self.placed, self.nodes = placed, nodes
                     self._answered = time.monotonic()
                     self._news.notify_all()
             self._due.wait(ASK_S)
             self._due.clear()
+
+    def watch(self, name: str, room: PlacementGroup) -> None:
+        """Find out from now on whether a room has its place, until `unwatch`."""
+        self._awaited[name] = room
+
+    def unwatch(self, name: str) -> None:
+        """Forget a room."""
+        self._awaited.pop(name, None)
+
+    def _rooms(self) -> list[tuple[str, PlacementGroup]]:
+        """The rooms that are watched, as they are now."""
+        return list(self._awaited.items())
 
     def check(self) -> None:
         """Check that there still is a cluster.
@@ -242,6 +265,16 @@ class Head:
         return found is not None and found.told_to_end
 
     @property
+    def answers(self) -> bool:
+        """Whether the head has answered lately."""
+        return time.monotonic() - self._answered < SILENT_S
+
+    def stays(self, node: str) -> bool:
+        """Whether work can go to a node."""
+        found = self.nodes.get(node)
+        return found is not None and found.alive and not found.leaving
+
+    @property
     def leaving(self) -> set[str]:
         """The nodes that are being drained."""
         return {name for name, node in self.nodes.items() if node.alive and node.leaving}
@@ -249,7 +282,7 @@ class Head:
     @property
     def staying(self) -> list[Node]:
         """The nodes that work can go to."""
-        return [node for node in self.nodes.values() if node.alive and not node.leaving]
+        return [node for name, node in self.nodes.items() if self.stays(name)]
 
     def close(self) -> None:
         """Ask no more."""
@@ -261,12 +294,28 @@ class Head:
 def _ask() -> dict[str, Node]:
     """All nodes that the cluster has had, by their ids. Waits as long as the head is silent."""
     draining = _draining()
+    free = _free()
     nodes = {}
     for row in ray.nodes():
         name = row["NodeID"]
         told_to_end = row["DeathReason"] in TOLD_TO_END
-        nodes[name] = Node(row["Resources"], row["Alive"], name in draining, told_to_end)
+        nodes[name] = Node(
+            row["Resources"], free.get(name, {}), row["Alive"], name in draining, told_to_end
+        )
     return nodes
+
+
+def _is_placed(room: PlacementGroup) -> bool:
+    """Whether a room has its resources on a node."""
+    return bool(placement_group_table(room).get("state") == "CREATED")
+
+
+def _free() -> Mapping[str, Mapping[str, float]]:
+    """By node, the resources that nobody uses. Ray's public call only adds them up."""
+    from ray._private.state import state
+
+    found: Mapping[str, Mapping[str, float]] = state.available_resources_per_node()
+    return found
 
 
 def _draining() -> Collection[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import ray
+from ray.util.placement_group import PlacementGroup
 
 from hpsearch.domain import events as ev
 from hpsearch.executors import worker_process
@@ -98,10 +99,14 @@ class RaySlot:
     """An actor as its executor knows it."""
 
     actor: Any
+    room: PlacementGroup
+    """What it takes, reserved in Ray."""
     pending: Any
     """The call that is out: first `hello`, then one poll after another; None between two."""
     asked: float
     """When that call was sent, by the monotonic clock."""
+    placed: bool = False
+    """Whether its room has a place on a node."""
     ready: bool = False
     process: int = 0
     node: str = ""

@@ -7,6 +7,7 @@ command are ever printed, since they may have a secret in them.
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import logging
 import math
@@ -79,6 +80,8 @@ class Hook:
             raise DeliveryError(f"it cannot be reached: {error.reason}") from None
         except (OSError, ValueError) as error:
             raise DeliveryError(f"it cannot be reached: {type(error).__name__}") from None
+        except http.client.HTTPException as error:
+            raise DeliveryError(f"its answer is not HTTP: {type(error).__name__}") from None
 
 
 class Messenger:

@@ -142,8 +142,8 @@ class _Sender:
         try:
             self._process.wait(left_s)
         except subprocess.TimeoutExpired:
-            self._kill()
             self._complain("it has not taken in the rest of the study in time")
+        self._kill()
         for listener in self._listeners:
             listener.join(1.0)
         if self._sent is None:
@@ -185,6 +185,7 @@ class _Sender:
         return f": {lines[-1]}" if lines else ""
 
     def _kill(self) -> None:
+        """Kill the process where it has not ended, and whatever its library has left running."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,43 @@ def test_a_worker_too_large_for_every_node_is_a_mistake_that_is_told(
         pytest.raises(UserError, match="no node of the cluster has the 64 CPU and 0 GPU"),
     ):
         RayExecutor(config, resources)
+
+
+def test_a_study_without_room_waits_for_it_and_says_so(
+    executor: RayExecutor, config: WorkerConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
+    try:
+        with caplog.at_level(logging.WARNING, "hpsearch"):
+            waits = "for the cluster to have 1 CPU and 0 GPU free for a worker"
+            events = wait_for(other, lambda events: waits in caplog.text)
+            assert not events, "the first study has the only CPU"
+            executor.close()
+            assert of(ev.SlotUp)(wait_for(other, of(ev.SlotUp)))
+    finally:
+        other.close()
+
+
+def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
+    nodes: Cluster,
+    executor: RayExecutor,
+    config: WorkerConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hpsearch.executors.ray.SETTLE_S", 30.0)
+    other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
+    try:
+        nodes.add_node(num_cpus=1)
+        of_first: list[ev.Event] = []
+
+        def is_up(events: list[ev.Event]) -> bool:
+            of_first.extend(executor.poll(0.1))
+            return of(ev.SlotUp)(events)
+
+        assert of(ev.SlotUp)(wait_for(other, is_up))
+        assert not of_first
+    finally:
+        other.close()
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:

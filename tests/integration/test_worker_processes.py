@@ -148,8 +148,7 @@ def test_a_worker_that_never_gets_ready_is_tried_anew(
     monkeypatch.setattr(
         "hpsearch.executors.ray.STARTS", 0
     )  # whatever is not ready at once takes too long
-    executor.poll(0.0)
-    assert "worker w0 is not ready yet" in caplog.text
+    wait_for(executor, lambda _: "worker w0 is not ready yet" in caplog.text)
     monkeypatch.undo()
     up = [event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)]
     assert up[0] != "w0"

@@ -126,6 +126,7 @@ class Server(HTTPServer):
 
     status = 200
     hangs = False
+    garbage = b""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -149,6 +150,9 @@ class Answer(BaseHTTPRequestHandler):
         self.server.bodies.append(json.loads(body))
         if self.server.hangs:
             self.server.may_answer.wait()
+        if self.server.garbage:
+            self.wfile.write(self.server.garbage)
+            return
         self.send_response(self.server.status)
         self.end_headers()
 
@@ -183,7 +187,9 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     assert "the head is gone" in server.bodies[0]["text"]
 
 
-@pytest.mark.parametrize("trouble", ["answers 500", "hangs", "is not there"])
+@pytest.mark.parametrize(
+    "trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
+)
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     trouble: str,
     server: Server,
@@ -193,6 +199,11 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
     server.hangs = trouble == "hangs"
+    garbage = {
+        "answers garbage": b"\x00\xff not HTTP\r\n\r\n",
+        "answers without end": b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 100_000,
+    }
+    server.garbage = garbage.get(trouble, b"")
     url = server.hook
     if trouble == "is not there":
         url = "http://127.0.0.1:9/secret"

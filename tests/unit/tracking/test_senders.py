@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 from contextlib import closing
@@ -96,6 +97,23 @@ def test_a_library_that_works_is_sent_everything(
     assert sent == ["wandb: /hpsearch online"]
     assert caplog.records == []
     assert (tmp_path / "tracking" / "wandb.json").exists()
+
+
+def test_what_a_library_leaves_running_ends_with_its_study(
+    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / "held"
+    child = f"""
+import fcntl, subprocess
+held = open({str(held)!r}, "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+subprocess.Popen(["sleep", "100000"], pass_fds=[held.fileno()])
+"""
+    library(monkeypatch, tmp_path, RUN + child)
+    sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
+    assert sent == ["wandb: /hpsearch online"]
+    with held.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # once the child has ended
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no full disk")
