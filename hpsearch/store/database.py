@@ -7,6 +7,7 @@ their kind can be chosen.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -21,6 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from hpsearch.errors import Damaged, StoreUnreachable, UserError
 from hpsearch.store import codec
+from hpsearch.store.open_files import OpenFiles, saved_copy
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials.data import files
 
@@ -61,6 +63,12 @@ _BEGIN = {
 
 _DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
 """How SQLite begins to say that a single value is damaged."""
+_UNUSABLE = {
+    "42501": "ask for the permission, or use a role that has it",
+    "42P01": "restore a backup, or name another database with --storage",
+    "42703": "restore a backup, or name another database with --storage",
+}
+"""What to do where PostgreSQL refuses permission, or lacks a table or a column."""
 _BROKEN = ("database disk image is malformed", "malformed database schema")
 """How SQLite begins to say that the file is damaged."""
 
@@ -71,14 +79,25 @@ class Database:
 
     A failure of the database is raised as `StoreUnreachable`; errors that only a bug of ours can
     cause pass through.
+
+    Args:
+        url: Where it is.
+        create: Whether a file that is missing is made when it is first connected to.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, create: bool = True) -> None:
         self.url = url
         self.dialect = url.get_backend_name()
         self._lock = threading.RLock()
         self._connection: Connection | None = None
         self._name: str | None = None
+        self._may_create = create
+        self._open_files: OpenFiles | None = None
+        """Those of the connection; None for a server, and in memory."""
+        self._has_written = False
+        """Whether the connection has, so that it may hold what no other file does."""
+        self._saved: Path | None = None
+        """Where the contents of files that were removed or replaced were last saved."""
 
     def be_known_as(self, name: str) -> None:
         """Take a name among a server's sessions, by which others can end ours; a file has none.
@@ -100,8 +119,10 @@ class Database:
     def connected(self) -> Iterator[Connection]:
         """The connection, for a statement that is a transaction of its own."""
         with self._lock, self._failures():
+            if self._connection is not None:
+                self._leave_displaced(self._connection)
             if self._connection is None:
-                self._connection = _connect(self.url)
+                self._connection = self._opened()
                 self._tell_name(self._connection)
             try:
                 yield self._connection
@@ -120,6 +141,7 @@ class Database:
         with self.connected() as connection:
             try:
                 connection.exec_driver_sql(_BEGIN[self.dialect][kind])
+                self._has_written |= kind == "write"
                 yield connection
                 connection.exec_driver_sql("COMMIT")
             except BaseException:
@@ -132,6 +154,57 @@ class Database:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def _opened(self) -> Connection:
+        """A new connection. Only the first one makes a file that is missing."""
+        if in_memory(self.url) or not is_sqlite(self.url):
+            return _connect(self.url)
+        file = Path(str(self.url.database))
+        if not self._may_create and not file.exists():
+            raise StoreUnreachable(
+                f"{display(self.url)}: the file was removed{self._where_saved()}",
+                "put it back where it was, with the files -wal and -shm beside it",
+            )
+        connection = _connect(self.url)
+        self._may_create = False
+        self._has_written = False
+        self._open_files = OpenFiles(file)
+        self._open_files.displaced()  # from now on it knows them
+        return connection
+
+    def _leave_displaced(self, connection: Connection) -> None:
+        """Close a connection whose files were removed or replaced.
+
+        Raises:
+            StoreUnreachable: It has written to them; that is saved in another file.
+        """
+        displaced = None if self._open_files is None else self._open_files.displaced()
+        if displaced is None:
+            return
+        if not self._has_written:
+            self.close()
+            return
+        what = f"{display(self.url)}: {displaced.name} was removed or replaced while in use"
+        session = connection.connection.driver_connection
+        assert isinstance(session, sqlite3.Connection)
+        try:
+            self._saved = saved_copy(session, Path(str(self.url.database)))
+        except sqlite3.Error as error:  # the connection stays open, for another try
+            raise StoreUnreachable(
+                f"{what}, and what this process still has open cannot be saved: {error}",
+                "make room on the disk, or make the folder writable",
+            ) from error
+        self.close()
+        raise StoreUnreachable(f"{what}{self._where_saved()}")
+
+    def _where_saved(self) -> str:
+        if self._saved is None:
+            return ""
+        file = self.url.database
+        return (
+            f"; what it held is saved, put it back with:"
+            f" rm -f {file}-wal {file}-shm; mv {self._saved} {file}"
+        )
 
     def _roll_back(self, connection: Connection) -> None:
         """Undo what the transaction did. A connection that cannot even do that is of no more
@@ -147,11 +220,15 @@ class Database:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except (IntegrityError, DataError, ProgrammingError):
+        except (IntegrityError, DataError):
             raise
+        except ProgrammingError as error:
+            hint = _UNUSABLE.get(getattr(error.orig, "sqlstate", None) or "")
+            if hint is None:
+                raise
+            raise StoreUnreachable(f"{display(self.url)}: {_first_line(error)}", hint) from error
         except DBAPIError as error:
-            lines = str(error.orig).strip().splitlines()
-            reason = lines[0] if lines else type(error.orig).__name__
+            reason = _first_line(error)
             if reason.startswith(_DAMAGE):
                 raise Damaged(reason) from error
             where = f"{display(self.url)}: {reason}"
@@ -176,6 +253,12 @@ class Database:
                 f" see which: fuser {self.url.database}"
             )
         return "check the path, its permissions and the disk"
+
+
+def _first_line(error: DBAPIError) -> str:
+    """What the database says is wrong, without its details."""
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -215,6 +298,7 @@ def _connect(url: URL) -> Connection:
         session = [
             "PRAGMA foreign_keys = ON",
             "PRAGMA synchronous = FULL",  # a commit survives the power cord
+            "PRAGMA schema_version",  # opens the files beside it, too
         ]
     else:
         settings = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
