@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -127,7 +128,9 @@ class Database:
             try:
                 yield self._connection
             finally:
-                if self._connection is not None and self._connection.invalidated:
+                if self._connection is not None and (
+                    self._connection.invalidated or _is_immutable(self._connection.engine.url)
+                ):
                     self.close()
 
     @contextmanager
@@ -241,10 +244,9 @@ class Database:
         """What to do about a failure of the database."""
         if not is_sqlite(self.url):
             return "check the URL and server"
-        # A file that is written ahead needs another beside it, also to be read.
         if "readonly" in reason:
             return (
-                "SQLite needs permission to write the file and its folder, even to read it;"
+                "SQLite needs permission to write the file and its folder;"
                 " get this permission, or copy the file"
             )
         if "locked" in reason:
@@ -307,7 +309,7 @@ def _connect(url: URL) -> Connection:
             f"SET lock_timeout = {wait_s() * 1000:.0f}",
             f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",
         ]
-    engine = _engine(url, settings)
+    engine = _engine(_immutable_if_it_must_be(url), settings)
     try:
         connection = engine.connect()
     except ProgrammingError as error:  # psycopg's word for an option that it does not know
@@ -321,6 +323,26 @@ def _connect(url: URL) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _immutable_if_it_must_be(url: URL) -> URL:
+    """The URL by which to open a database.
+
+    SQLite makes files beside one to read it, unless it is told that nobody writes to it. That holds
+    if those files are not there, for as long as one look takes.
+    """
+    if not is_sqlite(url) or in_memory(url):
+        return url
+    file = Path(str(url.database))
+    is_in_use = Path(f"{file}-wal").exists()
+    if is_in_use or not file.exists() or os.access(file.parent, os.W_OK):
+        return url
+    return url.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+
+
+def _is_immutable(url: URL) -> bool:
+    """Whether it must be opened again for the next look: others may write to it in between."""
+    return "immutable" in url.query
 
 
 def _engine(url: URL, settings: dict[str, Any]) -> Engine:
