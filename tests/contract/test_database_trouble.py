@@ -344,7 +344,10 @@ def test_a_driver_whose_file_stays_away_makes_no_other_and_says_what_to_do(
     driver, store = disturbed_once(
         sqlite_url, tmp_path, lambda: shutil.move(file, moved), patience=Patience(database_s=0.0)
     )
-    with closing(store), pytest.raises(StoreUnreachable, match=r"is saved.*mv .*\.saved-") as caught:
+    with (
+        closing(store),
+        pytest.raises(StoreUnreachable, match=r"is saved.*mv .*\.saved-") as caught,
+    ):
         driver.run()
     assert caught.value.exit_code == 3
     assert not file.exists()
@@ -401,11 +404,15 @@ def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bo
         store.commit(record.id, decided(number), lease, 60.0, revision=number + 1)
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE studies SET revision = 2")
-    with pytest.raises(WentBack):
+
+    def go_on() -> None:
         if writes:
             store.commit(record.id, decided(5), lease, 60.0, revision=6)
         else:
             store.renew(lease, 60.0, revision=5)
+
+    with pytest.raises(WentBack):
+        go_on()
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE studies SET lease_epoch = 0, lease_owner = NULL")
     with pytest.raises(WentBack):

@@ -113,4 +113,8 @@ def test_using_it_names_the_file_and_the_remedy(
 def test_it_is_read_without_a_word(call: Call, folder: Path, command: tuple[str, ...]) -> None:
     done = call(*command)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["study.db", "study.yaml", "toy_task.py"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "study.db",
+        "study.yaml",
+        "toy_task.py",
+    ]
