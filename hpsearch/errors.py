@@ -13,6 +13,7 @@ The tree of errors::
     │   ├── StoreUnreachable
     │   │   └── StoreBusy        others kept the database locked for too long
     │   ├── Damaged              the database holds what this program never writes
+    │   ├── WentBack             the database forgot what a driver had committed
     │   ├── SchemaMismatch       the database is older or newer than this program
     │   └── ClusterUnreachable
     │       └── ClusterLost      it was there, and went away
@@ -115,6 +116,11 @@ class Damaged(Unreachable):
         found = f"it has {what}" if where is None else where
         super().__init__(f"the database is damaged: {found}", hint)
         self.what = what
+
+
+class WentBack(Unreachable):
+    """The database holds an older state than a driver had committed: a backup was restored under
+    it. The driver may write nothing more, since it builds on what is not there."""
 
 
 class SchemaMismatch(Unreachable):

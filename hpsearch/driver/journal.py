@@ -114,6 +114,7 @@ class Journal:
         Raises:
             LeaseLost: Another driver has taken the study over; nothing was written.
             StoreUnreachable: The database did not answer within the driver's patience.
+            WentBack: It is at an older state than this driver has written; nothing was written.
         """
         if changes:
             entry = self._patiently(lambda: self._commit(changes))
@@ -140,7 +141,8 @@ class Journal:
         return entry
 
     def _renew(self) -> Entry:
-        return self._store.renew(self._lease, self._patience.lease_s, self._clock())
+        lease_s = self._patience.lease_s
+        return self._store.renew(self._lease, lease_s, self._clock(), self._revision)
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Call the database, again and again while it does not answer. Trials continue meanwhile.

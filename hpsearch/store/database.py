@@ -7,12 +7,15 @@ their kind can be chosen.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -21,6 +24,7 @@ from sqlalchemy.pool import NullPool
 
 from hpsearch.errors import Damaged, StoreBusy, StoreUnreachable, UserError
 from hpsearch.store import codec
+from hpsearch.store.open_files import OpenFiles, saved_copy
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials.data import files
 
@@ -63,8 +67,29 @@ _BEGIN = {
 
 _DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
 """How SQLite begins to say that a single value is damaged."""
+_UNUSABLE = {
+    "42501": "ask for the permission, or use a role that has it",
+    "42P01": "restore a backup, or name another database with --storage",
+    "42703": "restore a backup, or name another database with --storage",
+}
+"""What to do where PostgreSQL refuses permission, or lacks a table or a column."""
 _BROKEN = ("database disk image is malformed", "malformed database schema")
 """How SQLite begins to say that the file is damaged."""
+
+
+@dataclass(frozen=True)
+class _Session:
+    """A connection that is open.
+
+    Args:
+        connection: It.
+        closings: How often all connections had been closed when it was opened.
+        files: The files that it has open; None for a server, and in memory.
+    """
+
+    connection: Connection
+    closings: int
+    files: OpenFiles | None
 
 
 class Database:
@@ -80,15 +105,16 @@ class Database:
         url: As `parse_url` gives it.
         patience_s: How long to wait for another writer, in seconds; None for what the environment
             says.
+        create: Whether a file that is missing is made when it is first connected to.
     """
 
-    def __init__(self, url: URL, patience_s: float | None = None) -> None:
+    def __init__(self, url: URL, patience_s: float | None = None, *, create: bool = True) -> None:
         self.url = url
         self.dialect = url.get_backend_name()
         self._patience_s = patience_s
         self._engine: Engine | None = None
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[_Session] = []
         self._closings = 0
         self._writing = threading.RLock()
         self._writer: Connection | None = None
@@ -96,6 +122,11 @@ class Database:
         if in_memory(url):
             self._using = self._writing
         self._name: str | None = None
+        self._may_create = create
+        self._has_written = False
+        """Whether a connection has, so that it may hold what no other file does."""
+        self._saved: Path | None = None
+        """Where the contents of files that were removed or replaced were last saved."""
 
     def be_known_as(self, name: str) -> None:
         """Take a name among a server's sessions, by which others can end ours; a file has none.
@@ -113,27 +144,87 @@ class Database:
     def connected(self) -> Iterator[Connection]:
         """A connection, for a statement that is a transaction of its own."""
         with self._using, self._failures():
-            connection, closings = self._taken()
+            session = self._taken()
             try:
-                yield connection
+                yield session.connection
             finally:
-                self._give_back(connection, closings)
+                self._give_back(session)
 
-    def _taken(self) -> tuple[Connection, int]:
-        """A connection that nobody uses, and how often all had been closed by then."""
-        with self._lock:
-            closings = self._closings
-            if self._idle:
-                return self._idle.pop(), closings
-        return self._connect(), closings
+    def _taken(self) -> _Session:
+        """A connection that nobody uses.
 
-    def _give_back(self, connection: Connection, closings: int) -> None:
+        Raises:
+            StoreUnreachable: The files that were written to were removed or replaced.
+        """
+        while True:
+            with self._lock:
+                closings = self._closings
+                session = self._idle.pop() if self._idle else None
+            if session is None:
+                return self._opened(closings)
+            displaced = None if session.files is None else session.files.displaced()
+            if displaced is None:
+                return session
+            self._leave(session, displaced)
+
+    def _opened(self, closings: int) -> _Session:
+        """A new connection. Only the first one makes a file that is missing."""
+        if in_memory(self.url) or not is_sqlite(self.url):
+            return _Session(self._connect(), closings, None)
+        file = Path(str(self.url.database))
+        if not self._may_create and not file.exists():
+            raise StoreUnreachable(
+                f"{display(self.url)}: the file was removed{self._where_saved()}",
+                "put it back where it was, with the files -wal and -shm beside it",
+            )
+        connection = self._connect()
+        self._may_create = False
+        files = OpenFiles(file)
+        files.displaced()  # from now on it knows them
+        return _Session(connection, closings, files)
+
+    def _leave(self, session: _Session, displaced: Path) -> None:
+        """Close a connection whose files were removed or replaced.
+
+        Raises:
+            StoreUnreachable: Something was written to them; that is saved in another file.
+        """
+        if not self._has_written:
+            session.connection.close()
+            return
+        what = f"{display(self.url)}: {displaced.name} was removed or replaced while in use"
+        own = session.connection.connection.driver_connection
+        assert isinstance(own, sqlite3.Connection)
+        try:
+            self._saved = saved_copy(own, Path(str(self.url.database)))
+        except sqlite3.Error as error:  # the connection stays open, for another try
+            self._give_back(session)
+            raise StoreUnreachable(
+                f"{what}, and what this process still has open cannot be saved: {error}",
+                "make room on the disk, or make the folder writable",
+            ) from error
+        session.connection.close()
+        self.close()
+        raise StoreUnreachable(f"{what}{self._where_saved()}")
+
+    def _where_saved(self) -> str:
+        if self._saved is None:
+            return ""
+        file = self.url.database
+        return (
+            f"; what it held is saved, put it back with:"
+            f" rm -f {file}-wal {file}-shm; mv {self._saved} {file}"
+        )
+
+    def _give_back(self, session: _Session) -> None:
+        connection = session.connection
         if connection.invalidated:
             self._drop_idle()  # what broke it has broken the others as well
+        may_stay = not connection.closed and not _is_immutable(connection.engine.url)
         with self._lock:
-            is_current = closings == self._closings and not connection.closed
-            if is_current and len(self._idle) < MOST_IDLE:
-                self._idle.append(connection)
+            is_current = session.closings == self._closings
+            if may_stay and is_current and len(self._idle) < MOST_IDLE:
+                self._idle.append(session)
                 return
         connection.close()
 
@@ -142,8 +233,8 @@ class Database:
         with self._lock:
             self._closings += 1
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        for session in idle:
+            session.connection.close()
 
     @contextmanager
     def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
@@ -159,6 +250,7 @@ class Database:
                 self._writer = connection
             try:
                 connection.exec_driver_sql(_BEGIN[self.dialect][kind])
+                self._has_written |= kind == "write"
                 yield connection
                 connection.exec_driver_sql("COMMIT")
             except BaseException:
@@ -177,6 +269,7 @@ class Database:
         with self._writing:
             if self._writer is not None:
                 self._writer.close()
+            self._has_written = False
 
     def _connect(self) -> Connection:
         """Open a connection. A file that is missing is made, but nothing is written to it."""
@@ -185,10 +278,8 @@ class Database:
             _refuse_missing_folder(url)
             _refuse_odd(url)
         patience_s = wait_s() if self._patience_s is None else self._patience_s
-        if self._engine is None:
-            self._engine = _engine(url, _settings(url, patience_s))
         try:
-            connection = self._engine.connect()
+            connection = self._engine_of(_immutable_if_it_must_be(url), patience_s).connect()
         except ProgrammingError as error:  # psycopg's word for an option that it does not know
             raise StoreUnreachable(
                 f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
@@ -201,11 +292,19 @@ class Database:
             raise
         return connection
 
+    def _engine_of(self, url: URL, patience_s: float) -> Engine:
+        if url != self.url:
+            return _engine(url, _settings(url, patience_s))
+        if self._engine is None:
+            self._engine = _engine(url, _settings(url, patience_s))
+        return self._engine
+
     def _session(self, patience_s: float) -> list[tuple[str, ...]]:
         """What a new connection is told."""
         if is_sqlite(self.url):
             durable = "PRAGMA synchronous = FULL"  # a commit survives the power cord
-            return [("PRAGMA foreign_keys = ON",), (durable,)]
+            opens_all = "PRAGMA schema_version"  # the files beside it, too
+            return [("PRAGMA foreign_keys = ON",), (durable,), (opens_all,)]
         # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         told: list[tuple[str, ...]] = [
             (f"SET lock_timeout = {patience_s * 1000:.0f}",),
@@ -229,11 +328,15 @@ class Database:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except (IntegrityError, DataError, ProgrammingError):
+        except (IntegrityError, DataError):
             raise
+        except ProgrammingError as error:
+            hint = _UNUSABLE.get(getattr(error.orig, "sqlstate", None) or "")
+            if hint is None:
+                raise
+            raise StoreUnreachable(f"{display(self.url)}: {_first_line(error)}", hint) from error
         except DBAPIError as error:
-            lines = str(error.orig).strip().splitlines()
-            reason = lines[0] if lines else type(error.orig).__name__
+            reason = _first_line(error)
             if reason.startswith(_DAMAGE):
                 raise Damaged(reason) from error
             where = f"{display(self.url)}: {reason}"
@@ -250,10 +353,9 @@ class Database:
             if "lock timeout" in reason:
                 return "another transaction keeps what is to be written locked; try again"
             return "check the URL and server"
-        # A file that is written ahead needs another beside it, also to be read.
         if "readonly" in reason:
             return (
-                "SQLite needs permission to write the file and its folder, even to read it;"
+                "SQLite needs permission to write the file and its folder;"
                 " get this permission, or copy the file"
             )
         if "locked" in reason:
@@ -262,6 +364,12 @@ class Database:
                 f" see which: fuser {self.url.database}"
             )
         return "check the path, its permissions and the disk"
+
+
+def _first_line(error: DBAPIError) -> str:
+    """What the database says is wrong, without its details."""
+    lines = str(error.orig).strip().splitlines()
+    return lines[0] if lines else type(error.orig).__name__
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -297,6 +405,26 @@ def _settings(url: URL, patience_s: float) -> dict[str, Any]:
     if is_sqlite(url):
         return {"timeout": patience_s, "check_same_thread": False}
     return {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
+
+
+def _immutable_if_it_must_be(url: URL) -> URL:
+    """The URL by which to open a database.
+
+    SQLite makes files beside one to read it, unless it is told that nobody writes to it. That holds
+    if those files are not there, for as long as one look takes.
+    """
+    if not is_sqlite(url) or in_memory(url):
+        return url
+    file = Path(str(url.database))
+    is_in_use = Path(f"{file}-wal").exists()
+    if is_in_use or not file.exists() or os.access(file.parent, os.W_OK):
+        return url
+    return url.set(database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+
+
+def _is_immutable(url: URL) -> bool:
+    """Whether it must be opened again for the next look: others may write to it in between."""
+    return "immutable" in url.query
 
 
 def _engine(url: URL, settings: dict[str, Any]) -> Engine:

@@ -33,7 +33,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from hpsearch.domain.facts import RequestKind
-from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
+from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound, WentBack
 from hpsearch.store.owners import shown
 from hpsearch.store.schema import requests, studies
 
@@ -240,6 +240,19 @@ def gone(study_id: int) -> StudyNotFound:
     )
 
 
+def went_back(connection: Connection, study_id: int) -> WentBack:
+    """What to raise where the database has forgotten what a driver had committed."""
+    present = _present(connection, study_id)
+    assert present is not None
+    name = present["name"]
+    return WentBack(
+        f"the study {name} in the database is older than what this driver has written: a backup was"
+        " restored, or another file put in its place",
+        "nothing was written; put the newer database back, or continue from the older one:"
+        f" hpsearch resume {name}",
+    )
+
+
 def _pass(
     connection: Connection,
     statement: Update,
@@ -255,6 +268,8 @@ def _pass(
     present = _present(connection, lease.study_id)
     if present is None:
         raise gone(lease.study_id)
+    if present["lease_epoch"] < lease.epoch:
+        raise went_back(connection, lease.study_id)
     name = present["name"]
     owner = present["lease_owner"]
     why = f"{shown(owner)} took it" if owner else "its lease ended"

@@ -52,7 +52,7 @@ class Store:
             patience_s: How long to wait for other writers, in seconds; None for what the
                 environment says.
         """
-        return cls(Database(parse_url(url), patience_s))
+        return cls(Database(parse_url(url), patience_s, create=False))
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
@@ -304,18 +304,29 @@ class Store:
         with self._database.transaction("write") as connection:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
-    def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
+    def renew(
+        self,
+        lease: Lease,
+        ttl_s: float,
+        alive_at: float | None = None,
+        revision: int | None = None,
+    ) -> Entry:
         """Keep a lease for `ttl_s` more seconds. Returns what the owner should know.
 
         Args:
             alive_at: The time by the owner's own clock; its successor charges what ran until then.
                 None for an owner that runs nothing.
+            revision: The one that the owner has made last; None if it made none.
 
         Raises:
             LeaseLost: Another driver has taken the study over.
+            WentBack: The database is at an older state than that revision.
         """
         with self._database.transaction("write") as connection:
-            return leases.renew(connection, lease, ttl_s, alive_at)
+            entry = leases.renew(connection, lease, ttl_s, alive_at)
+            if revision is not None and entry.revision < revision:
+                raise leases.went_back(connection, lease.study_id)
+            return entry
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
@@ -418,6 +429,7 @@ class Store:
             LeaseLost: Another driver has taken the study over; nothing was written.
             StudyHeld: Without a lease: a driver owns the study; nothing was written.
             StudyNotFound: The study was deleted.
+            WentBack: The database is at an older state than the one the last commit made.
         """
         assert lease is None or lease.study_id == study_id
         try:
@@ -428,6 +440,8 @@ class Store:
                     entry = leases.enter(connection, lease, ttl_s, alive_at)
                 if revision is not None and entry.revision == revision + 1:
                     raise _CameThrough
+                if revision is not None and entry.revision < revision:
+                    raise leases.went_back(connection, study_id)
                 assert revision in (None, entry.revision), (
                     f"revision {entry.revision - 1} came before {revision}"
                 )

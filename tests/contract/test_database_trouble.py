@@ -3,10 +3,11 @@ is written twice."""
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
-from hpsearch.errors import LeaseLost, StoreUnreachable, UserError
+from hpsearch.errors import LeaseLost, StoreUnreachable, UserError, WentBack
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store import database
+from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study
@@ -285,3 +287,144 @@ def test_a_query_that_never_ends_blocks_no_study(store: Store, tmp_path: Path) -
             connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one() == before == 0
         )
     assert store.load(SPEC.study).study.state is StudyState.FINISHED
+
+
+def disturbed_once(
+    url: str, folder: Path, act: Callable[[], None], **more: Any
+) -> tuple[Driver, Store]:
+    """A driver of a study that is disturbed after ten ticks."""
+    ticks = iter(range(10**6))
+
+    def watch(*_: object) -> None:
+        if next(ticks) == 10:
+            act()
+
+    store = Store.open(url)
+    driver, _ = driver_of(store, folder, watch=watch, **more)
+    return driver, store
+
+
+def file_of(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def put_back(file: Path) -> None:
+    (saved,) = file.parent.glob(f"{file.name}.saved-*")
+    for suffix in ("-wal", "-shm"):
+        Path(f"{file}{suffix}").unlink(missing_ok=True)
+    saved.rename(file)
+
+
+@pytest.mark.parametrize("lost", ["", "-wal", "-shm"])
+def test_a_study_whose_files_are_removed_goes_on_from_what_its_driver_saved(
+    lost: str, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_of(sqlite_url)
+    slept = iter(range(10**6))
+
+    def help_after_a_while(_: float) -> None:
+        if next(slept) == 2:
+            put_back(file)
+
+    monkeypatch.setattr("hpsearch.driver.journal.time.sleep", help_after_a_while)
+    driver, store = disturbed_once(sqlite_url, tmp_path, Path(f"{file}{lost}").unlink)
+    with closing(store):
+        driver.run()
+    with closing(Store.open(sqlite_url, create=False)) as found:
+        assert found.load(SPEC.study).study.state is StudyState.FINISHED
+        with found.reading() as connection:
+            assert list(violations(connection)) == []
+
+
+def test_a_driver_whose_file_stays_away_makes_no_other_and_says_what_to_do(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    file = file_of(sqlite_url)
+    moved = file.with_name("moved")
+    driver, store = disturbed_once(
+        sqlite_url, tmp_path, lambda: shutil.move(file, moved), patience=Patience(database_s=0.0)
+    )
+    with (
+        closing(store),
+        pytest.raises(StoreUnreachable, match=r"is saved.*mv .*\.saved-") as caught,
+    ):
+        driver.run()
+    assert caught.value.exit_code == 3
+    assert not file.exists()
+    put_back(file)
+    with closing(Store.open(sqlite_url, create=False)) as found:
+        at = found.revision(driver.study.history.study.id)
+        assert at == driver.journal._revision, "every commit is in the copy"
+
+
+def test_a_driver_over_an_older_backup_writes_nothing_into_it(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpsearch.driver.journal.time.sleep", lambda seconds: None)
+    file, backup = file_of(sqlite_url), tmp_path / "backup"
+
+    def restore() -> None:
+        for suffix in ("-wal", "-shm"):
+            Path(f"{file}{suffix}").unlink()
+        backup.rename(file)
+
+    driver, store = disturbed_once(sqlite_url, tmp_path, restore)
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(backup)) as target:
+        source.backup(target)
+    with closing(store), pytest.raises(WentBack, match="older than what this driver has written"):
+        driver.run()
+    with closing(Store.open(sqlite_url)) as found:
+        assert found.load(SPEC.study).trials == []
+    assert list(file.parent.glob(f"{file.name}.saved-*")), "the newer state is kept"
+
+
+def test_a_reader_sees_the_file_that_was_put_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
+    file, other = file_of(sqlite_url), tmp_path / "other.db"
+    with closing(Store.open(f"sqlite:///{other}")) as elsewhere:
+        elsewhere.create_study(StudyRecord(0, "new", ""))
+    Store.open(sqlite_url).close()
+    with closing(Store.open(sqlite_url)) as reader:
+        assert reader.study_names() == []
+        for suffix in ("-wal", "-shm"):
+            Path(f"{file}{suffix}").unlink()
+        other.rename(file)
+        assert reader.study_names() == ["new"]
+        file.unlink()
+        with pytest.raises(StoreUnreachable, match="the file was removed"):
+            reader.study_names()
+        assert not file.exists()
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bool) -> None:
+    """Whether the driver has something to write or only renews its lease."""
+    record = a_study(store)
+    lease = store.acquire(record.id, "me", 60.0)
+    for number in range(5):
+        store.commit(record.id, decided(number), lease, 60.0, revision=number + 1)
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE studies SET revision = 2")
+
+    def go_on() -> None:
+        if writes:
+            store.commit(record.id, decided(5), lease, 60.0, revision=6)
+        else:
+            store.renew(lease, 60.0, revision=5)
+
+    with pytest.raises(WentBack):
+        go_on()
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE studies SET lease_epoch = 0, lease_owner = NULL")
+    with pytest.raises(WentBack):
+        store.renew(lease, 60.0)
+
+
+def test_a_role_that_may_only_read_can_read_and_is_refused_plainly(postgresql_url: str) -> None:
+    with closing(Store.open(postgresql_url)) as store:
+        record = a_study(store)
+        with store.writing() as connection:
+            connection.exec_driver_sql("SET ROLE pg_read_all_data")
+        assert store.study_names() == ["s"]
+        with pytest.raises(StoreUnreachable, match="permission denied") as caught:
+            store.acquire(record.id, "me", 60.0)
+        assert "role" in str(caught.value.hint)

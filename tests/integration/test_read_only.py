@@ -1,4 +1,5 @@
-"""A database that may be read and not written: it is told which file that is and what to do."""
+"""A database that may be read and not written: it is read, and writing to it is refused with the
+file and what to do."""
 
 from __future__ import annotations
 
@@ -85,9 +86,7 @@ def call(folder: Path) -> Call:
 @pytest.mark.parametrize(
     "command",
     [
-        ("ls",),
         pytest.param(("rm", "flowers", "--yes"), marks=pytest.mark.thorough),
-        pytest.param(("stop", "flowers"), marks=pytest.mark.thorough),
         ("run", "study.yaml"),
     ],
 )
@@ -101,3 +100,22 @@ def test_using_it_names_the_file_and_the_remedy(
     assert "permission to write the file and its folder" in done.stderr
     assert "Traceback" not in done.stderr
     assert (folder / "study.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ls",),
+        pytest.param(("status", "flowers"), marks=pytest.mark.thorough),
+        pytest.param(("best", "flowers"), marks=pytest.mark.thorough),
+        pytest.param(("db", "check"), marks=pytest.mark.thorough),
+    ],
+)
+def test_it_is_read_without_a_word(call: Call, folder: Path, command: tuple[str, ...]) -> None:
+    done = call(*command)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "study.db",
+        "study.yaml",
+        "toy_task.py",
+    ]
