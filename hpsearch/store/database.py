@@ -7,20 +7,33 @@ their kind can be chosen.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Label,
+    Result,
+    Select,
+    Table,
+    create_engine,
+    event,
+)
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
 from hpsearch.errors import Damaged, StoreUnreachable, UserError
 from hpsearch.store import codec
+from hpsearch.store.cells import NOTHING
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials.data import files
 
@@ -59,7 +72,7 @@ _BEGIN = {
 }
 
 
-_DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
+_DAMAGE = ("malformed JSON", "JSON cannot hold BLOB values")
 """How SQLite begins to say that a single value is damaged."""
 _BROKEN = ("database disk image is malformed", "malformed database schema")
 """How SQLite begins to say that the file is damaged."""
@@ -77,7 +90,7 @@ class Database:
         self.url = url
         self.dialect = url.get_backend_name()
         self._lock = threading.RLock()
-        self._connection: Connection | None = None
+        self._connection: Selecting | None = None
         self._name: str | None = None
 
     def be_known_as(self, name: str) -> None:
@@ -97,7 +110,7 @@ class Database:
             )
 
     @contextmanager
-    def connected(self) -> Iterator[Connection]:
+    def connected(self) -> Iterator[Selecting]:
         """The connection, for a statement that is a transaction of its own."""
         with self._lock, self._failures():
             if self._connection is None:
@@ -110,7 +123,7 @@ class Database:
                     self.close()
 
     @contextmanager
-    def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
+    def transaction(self, kind: Literal["read", "write"]) -> Iterator[Selecting]:
         """The connection in a transaction, which commits where the block ends and rolls back where
         it raises.
 
@@ -152,8 +165,6 @@ class Database:
         except DBAPIError as error:
             lines = str(error.orig).strip().splitlines()
             reason = lines[0] if lines else type(error.orig).__name__
-            if reason.startswith(_DAMAGE):
-                raise Damaged(reason) from error
             where = f"{display(self.url)}: {reason}"
             if reason.startswith(_BROKEN):
                 hint = "check the path, or restore a backup of the file"
@@ -176,6 +187,74 @@ class Database:
                 f" see which: fuser {self.url.database}"
             )
         return "check the path, its permissions and the disk"
+
+
+class Selecting(Connection):
+    """A connection that has read all rows of a SELECT when it returns them, so that what is damaged
+    in them is met here, and not by those who go through them."""
+
+    mend: Callable[[], str] | None = None
+    """Called once, when a SELECT comes upon damage: it returns SQL that hides it, which is put
+    before that SELECT and all others from then on. None to let `Damaged` pass."""
+    hiding = ""
+    """That SQL."""
+
+    def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """Execute a statement, as SQLAlchemy does.
+
+        Raises:
+            Damaged: A row that it reads holds what this program never writes.
+        """
+        if not isinstance(statement, Select):
+            return super().execute(statement, parameters, **options)
+        try:
+            return self._selected(statement, parameters)
+        except Damaged:
+            if self.mend is None or self.hiding:
+                raise
+            self.hiding = self.mend()
+        return self._selected(statement, parameters)
+
+    def scalar(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """The first cell of the first row; None if there is none."""
+        return self.execute(statement, parameters, **options).scalar()
+
+    def scalars(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """The first cell of each row."""
+        return self.execute(statement, parameters, **options).scalars()
+
+    def _selected(self, statement: Select[Any], parameters: Any) -> Result[Any]:
+        try:
+            found = super().execute(statement, parameters).freeze()
+        except DBAPIError as error:
+            reason, _, _ = str(error.orig).partition("\n")
+            # PostgreSQL's word for a number or character in JSON that it has no type for.
+            if isinstance(error, DataError) or reason.startswith(_DAMAGE):
+                raise Damaged(reason) from error
+            raise
+        for place, column in enumerate(statement.selected_columns):
+            if not _may_be_null(column) and any(row[place] is None for row in found.data):
+                raise Damaged(NOTHING)
+        return found()
+
+
+def _may_be_null(column: Any) -> bool:
+    """Whether what is selected may be NULL: all but a table's own columns that say otherwise."""
+    if isinstance(column, Label):
+        column = column.element
+    if not isinstance(column, Column) or not isinstance(column.table, Table):
+        return True
+    return bool(column.nullable)
+
+
+def _hide(
+    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+) -> tuple[str, Any]:
+    """Put what hides damage before a SELECT."""
+    if context is not None and context.isinsert is False and statement.startswith("SELECT"):
+        assert isinstance(connection, Selecting)
+        statement = connection.hiding + statement
+    return statement, parameters
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -206,7 +285,7 @@ class _Impatient(psycopg.Connection[Any]):
                 raise psycopg.OperationalError(f"the server fell silent for {patience_s:g} s")
 
 
-def _connect(url: URL) -> Connection:
+def _connect(url: URL) -> Selecting:
     """Open a connection. A file that is missing is made, but nothing is written to it."""
     if is_sqlite(url):
         _refuse_missing_folder(url)
@@ -225,7 +304,7 @@ def _connect(url: URL) -> Connection:
         ]
     engine = _engine(url, settings)
     try:
-        connection = engine.connect()
+        connection = Selecting(engine)
     except ProgrammingError as error:  # psycopg's word for an option that it does not know
         raise StoreUnreachable(
             f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
@@ -245,16 +324,24 @@ def _engine(url: URL, settings: dict[str, Any]) -> Engine:
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
         json_serializer=codec.encode,
-        json_deserializer=codec.decode_column,
+        json_deserializer=bytes.decode,  # the column's type decodes it
         connect_args=settings,
     )
-    if not is_sqlite(url):
+    event.listen(engine, "before_cursor_execute", _hide, retval=True)
+    if is_sqlite(url):
+        event.listen(engine, "connect", _read_any_text)
+    else:
         event.listen(
             engine,
             "do_connect",
             lambda _, __, words, settings: _Impatient.connect(*words, **settings),
         )
     return engine
+
+
+def _read_any_text(connection: sqlite3.Connection, _: Any) -> None:
+    """Read text that is not UTF-8 as well, for the column's type to refuse it."""
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
 
 def _refuse_missing_folder(url: URL) -> None:

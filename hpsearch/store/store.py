@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
@@ -136,10 +136,6 @@ class Store:
                 yield connection
         except Damaged as error:
             found = error
-        except DataError as error:
-            # PostgreSQL's word for a number or character in JSON that it has no type for.
-            first_line, _, _ = str(error.orig).partition("\n")
-            found = Damaged(first_line)
         else:
             return
         with self._database.transaction("read") as connection:

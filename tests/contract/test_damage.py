@@ -18,8 +18,9 @@ from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Decision, Environment, Request
+from hpsearch.store.cells import Json
 from hpsearch.store.damage import CHECKS, Violation
-from hpsearch.store.schema import Json, metadata
+from hpsearch.store.schema import metadata
 from hpsearch.store.store import Store
 from studies import Bowl, Simulation, spec_with
 
