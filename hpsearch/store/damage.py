@@ -80,14 +80,6 @@ def damaged_rows(connection: Connection, which: Which = None) -> list[DamagedRow
     return found
 
 
-def cells_are_whole(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Every cell holds what its column may hold, and columns that belong together do so."""
-    yield from damaged_rows(connection, which)
-
-
-CHECKS: tuple[Check, ...] = (cells_are_whole,)
-
-
 def located(connection: Connection, error: Damaged) -> Damaged:
     """The error of a reader, with the study, trial and column of the cell that it found; unchanged
     if they are not found.
@@ -99,12 +91,18 @@ def located(connection: Connection, error: Damaged) -> Damaged:
     return summed_up(error.what, same + [each for each in found if each not in same])
 
 
-def summed_up(what: str, found: Sequence[Violation]) -> Damaged:
-    """The error that names the first of some violations, and how many more there are."""
+def summed_up(what: str, found: Sequence[Violation], then: str = "") -> Damaged:
+    """The error that names the first of some violations, and how many more there are.
+
+    Args:
+        what: The value that was come upon.
+        found: All violations.
+        then: What becomes of them, as the end of the sentence.
+    """
     if not found:
         return Damaged(what)
     others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return Damaged(what, f"{found[0]}{others}")
+    return Damaged(what, f"{found[0]}{others}{then}")
 
 
 def without(rows: Sequence[DamagedRow], dialect: str) -> str:

@@ -139,6 +139,12 @@ class Database:
                 self._roll_back(connection)
                 raise
 
+    def begin_again(self, connection: Connection) -> None:
+        """Begin a reading transaction anew: PostgreSQL reads no more in one where a SELECT
+        failed."""
+        self._roll_back(connection)
+        connection.exec_driver_sql(_BEGIN[self.dialect]["read"])
+
     def close(self) -> None:
         """Let go of the connection; the next use opens a new one."""
         with self._lock:
@@ -193,11 +199,24 @@ class Selecting(Connection):
     """A connection that has read all rows of a SELECT when it returns them, so that what is damaged
     in them is met here, and not by those who go through them."""
 
-    mend: Callable[[], str] | None = None
-    """Called once, when a SELECT comes upon damage: it returns SQL that hides it, which is put
-    before that SELECT and all others from then on. None to let `Damaged` pass."""
+    _mend: Callable[[], str] | None = None
     hiding = ""
-    """That SQL."""
+    """SQL before each SELECT, which hides rows from it."""
+
+    @contextmanager
+    def mending(self, mend: Callable[[], str]) -> Iterator[None]:
+        """Hide what is damaged for as long as the block lasts.
+
+        Args:
+            mend: Called when a SELECT first comes upon damage; it returns SQL that hides it, which
+                is put before that SELECT and all others in the block. Empty lets `Damaged` pass.
+        """
+        self._mend = mend
+        try:
+            yield
+        finally:
+            self._mend = None
+            self.hiding = ""
 
     def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
         """Execute a statement, as SQLAlchemy does.
@@ -210,9 +229,11 @@ class Selecting(Connection):
         try:
             return self._selected(statement, parameters)
         except Damaged:
-            if self.mend is None or self.hiding:
+            if self._mend is None or self.hiding:
                 raise
-            self.hiding = self.mend()
+            self.hiding = self._mend()
+            if not self.hiding:
+                raise
         return self._selected(statement, parameters)
 
     def scalar(self, statement: Any, parameters: Any = None, **options: Any) -> Any:

@@ -19,7 +19,7 @@ from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Decision, Environment, Request
 from hpsearch.store.cells import Json
-from hpsearch.store.damage import CHECKS, Violation
+from hpsearch.store.damage import Violation, damaged_rows
 from hpsearch.store.schema import metadata
 from hpsearch.store.store import Store
 from studies import Bowl, Simulation, spec_with
@@ -184,7 +184,7 @@ class Toy:
 
     def found(self) -> list[Violation]:
         with closing(Store.open(self.url)) as store, store.reading() as connection:
-            return [violation for check in CHECKS for violation in check(connection, None)]
+            return [*damaged_rows(connection)]
 
     def place(self, column: str) -> str:
         """How errors name the row that `damage` changes."""

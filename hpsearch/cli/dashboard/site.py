@@ -14,6 +14,7 @@ from optuna_dashboard import wsgi
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -25,7 +26,7 @@ from hpsearch.cli.dashboard.gate import POLICY
 from hpsearch.cli.dashboard.rendering import html
 from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.trial_pages import TrialPages
-from hpsearch.errors import HpsearchError, StudyNotFound, Unreachable
+from hpsearch.errors import HpsearchError, StudyNotFound, Unreachable, hearing
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 
@@ -79,7 +80,22 @@ def site_of(store: Store, *, allow_changes: bool) -> Starlette:
         HpsearchError: _refused,
         HTTPException: _no_page,
     }
-    return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(_Hearing)],
+        exception_handlers=handlers,  # type: ignore[arg-type]
+    )
+
+
+class _Hearing:
+    """Lets each page say what could not be read for it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with hearing():
+            await self._app(scope, receive, send)
 
 
 class _Optunas:
