@@ -190,7 +190,7 @@ StoredDistribution = Annotated[
 class _Arithmetic:
     """What is read of `trials.arithmetic.Arithmetic`, where it is there."""
 
-    threads: StrictInt = 0
+    threads: StrictInt
     precision: str | None = None
     device: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
