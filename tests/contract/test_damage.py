@@ -137,7 +137,11 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'2.5' where a whole number should be, at [1]",
         SHOWN_ONLY,
     ),
-    "requests.content": ("[1]", "'[1]' where a JSON object should be", ()),
+    "requests.content": (
+        "[1]",
+        "'[1]' where a JSON object should be",
+        ("status toy",),
+    ),
     "environments.packages": ('{"torch": 2}', "'2' where a text should be, at torch", ()),
 }
 COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
