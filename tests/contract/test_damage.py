@@ -392,9 +392,8 @@ def test_a_state_that_there_is_not_is_told_with_its_place(toy: Toy, run: Run) ->
     toy.execute(f"UPDATE trials SET state = 'dancing' WHERE number = {toy.best}")
     code, said = run(toy, "trials toy")
     assert code == 3
-    assert (
-        f"the database is damaged: toy, trial {toy.best}: 'dancing' is no state of a trial" in said
-    )
+    place = f"toy, trial {toy.best}: trials.state holds 'dancing' where one of"
+    assert f"the database is damaged: {place}" in said
 
 
 def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> None:

@@ -166,15 +166,15 @@ HARM = {
     ),
     "a state that there is not": (
         f"UPDATE trials SET state = 'done' WHERE number = {COMPLETE}",
-        "'done' is no state of a trial",
+        "trials.state holds 'done' where one of",
     ),
     "an outcome that there is not": (
         f"UPDATE attempts SET outcome = 'won' WHERE trial = {COMPLETE}",
-        "'won' is no outcome of an attempt",
+        "attempts.outcome holds 'won' where one of",
     ),
     "a study's state that there is not": (
         "UPDATE studies SET state = 'odd'",
-        "'odd' is no state of a study",
+        "studies.state holds 'odd' where one of",
     ),
     "a charge that nothing explains": (
         f"UPDATE trials SET gpu_seconds = gpu_seconds + 1 WHERE number = {COMPLETE}",
