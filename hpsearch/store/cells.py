@@ -158,8 +158,9 @@ class Number(Cell):
     def read(self, cell: Any) -> float:
         if type(cell) in (float, int) and self.low <= cell <= self.high:
             return float(cell)
-        bounds = "" if self.high == math.inf else f" from {self.low:g} to {self.high:g}"
-        raise damaged(cell, f"a number{bounds}")
+        if self.low >= 0:
+            raise damaged(cell, f"a number from {self.low:g} to {self.high:g}")
+        raise damaged(cell, "a number" if self.high == math.inf else "a finite number")
 
 
 class Flag(Cell):
