@@ -38,7 +38,7 @@ class StudyReader:
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
         self._store = store
-        with store.reading() as connection:
+        with store.viewing() as connection:
             find_study(connection, name)
 
     def best(self, top: int = 1) -> pd.DataFrame:
@@ -228,7 +228,7 @@ class StudyReader:
         return chart.figure
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        return self._store.reading()
+        return self._store.viewing()
 
     def _study(self, connection: Connection) -> StudyHead:
         return find_study(connection, self.name)

@@ -1,4 +1,4 @@
-"""Errors that their reader can do something about. This module imports nothing.
+"""Errors that their reader can do something about. This module imports nothing of ours.
 
 The tree of errors::
 
@@ -26,6 +26,11 @@ Everything else that escapes is a bug and keeps its traceback (exit 1).
 """
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class HpsearchError(Exception):
@@ -121,6 +126,34 @@ class Damaged(Unreachable):
 class WentBack(Unreachable):
     """The database holds an older state than a driver had committed: a backup was restored under
     it. The driver may write nothing more, since it builds on what is not there."""
+
+
+_told: ContextVar[list[Damaged] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def hearing() -> Iterator[list[Damaged]]:
+    """The damage that readers come upon within the block, which leave out what they cannot read."""
+    told: list[Damaged] = []
+    before = _told.set(told)
+    try:
+        yield told
+    finally:
+        _told.reset(before)
+
+
+def tell(error: Damaged) -> None:
+    """Say that something was left out: to whoever is `hearing`, and else as a warning."""
+    told = _told.get()
+    if told is None:
+        warnings.warn(str(error), stacklevel=2)
+    elif str(error) not in map(str, told):
+        told.append(error)
+
+
+def heard() -> list[Damaged]:
+    """The damage that was told of so far in the block of `hearing` around; none outside one."""
+    return _told.get() or []
 
 
 class SchemaMismatch(Unreachable):

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection
 
-from hpsearch.errors import Damaged
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
 from hpsearch.report.frames.progress import known_until
@@ -61,10 +60,7 @@ class StudyStory:
     def written(self) -> Mapping[str, Any]:
         """Its study file as it is written, also where this version would not take it any more;
         empty if there is none."""
-        try:
-            return self.study.written
-        except Damaged:
-            return {}
+        return self.study.written
 
     @property
     def task_kind(self) -> str | None:

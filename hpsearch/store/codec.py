@@ -13,22 +13,34 @@ numpy and torch are written as the Python numbers they hold.
 
 from __future__ import annotations
 
-import enum
 import json
 import math
-from typing import Any, TypeVar
+import re
+from typing import Any
 
 from hpsearch.errors import Damaged
 
-E = TypeVar("E", bound=enum.StrEnum)
+DEEPEST = 100
+"""So many levels of arrays and objects are written, one within another: what reads them calls
+itself for each, and Python ends that at some 1000 calls."""
 
 
 def encode(value: Any) -> str:
     """The JSON text of a value.
 
     Raises:
-        TypeError: It holds something that is not a JSON value.
+        TypeError: It holds something that is not a JSON value, or is nested too deep.
     """
+    try:
+        text = _written(value)
+    except RecursionError:
+        text = "[" * (DEEPEST + 1)
+    if _is_deep(text):
+        raise TypeError(f"a value nested more than {DEEPEST} deep cannot be stored")
+    return text
+
+
+def _written(value: Any) -> str:
     try:
         text = _encode(value)
         text.encode()
@@ -39,22 +51,42 @@ def encode(value: Any) -> str:
     return text
 
 
-def decode(text: str | bytes) -> Any:
+def _is_deep(text: str) -> bool:
+    """Whether JSON is nested deeper than `DEEPEST`."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for mark in _MARK.findall(text):
+        if mark in "[{":
+            depth += 1
+        elif mark in "]}":
+            depth -= 1
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{\]}]', re.DOTALL)
+"""A text, which may hold brackets, or a bracket."""
+
+
+def decode(text: str) -> Any:
     """The value of a JSON text that `encode` wrote.
 
     Raises:
         Damaged: It is not such a text: the database was damaged, or another program wrote into it.
     """
+    if _is_deep(text):
+        raise Damaged(f"JSON nested more than {DEEPEST} deep")
     try:
-        if isinstance(text, bytes):
-            text = text.decode()
+        text.encode()  # SQLite may keep what is not Unicode
         has_escapes = '"$' in text
         return _decode_escaped(text) if has_escapes else _decode(text)
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise Damaged(f"{text[:40]!r} where JSON should be") from None
 
 
-def decode_column(text: str | bytes) -> Any:
+def decode_column(text: str) -> Any:
     """The value of a JSON column; an absent one is NULL there, which is never passed here.
 
     Raises:
@@ -64,28 +96,6 @@ def decode_column(text: str | bytes) -> Any:
     if value is None:
         raise Damaged("'null' where a JSON object or array should be")
     return value
-
-
-def member(kind: type[E], text: str) -> E:
-    """The member of an enumeration that a column names.
-
-    Raises:
-        Damaged: It names none.
-    """
-    try:
-        return kind(text)
-    except ValueError:
-        known = ", ".join(map(str, kind))
-        raise Damaged(f"{text!r} where one of {known} should be") from None
-
-
-def member_or_none(kind: type[E], text: str | None) -> E | None:
-    """The member of an enumeration that a column names; None if it is NULL.
-
-    Raises:
-        Damaged: It names none.
-    """
-    return None if text is None else member(kind, text)
 
 
 def _plain(value: Any) -> Any:
@@ -112,6 +122,17 @@ def _float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a number that JSON can hold")
     return value
+
+
+def _int(text: str) -> int:
+    """A whole number of JSON.
+
+    Raises:
+        ValueError: It is more than a float can hold.
+    """
+    if len(text) > 300:
+        raise ValueError("a whole number that is too large")
+    return int(text)
 
 
 def _escaped(value: Any) -> Any:
@@ -172,16 +193,18 @@ def _unescaped(value: dict[str, Any]) -> Any:
     return value
 
 
-_decode = json.JSONDecoder(parse_float=_float, parse_constant=_float).decode
+_decode = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_float).decode
 _decode_escaped = json.JSONDecoder(
-    object_hook=_unescaped, parse_float=_float, parse_constant=_float
+    object_hook=_unescaped, parse_int=_int, parse_float=_float, parse_constant=_float
 ).decode
 
 
 def storable(text: object) -> bool:
     """Whether it is a text that both databases take as it is."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or "\0" in text:
         return False
-    if text.isascii():
-        return "\0" not in text
-    return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

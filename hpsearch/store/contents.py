@@ -51,12 +51,11 @@ _TOUCH = (
 _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
-_WAITING = (
-    select(requests.c.id)
-    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
-    .order_by(requests.c.id)
-)
-_REQUEST = select(*rows.REQUEST_COLUMNS).where(requests.c.id == bindparam("of_request"))
+_REQUESTS = select(*rows.REQUEST_COLUMNS).order_by(requests.c.id)
+_IS_WAITING = (requests.c.study_id == bindparam("of_study")) & requests.c.handled.is_(None)
+_WAITING = _REQUESTS.where(_IS_WAITING)
+_WAITING_IDS = select(requests.c.id).where(_IS_WAITING).order_by(requests.c.id)
+_REQUEST = _REQUESTS.where(requests.c.id == bindparam("of_request"))
 
 Upserts = Mapping[str, Any]
 """By table, an INSERT that replaces a row with the same key."""
@@ -135,7 +134,11 @@ def write(
 
 def waiting(connection: Connection, study_id: int) -> list[Request]:
     """What is asked of a study and has not been answered, the oldest first."""
-    numbers = connection.scalars(_WAITING, {"of_study": study_id}).all()
+    which = {"of_study": study_id}
+    try:
+        return [rows.request_record(row) for row in connection.execute(_WAITING, which)]
+    except Damaged:
+        numbers = connection.scalars(_WAITING_IDS, which).all()
     return [request_of(connection, number) for number in numbers]
 
 

@@ -1,14 +1,15 @@
 """What the database holds that this program never writes, and where: all of it, or what a reader
 has found.
 
-Reading a damaged value raises `Damaged`, which knows the value but not its place. `located` then
-looks for the place, so that readers need not keep track of it for so rare a case. Each check here
-reads the columns as they are, so that one damaged value hides no other. They are among those of
-`hpsearch db check`.
+Reading a damaged cell raises `Damaged`, which knows the cell but not its place. `located` then
+looks for the place, so that readers need not keep track of it for so rare a case. Here each cell is
+read by itself, with the type of its column (`hpsearch.store.cells`), so that one that is damaged
+hides no other.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,30 +18,21 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    LargeBinary,
+    ForeignKeyConstraint,
+    Row,
     Select,
     Table,
-    Text,
-    cast,
+    literal_column,
     null,
     select,
+    type_coerce,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import NULLTYPE
 
-from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, StudyState
 from hpsearch.errors import Damaged
-from hpsearch.store import codec, shapes
-from hpsearch.store.schema import (
-    Json,
-    attempts,
-    decisions,
-    metadata,
-    requests,
-    studies,
-    trials,
-)
+from hpsearch.store import shapes
+from hpsearch.store.cells import NOTHING, Cell
+from hpsearch.store.schema import metadata, studies, trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +49,15 @@ class Violation:
         return f"{self.study}, trial {self.trial}: {self.what}"
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedRow(Violation):
+    """A violation in one row."""
+
+    table: Table
+    row: str
+    """The row as the database itself names it, in SQL."""
+
+
 Which = ColumnElement[bool] | None
 """Which studies to check; None for all."""
 
@@ -64,174 +65,152 @@ Check = Callable[[Connection, Which], Iterator[Violation]]
 """Finds where something does not hold that must always be true."""
 
 
-def words_are_known(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Every state, outcome, role and kind is one that this program knows."""
-    for column, kind, name in (
-        (studies.c.state, StudyState, "state of a study"),
-        (trials.c.state, State, "state of a trial"),
-        (trials.c.left_as, State, "state of a trial"),
-        (trials.c.role, Role, "role of a trial"),
-        (trials.c.error_kind, ErrorKind, "kind of failure"),
-        (decisions.c.kind, DecisionKind, "kind of decision"),
-        (attempts.c.outcome, Outcome, "outcome of an attempt"),
-        (requests.c.kind, RequestKind, "kind of request"),
-    ):
-        known = [member.value for member in kind]
-        rows = _rows(column.table, column, which)
-        for row in connection.execute(rows.where(column.not_in(known))):
-            yield Violation(row.study, row.of_trial, f"{row.raw!r} is no {name}{_key(row)}")
-
-
-def json_is_whole(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Every JSON column holds what its shape says, at every depth."""
+def damaged_rows(connection: Connection, which: Which = None) -> list[DamagedRow]:
+    """All that is damaged, by table."""
+    found: list[DamagedRow] = []
+    directions: dict[int, Sequence[str]] = {}
     for table in metadata.sorted_tables:
-        for column in table.c:
-            if isinstance(column.type, Json):
-                yield from _column_is_whole(connection, which, column)
-
-
-def _column_is_whole(
-    connection: Connection, which: Which, column: Column[Any]
-) -> Iterator[Violation]:
-    cell = _raw(connection, column)
-    for row in connection.execute(_rows(column.table, cell, which)):
-        found = _problem(row.raw, column.type)
-        if found is not None:
-            yield Violation(row.study, row.of_trial, f"{column} holds {found}{_key(row)}")
-
-
-def columns_go_together(connection: Connection, which: Which) -> Iterator[Violation]:
-    """Parameters are of the kind of their distributions, and values as many as the study has
-    directions."""
-    cells = [_raw(connection, column) for column in _TOGETHER]
-    statement = select(studies.c.name, trials.c.number, *cells)
-    statement = statement.join_from(studies, trials, trials.c.study_id == studies.c.id)
-    for name, number, *raw in connection.execute(_of(statement, which)):
-        if not _are_whole(raw):
-            continue  # told by `json_is_whole`
-        directions, objective_values, params, written = _decoded(raw)
-        miscounted = shapes.miscounted(objective_values, directions)
-        if miscounted is not None:
-            yield Violation(name, number, f"trials.objective_values holds {miscounted}")
-        distributions = {}
-        for parameter, text in written.items():
-            distributions[parameter] = shapes.distribution_of(text)
-        unlike = shapes.unlike(params, distributions)
-        if unlike is not None:
-            yield Violation(name, number, f"trials.params holds {unlike}")
-
-
-def _are_whole(raw: Sequence[Any]) -> bool:
-    """Whether cells of the columns `_TOGETHER` each hold what their shape says."""
-    for cell, column in zip(raw, _TOGETHER, strict=True):
-        if _problem(cell, column.type) is not None:
-            return False
-    return True
-
-
-def _decoded(raw: Sequence[Any]) -> list[Any]:
-    return [None if cell is None else codec.decode_column(cell) for cell in raw]
-
-
-def study_files_can_be_read(connection: Connection, which: Which) -> Iterator[Violation]:
-    """The study file of a study that was made from one is YAML, with a budget."""
-    written = select(studies.c.name, studies.c.spec)
-    for name, spec in connection.execute(_of(written, which)):
-        try:
-            shapes.budget_in(spec)
-        except Damaged as damage:
-            yield Violation(name, None, f"studies.spec holds {damage.what}")
-
-
-CHECKS: tuple[Check, ...] = (
-    words_are_known,
-    json_is_whole,
-    columns_go_together,
-    study_files_can_be_read,
-)
+        for row in connection.execute(_cells(connection, table, which)):
+            damaged = list(_damaged_cells(table, row))
+            if table is studies and not damaged:
+                directions[row.id] = _read(studies.c.directions, row)
+            if table is trials and not damaged:
+                damaged += _apart(row, directions.get(row.study_id))
+            found += damaged
+    return found
 
 
 def located(connection: Connection, error: Damaged) -> Damaged:
-    """The error of a reader, with the study, trial and column of the value that it found; unchanged
+    """The error of a reader, with the study, trial and column of the cell that it found; unchanged
     if they are not found.
 
-    If several values are damaged in the same way, it names one of them.
+    If several cells are damaged in the same way, it names one of them.
     """
-    found: list[Violation] = []
-    for check in CHECKS:
-        found += check(connection, None)
+    found = damaged_rows(connection)
+    same = [each for each in found if error.what in each.what]
+    return summed_up(error.what, same + [each for each in found if each not in same])
+
+
+def summed_up(what: str, found: Sequence[Violation], then: str = "") -> Damaged:
+    """The error that names the first of some violations, and how many more there are.
+
+    Args:
+        what: The value that was come upon.
+        found: All violations.
+        then: What becomes of them, as the end of the sentence.
+    """
     if not found:
-        return error
-    same = [violation for violation in found if error.what in violation.what]
-    place = str((same or found)[0])
-    others = len(found) - 1
-    if others:
-        place += f" (and {others} more)"
-    return Damaged(error.what, place)
+        return Damaged(what)
+    others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return Damaged(what, f"{found[0]}{others}{then}")
 
 
-_TOGETHER = (
-    studies.c.directions,
-    trials.c.objective_values,
-    trials.c.params,
-    trials.c.distributions,
-)
+def without(rows: Sequence[DamagedRow], dialect: str) -> str:
+    """SQL that, put before a SELECT, hides rows from it, and those that belong to them."""
+    by_table: defaultdict[str, set[str]] = defaultdict(set)
+    for each in rows:
+        by_table[each.table.name].add(each.row)
+    schema = "main." if dialect == "sqlite" else ""
+    parts = []
+    for table in metadata.sorted_tables:
+        name = table.name
+        conditions = [_has_parent(key) for key in table.foreign_key_constraints]
+        if by_table[name]:
+            conditions.append(f"{_ROW[dialect]} NOT IN ({', '.join(sorted(by_table[name]))})")
+        whole = " AND ".join(conditions) or "1 = 1"
+        rows_left = f"SELECT * FROM {schema}{name} WHERE {whole}"  # noqa: S608 - of our own tables
+        parts.append(f"{name} AS NOT MATERIALIZED ({rows_left})")
+    return f"WITH {', '.join(parts)} "
 
 
-def _problem(raw: str | bytes | None, kind: TypeEngine[Any]) -> str | None:
-    """What is wrong with a cell of a JSON column, as a reader would say it; None for NULL."""
-    assert isinstance(kind, Json)
-    if raw is None:
-        return None
+_ROW = {"sqlite": "rowid", "postgresql": "ctid"}
+"""How each database names a row."""
+
+
+def _has_parent(key: ForeignKeyConstraint) -> str:
+    """Whether the row is there that another row belongs to, in SQL."""
+    pairs = []
+    for element in key.elements:
+        parent, child = element.column, element.parent
+        pairs.append(f"parent.{parent.name} = {child.table.name}.{child.name}")
+    are_same = " AND ".join(pairs)
+    name = key.referred_table.name
+    return f"EXISTS (SELECT 1 FROM {name} AS parent WHERE {are_same})"  # noqa: S608 - as above
+
+
+def _cells(connection: Connection, table: Table, which: Which) -> Select[Any]:
+    """All cells of a table as they are, with each row's own name and its study's."""
+    row: ColumnElement[Any] = literal_column(f"{table.name}.{_ROW[connection.dialect.name]}")
+    cells = [type_coerce(column, NULLTYPE).label(column.name) for column in table.c]
+    study = type_coerce(studies.c.name, NULLTYPE) if table is not studies else null()
+    statement = select(row.label("row_"), study.label("study_"), *cells).select_from(table)
+    if table is not studies:
+        is_of = table.c.study_id == studies.c.id
+        statement = statement.select_from(table.outerjoin(studies, is_of))
+    if which is not None:
+        statement = statement.where(which)
+    return statement.order_by(row)
+
+
+def _damaged_cells(table: Table, row: Row[Any]) -> Iterator[DamagedRow]:
+    cells = row._mapping
+    for column in table.c:
+        what = _problem(column, cells[column.name])
+        if what is not None:
+            yield _damaged(table, row, f"{column} holds {what}{_key(table, cells)}")
+
+
+def _problem(column: Column[Any], cell: Any) -> str | None:
+    """What is wrong with a cell, as a reader would say it; None if nothing is."""
+    if cell is None:
+        return None if column.nullable else NOTHING
+    assert isinstance(column.type, Cell)
     try:
-        found = kind.shape.find_wrong(codec.decode_column(raw))
+        column.type.read(cell)
     except Damaged as damage:
         return damage.what
-    return None if found is None else str(found)
+    return None
 
 
-def _rows(table: Table, cell: ColumnElement[Any], which: Which) -> Select[Any]:
-    """A cell of every row of a table, with the study, the trial and what else is in the row's
-    key."""
-    study = studies.c.name
-    trial = table.c.number if table is trials else table.c.get("trial", null())
-    named = [study.label("study"), trial.label("of_trial"), cell.label("raw")]
-    statement = select(*named, *_rest_of_key(table))
-    if table is studies:
-        statement = statement.select_from(studies)
-    else:
-        same_study = table.c.study_id == studies.c.id
-        statement = statement.join_from(studies, table, same_study)
-    statement = statement.order_by(studies.c.id, *table.primary_key)
-    return _of(statement, which)
+def _damaged(table: Table, row: Row[Any], what: str) -> DamagedRow:
+    """The violation of a row; a study without a name that can be read goes by its id."""
+    cells = row._mapping
+    name = cells["name"] if table is studies else row.study_
+    number = cells["id" if table is studies else "study_id"]
+    study = name if _problem(studies.c.name, name) is None else f"study {number!r}"
+    trial = cells["number"] if table is trials else cells.get("trial")
+    sql = str(row.row_) if isinstance(row.row_, int) else f"'{row.row_}'"
+    return DamagedRow(study, trial, what, table, sql)
 
 
-def _rest_of_key(table: Table) -> list[Column[Any]]:
-    """The columns of a table's key that name neither a study nor a trial."""
+def _key(table: Table, cells: Any) -> str:
+    """What tells a row from others of its trial or study: ``(resource 3)``."""
     named = (studies.c.id, trials.c.number)
-    rest = []
+    told = []
     for column in table.primary_key:
         if column.name not in ("study_id", "trial") and column not in named:
-            rest.append(column)
-    return rest
+            cell = cells[column.name]
+            shown = f"{cell:g}" if isinstance(cell, float) else cell
+            told.append(f"{column.name} {shown}")
+    return f" ({', '.join(told)})" if told else ""
 
 
-def _raw(connection: Connection, column: Column[Any]) -> ColumnElement[Any]:
-    """A JSON column as its text, whatever was written there: SQLite would not even read what is no
-    UTF-8."""
-    return cast(column, LargeBinary if connection.dialect.name == "sqlite" else Text)
+def _apart(row: Row[Any], directions: Sequence[str] | None) -> Iterator[DamagedRow]:
+    """Parameters of a trial that are not of the kind of their distributions, and values that are
+    not as many as its study has directions, where these are known."""
+    if directions is not None:
+        values = _read(trials.c.objective_values, row)
+        miscounted = shapes.miscounted(values, directions)
+        if miscounted is not None:
+            yield _damaged(trials, row, f"trials.objective_values holds {miscounted}")
+    params = _read(trials.c.params, row)
+    unlike = shapes.unlike(params, _read(trials.c.distributions, row))
+    if unlike is not None:
+        yield _damaged(trials, row, f"trials.params holds {unlike}")
 
 
-def _key(row: Any) -> str:
-    """What tells a row from others of its trial or study: ``(resource 3)``."""
-    told = []
-    for name, value in row._mapping.items():
-        if name not in ("study", "of_trial", "raw"):
-            told.append(f"{name} {value:g}")
-    if not told:
-        return ""
-    return f" ({', '.join(told)})"
-
-
-def _of(statement: Select[Any], which: Which) -> Select[Any]:
-    return statement if which is None else statement.where(which)
+def _read(column: Column[Any], row: Row[Any]) -> Any:
+    """The value of a cell that is not damaged."""
+    assert isinstance(column.type, Cell)
+    cell = row._mapping[column.name]
+    return None if cell is None else column.type.read(cell)

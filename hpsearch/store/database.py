@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,24 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Label,
+    Result,
+    Select,
+    Table,
+    create_engine,
+    event,
+)
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
 from hpsearch.errors import Damaged, StoreBusy, StoreUnreachable, UserError
 from hpsearch.store import codec
+from hpsearch.store.cells import NOTHING
 from hpsearch.store.open_files import OpenFiles, saved_copy
 from hpsearch.store.url import display, in_memory, is_sqlite
 from trials.data import files
@@ -65,7 +77,7 @@ _BEGIN = {
 }
 
 
-_DAMAGE = ("malformed JSON", "Could not decode to UTF-8")
+_DAMAGE = ("malformed JSON", "JSON cannot hold BLOB values")
 """How SQLite begins to say that a single value is damaged."""
 _UNUSABLE = {
     "42501": "ask for the permission, or use a role that has it",
@@ -87,7 +99,7 @@ class _Session:
         files: The files that it has open; None for a server, and in memory.
     """
 
-    connection: Connection
+    connection: Selecting
     closings: int
     files: OpenFiles | None
 
@@ -117,7 +129,7 @@ class Database:
         self._idle: list[_Session] = []
         self._closings = 0
         self._writing = threading.RLock()
-        self._writer: Connection | None = None
+        self._writer: Selecting | None = None
         self._using: AbstractContextManager[object] = nullcontext()
         if in_memory(url):
             self._using = self._writing
@@ -141,7 +153,7 @@ class Database:
             pass
 
     @contextmanager
-    def connected(self) -> Iterator[Connection]:
+    def connected(self) -> Iterator[Selecting]:
         """A connection, for a statement that is a transaction of its own."""
         with self._using, self._failures():
             session = self._taken()
@@ -237,7 +249,7 @@ class Database:
             session.connection.close()
 
     @contextmanager
-    def transaction(self, kind: Literal["read", "write"]) -> Iterator[Connection]:
+    def transaction(self, kind: Literal["read", "write"]) -> Iterator[Selecting]:
         """A connection in a transaction, which commits where the block ends and rolls back where it
         raises.
 
@@ -259,6 +271,12 @@ class Database:
             finally:
                 self._writer = None
 
+    def begin_again(self, connection: Connection) -> None:
+        """Begin a reading transaction anew: PostgreSQL reads no more in one where a SELECT
+        failed."""
+        self._roll_back(connection)
+        connection.exec_driver_sql(_BEGIN[self.dialect]["read"])
+
     def close(self) -> None:
         """Let go of the connections; the next use opens a new one.
 
@@ -271,7 +289,7 @@ class Database:
                 self._writer.close()
             self._has_written = False
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> Selecting:
         """Open a connection. A file that is missing is made, but nothing is written to it."""
         url = self.url
         if is_sqlite(url):
@@ -279,7 +297,7 @@ class Database:
             _refuse_odd(url)
         patience_s = wait_s() if self._patience_s is None else self._patience_s
         try:
-            connection = self._engine_of(_immutable_if_it_must_be(url), patience_s).connect()
+            connection = Selecting(self._engine_of(_immutable_if_it_must_be(url), patience_s))
         except ProgrammingError as error:  # psycopg's word for an option that it does not know
             raise StoreUnreachable(
                 f"{display(url)}: {error.orig}", "check the options after the ? in the URL"
@@ -337,8 +355,6 @@ class Database:
             raise StoreUnreachable(f"{display(self.url)}: {_first_line(error)}", hint) from error
         except DBAPIError as error:
             reason = _first_line(error)
-            if reason.startswith(_DAMAGE):
-                raise Damaged(reason) from error
             where = f"{display(self.url)}: {reason}"
             if reason.startswith(_BROKEN):
                 hint = "check the path, or restore a backup of the file"
@@ -370,6 +386,89 @@ def _first_line(error: DBAPIError) -> str:
     """What the database says is wrong, without its details."""
     lines = str(error.orig).strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
+
+
+class Selecting(Connection):
+    """A connection that has read all rows of a SELECT when it returns them, so that what is damaged
+    in them is met here, and not by those who go through them."""
+
+    _mend: Callable[[], str] | None = None
+    hiding = ""
+    """SQL before each SELECT, which hides rows from it."""
+
+    @contextmanager
+    def mending(self, mend: Callable[[], str]) -> Iterator[None]:
+        """Hide what is damaged for as long as the block lasts.
+
+        Args:
+            mend: Called when a SELECT first comes upon damage; it returns SQL that hides it, which
+                is put before that SELECT and all others in the block. Empty lets `Damaged` pass.
+        """
+        self._mend = mend
+        try:
+            yield
+        finally:
+            self._mend = None
+            self.hiding = ""
+
+    def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """Execute a statement, as SQLAlchemy does.
+
+        Raises:
+            Damaged: A row that it reads holds what this program never writes.
+        """
+        if not isinstance(statement, Select):
+            return super().execute(statement, parameters, **options)
+        try:
+            return self._selected(statement, parameters)
+        except Damaged:
+            if self._mend is None or self.hiding:
+                raise
+            self.hiding = self._mend()
+            if not self.hiding:
+                raise
+        return self._selected(statement, parameters)
+
+    def scalar(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """The first cell of the first row; None if there is none."""
+        return self.execute(statement, parameters, **options).scalar()
+
+    def scalars(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
+        """The first cell of each row."""
+        return self.execute(statement, parameters, **options).scalars()
+
+    def _selected(self, statement: Select[Any], parameters: Any) -> Result[Any]:
+        try:
+            found = super().execute(statement, parameters).freeze()
+        except DBAPIError as error:
+            reason, _, _ = str(error.orig).partition("\n")
+            # PostgreSQL's word for a number or character in JSON that it has no type for.
+            if isinstance(error, DataError) or reason.startswith(_DAMAGE):
+                raise Damaged(reason) from error
+            raise
+        for place, column in enumerate(statement.selected_columns):
+            if not _may_be_null(column) and any(row[place] is None for row in found.data):
+                raise Damaged(NOTHING)
+        return found()
+
+
+def _may_be_null(column: Any) -> bool:
+    """Whether what is selected may be NULL: all but a table's own columns that say otherwise."""
+    if isinstance(column, Label):
+        column = column.element
+    if not isinstance(column, Column) or not isinstance(column.table, Table):
+        return True
+    return bool(column.nullable)
+
+
+def _hide(
+    connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
+) -> tuple[str, Any]:
+    """Put what hides damage before a SELECT."""
+    if context is not None and context.isinsert is False and statement.startswith("SELECT"):
+        assert isinstance(connection, Selecting)
+        statement = connection.hiding + statement
+    return statement, parameters
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -433,16 +532,24 @@ def _engine(url: URL, settings: dict[str, Any]) -> Engine:
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
         json_serializer=codec.encode,
-        json_deserializer=codec.decode_column,
+        json_deserializer=bytes.decode,  # the column's type decodes it
         connect_args=settings,
     )
-    if not is_sqlite(url):
+    event.listen(engine, "before_cursor_execute", _hide, retval=True)
+    if is_sqlite(url):
+        event.listen(engine, "connect", _read_any_text)
+    else:
         event.listen(
             engine,
             "do_connect",
             lambda _, __, words, settings: _Impatient.connect(*words, **settings),
         )
     return engine
+
+
+def _read_any_text(connection: sqlite3.Connection, _: Any) -> None:
+    """Read text that is not UTF-8 as well, for the column's type to refuse it."""
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
 
 def _refuse_missing_folder(url: URL) -> None:

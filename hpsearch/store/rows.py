@@ -4,23 +4,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import Field, fields
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any
 
 from sqlalchemy import Column, Table
 
 from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged
-from hpsearch.store import codec, schema, shapes
+from hpsearch.store import schema, shapes
 
 Values = dict[str, Any]
 """The columns of a row, by name."""
-
-R = TypeVar("R")
-
-Reader = Callable[[Any], Any]
-"""Turns a cell into the value of a field."""
 
 NOT_A_NUMBER = ("value", "expected", "expected_deviation")
 """Fields that are NULL where they are not a number: SQLite has no NaN."""
@@ -32,7 +27,7 @@ def stored_fields(record: type) -> list[Field[Any]]:
 
 
 def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
-    """The columns that `record_of` builds a record from."""
+    """The columns that a record is built from."""
     return tuple(table.c[schema.column_name(field)] for field in stored_fields(record))
 
 
@@ -45,51 +40,9 @@ REQUEST_COLUMNS = columns_in(schema.requests, Request)
 # ---------------------------------------------------------------------------------- rows to records
 
 
-def readers_of(record: type[Any]) -> dict[str, Reader]:
-    """How the fields of a record are read whose columns have another type, by name."""
-    readers = {}
-    for name, type_ in get_type_hints(record).items():
-        kind = enum_in(type_)
-        if kind is not None:
-            readers[name] = _member_reader(kind)
-    return readers
-
-
-def enum_in(type_: Any) -> type[enum.StrEnum] | None:
-    """The enumeration that a type is, or names beside None; None if there is none."""
-    for each in (type_, *get_args(type_)):
-        if isinstance(each, type) and issubclass(each, enum.StrEnum):
-            return each
-    return None
-
-
-def _member_reader(kind: type[enum.StrEnum]) -> Reader:
-    def read(cell: str | None) -> enum.StrEnum | None:
-        return None if cell is None else codec.member(kind, cell)
-
-    return read
-
-
-_READERS: dict[type[Any], dict[str, Reader]] = {
-    kind: readers_of(kind) for kind in (StudyRecord, Trial, Attempt, ReportRecord, Request)
-}
-
-
-def record_of(record: type[R], row: Sequence[Any]) -> R:
-    """The record of a row of `columns_in`.
-
-    Raises:
-        Damaged: A column that holds a word holds an unknown one.
-    """
-    made = record(*row)
-    for name, read in _READERS[record].items():
-        setattr(made, name, read(getattr(made, name)))
-    return made
-
-
 def study_record(row: Sequence[Any]) -> StudyRecord:
     """The record of a row of `STUDY_COLUMNS`."""
-    study = record_of(StudyRecord, row)
+    study = StudyRecord(*row)
     study.directions = tuple(study.directions)
     return study
 
@@ -98,9 +51,9 @@ def trial_record(row: Sequence[Any]) -> Trial:
     """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports.
 
     Raises:
-        Damaged: A word is unknown, or a parameter is not of its distribution.
+        Damaged: A parameter is not of its distribution.
     """
-    trial = record_of(Trial, row)
+    trial = Trial(*row)
     found = shapes.unlike(trial.params, trial.distributions)
     if found is not None:
         raise Damaged(str(found))
@@ -109,17 +62,17 @@ def trial_record(row: Sequence[Any]) -> Trial:
 
 def attempt_record(row: Sequence[Any]) -> Attempt:
     """The record of a row of `ATTEMPT_COLUMNS`."""
-    return record_of(Attempt, row)
+    return Attempt(*row)
 
 
 def report_record(row: Sequence[Any]) -> ReportRecord:
     """The record of a row of `REPORT_COLUMNS`."""
-    return record_of(ReportRecord, row)
+    return ReportRecord(*row)
 
 
 def request_record(row: Sequence[Any]) -> Request:
     """The record of a row of `REQUEST_COLUMNS`."""
-    return record_of(Request, row)
+    return Request(*row)
 
 
 # ---------------------------------------------------------------------------------- records to rows

@@ -12,29 +12,21 @@ the two together.
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Collection
 from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
     Column,
-    Dialect,
-    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     MetaData,
     Table,
-    Text,
-    TypeDecorator,
     UniqueConstraint,
 )
-from sqlalchemy.types import TypeEngine
 
 from hpsearch.domain.records import (
     Attempt,
@@ -46,6 +38,18 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.store import shapes
+from hpsearch.store.cells import (
+    LATEST,
+    Big,
+    Cell,
+    Flag,
+    Json,
+    Member,
+    Number,
+    StudyFile,
+    Whole,
+    Words,
+)
 
 VERSION = "hpsearch_0007"
 """The schema version that this program reads and writes: the newest migration's revision. All of
@@ -61,48 +65,14 @@ metadata = MetaData(
 )
 
 
-class Json(TypeDecorator[Any]):
-    """JSON text on both databases, written and read by `hpsearch.store.codec`, of a shape of
-    `hpsearch.store.shapes`.
-
-    On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23
-    into a whole number that is not the same one.
-    """
-
-    impl = JSON
-    cache_ok = True
-
-    def __init__(self, shape: shapes.Shape) -> None:
-        super().__init__(none_as_null=True)
-        self.shape = shape
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else self.shape.plain(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else self.shape.read(value)
-
-
-class Words(TypeDecorator[str]):
-    """Text from any worker, traceback or person.
-
-    PostgreSQL takes no NUL characters and neither database takes half a surrogate pair; they are
-    written as the escapes a Python literal would have.
-    """
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is None:
-            return None
-        if value.isascii() and "\0" not in value:
-            return value
-        escaped = value.replace("\0", "\\x00")
-        return escaped.encode("utf-8", "backslashreplace").decode()
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        return value
+MOMENT = Number(0.0, LATEST)
+"""The type of a time, in seconds since the epoch."""
+_FINITE = Number(-sys.float_info.max, sys.float_info.max)
+_NUMBERS: dict[str, Number] = {
+    **dict.fromkeys(("created", "started", "ended", "handled"), MOMENT),
+    "value": Number(),
+}
+"""By name, the types of columns of numbers that are times, or may be infinite."""
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
@@ -140,15 +110,15 @@ def column_name(field: Field[Any]) -> str:
     return stated
 
 
-def _sql_type(table: str, column: str, type_: Any, *, big: bool) -> TypeEngine[Any]:
-    if isinstance(type_, type) and issubclass(type_, enum.Enum):
-        return Text()
+def _sql_type(table: str, column: str, type_: Any, *, big: bool) -> Cell:
+    if isinstance(type_, type) and issubclass(type_, enum.StrEnum):
+        return Member(type_)
     if type_ is str:
-        return Words()
+        return StudyFile() if column == "spec" else Words()
     if type_ is int:
-        return BigInteger() if big else Integer()
+        return Big() if big else Whole()
     if type_ is float:
-        return Double()
+        return _NUMBERS.get(column, _FINITE)
     return Json(shapes.shape_of(table, column, type_))
 
 
@@ -164,7 +134,7 @@ def _of_a_study(*, is_key: bool) -> Column[Any]:
     """The column that names a row's study."""
     return Column(
         "study_id",
-        Integer,
+        Whole,
         ForeignKey("studies.id", ondelete="CASCADE"),
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
@@ -176,7 +146,7 @@ def _of_a_trial(columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
     """The columns of a row that belongs to a trial, with that of its study and what ties the
     two."""
     return [
-        Column("study_id", Integer, primary_key=is_key, autoincrement=False, nullable=False),
+        Column("study_id", Whole, primary_key=is_key, autoincrement=False, nullable=False),
         *columns,
         ForeignKeyConstraint(
             ["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"
@@ -187,16 +157,16 @@ def _of_a_trial(columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
 studies = Table(
     "studies",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", Whole, primary_key=True),
     *(column for column in columns_of("studies", StudyRecord) if column.name != "id"),
     # Not part of the record: who may write it, and what readers and drivers watch.
     Column("lease_owner", Words),
-    Column("lease_epoch", Integer, nullable=False, server_default="0"),
-    Column("lease_since", Double),
-    Column("lease_expires", Double),
-    Column("stop_requested", Boolean, nullable=False, server_default="0"),
-    Column("revision", BigInteger, nullable=False, server_default="0"),
-    Column("alive_at", Double),
+    Column("lease_epoch", Whole, nullable=False, server_default="0"),
+    Column("lease_since", MOMENT),
+    Column("lease_expires", MOMENT),
+    Column("stop_requested", Flag, nullable=False, server_default="0"),
+    Column("revision", Big, nullable=False, server_default="0"),
+    Column("alive_at", MOMENT),
     UniqueConstraint("name"),
     sqlite_autoincrement=True,  # an id is never used twice, as PostgreSQL's sequences see to
 )
@@ -210,7 +180,7 @@ trials = Table(
     metadata,
     _of_a_study(is_key=True),
     *columns_of("trials", Trial, key=("number",)),
-    Column("revision", BigInteger, nullable=False),
+    Column("revision", Big, nullable=False),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
@@ -232,7 +202,7 @@ reports = Table(
 decisions = Table(
     "decisions",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", Whole, primary_key=True),
     *_of_a_trial(columns_of("decisions", Decision), is_key=False),
     Index(None, "study_id", "trial"),
 )
@@ -240,7 +210,7 @@ decisions = Table(
 environments = Table(
     "environments",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", Whole, primary_key=True),
     _of_a_study(is_key=False),
     *columns_of("environments", Environment),
     Index(None, "study_id"),
@@ -249,7 +219,7 @@ environments = Table(
 requests = Table(
     "requests",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", Whole, primary_key=True),
     _of_a_study(is_key=False),
     *(column for column in columns_of("requests", Request) if column.name != "id"),
     Index(None, "study_id"),
@@ -261,11 +231,11 @@ heartbeats = Table(
     metadata,
     *_of_a_trial(
         [
-            Column("trial", Integer, primary_key=True, autoincrement=False),
-            Column("attempt", Integer, primary_key=True, autoincrement=False),
+            Column("trial", Whole, primary_key=True, autoincrement=False),
+            Column("attempt", Whole, primary_key=True, autoincrement=False),
             Column("owner", Words, nullable=False),
-            Column("heard", Double, nullable=False),
-            Column("expires", Double, nullable=False),
+            Column("heard", MOMENT, nullable=False),
+            Column("expires", MOMENT, nullable=False),
         ],
         is_key=True,
     ),

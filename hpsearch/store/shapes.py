@@ -190,7 +190,7 @@ StoredDistribution = Annotated[
 class _Arithmetic:
     """What is read of `trials.arithmetic.Arithmetic`, where it is there."""
 
-    threads: StrictInt = 0
+    threads: StrictInt
     precision: str | None = None
     device: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
@@ -241,11 +241,12 @@ def written_in(spec: str) -> dict[str, Any]:
     """
     try:
         content = yaml.safe_load(spec)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise Damaged("a study file that is not YAML") from None
     return content if isinstance(content, dict) else {}
 
 
+@lru_cache(maxsize=256)
 def budget_in(spec: str) -> StudyBudget | None:
     """The budget of a study file; None for a study that was not made from one.
 

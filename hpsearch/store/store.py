@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
-from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, StudyNotFound, UserError
+from hpsearch.errors import (
+    Damaged,
+    HpsearchError,
+    StoreUnreachable,
+    StudyExists,
+    StudyNotFound,
+    UserError,
+    tell,
+)
 from hpsearch.store import codec, contents, damage, leases, rows, version
-from hpsearch.store.database import Database, write_ahead
+from hpsearch.store.database import Database, Selecting, write_ahead
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
 from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
@@ -130,7 +138,7 @@ class Store:
         return Store.open, (self.url,)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Selecting]:
         """A connection for queries, which see one moment of the database for as long as the block
         lasts.
 
@@ -142,14 +150,38 @@ class Store:
                 yield connection
         except Damaged as error:
             found = error
-        except DataError as error:
-            # PostgreSQL's word for a number or character in JSON that it has no type for.
-            first_line, _, _ = str(error.orig).partition("\n")
-            found = Damaged(first_line)
         else:
             return
         with self._database.transaction("read") as connection:
             raise damage.located(connection, found)
+
+    @contextmanager
+    def viewing(self) -> Iterator[Connection]:
+        """As `reading`, for people: rows with damaged cells are left out, with those that belong to
+        them, and `hpsearch.errors.tell` says so.
+
+        Raises:
+            Damaged: What is left does not answer the question.
+        """
+        found: list[Damaged] = []
+
+        def mend() -> str:
+            self._database.begin_again(connection)
+            rows = damage.damaged_rows(connection)
+            if not rows:
+                return ""
+            found.append(damage.summed_up("damaged cells", rows, "; such rows are left out"))
+            return damage.without(rows, self.dialect)
+
+        with self.reading() as connection, connection.mending(mend):
+            try:
+                yield connection
+            except HpsearchError as error:
+                if found:
+                    raise found[0] from error
+                raise
+        for each in found:
+            tell(each)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -191,8 +223,8 @@ class Store:
         return record
 
     def studies(self) -> list[StudyRecord]:
-        """All studies, oldest first."""
-        with self.reading() as connection:
+        """All studies that can be read, oldest first."""
+        with self.viewing() as connection:
             statement = select(*rows.STUDY_COLUMNS).order_by(studies.c.id)
             found = connection.execute(statement).all()
         return [rows.study_record(row) for row in found]

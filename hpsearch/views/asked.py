@@ -18,15 +18,11 @@ from hpsearch.views.tables import table
 
 MOST_SHOWN = 5
 """How many of the latest requests a terminal shows."""
-UNREADABLE = "it cannot be read"
-"""Begins the refusal of a row that others have written wrongly."""
 
 
 def wish(request: Request) -> str:
     """What is asked, in words: ``raise trials to 80``, ``try dropout=0.2, continuing trial 17``."""
     content: Mapping[str, Any] = request.content
-    if request.refused is not None and request.refused.startswith(UNREADABLE):
-        return NOTHING
     match request.kind:
         case RequestKind.INTERRUPT:
             return "stop the study"

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import Damaged, UserError
+from hpsearch.errors import UserError
 from hpsearch.search.curve_gp.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
@@ -90,10 +90,7 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     half of the parameters."""
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
-    try:
-        written = written_in(record.spec)
-    except Damaged:
-        return False
+    written = written_in(record.spec)
     kind = _part(written.get("task"), "kind") or _part(origin_of(written), "task")
     space = written.get("space")
     objective = written.get("objective")

@@ -6,20 +6,34 @@ Each column of the schema that holds JSON has its row in the table below.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Column, Table
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
+from starlette.testclient import TestClient
 
+import hpsearch
+import thoroughness
+from hpsearch.cli.agents.reading import Reader
+from hpsearch.cli.dashboard.site import site_of
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Decision, Environment, Request
-from hpsearch.store.damage import CHECKS, Violation
-from hpsearch.store.schema import Json, metadata
+from hpsearch.domain.records import Decision, Environment, Request, StudyRecord
+from hpsearch.errors import Damaged, StudyNotFound, hearing
+from hpsearch.store.cells import Json
+from hpsearch.store.damage import Violation, damaged_rows
+from hpsearch.store.schema import metadata
 from hpsearch.store.store import Store
 from studies import Bowl, Simulation, spec_with
 
@@ -123,7 +137,11 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "'2.5' where a whole number should be, at [1]",
         SHOWN_ONLY,
     ),
-    "requests.content": ("[1]", "'[1]' where a JSON object should be", ()),
+    "requests.content": (
+        "[1]",
+        "'[1]' where a JSON object should be",
+        ("status toy",),
+    ),
     "environments.packages": ('{"torch": 2}', "'2' where a text should be, at torch", ()),
 }
 COLUMNS = [str(c) for table in metadata.sorted_tables for c in table.c if isinstance(c.type, Json)]
@@ -166,13 +184,47 @@ class Toy:
     def damage(self, column: str, value: str) -> None:
         """Write a value into a column of the best trial's (latest) row, or of the study's."""
         table, name = column.split(".")
-        which = {
+        self.execute(f"UPDATE {table} SET {name} = '{value}' WHERE {self.row(table)}")
+
+    def row(self, table: str) -> str:
+        """The condition for the best trial's (latest) row, or the study's."""
+        return {
+            "studies": "name = 'toy'",
             "trials": f"number = {self.best}",
             "reports": f"trial = {self.best} AND resource = (SELECT max(resource) FROM reports"
             f" WHERE trial = {self.best})",
             "attempts": f"trial = {self.best} AND number = 1",
         }.get(table, "1 = 1")
-        self.execute(f"UPDATE {table} SET {name} = '{value}' WHERE {which}")
+
+    @contextmanager
+    def harmed(self, column: Column[Any], value: str) -> Iterator[bool]:
+        """Write SQL's value into a column, and what was there back where the block ends; whether
+        the database takes it."""
+        table, name = column.table.name, column.name
+        harm = f"UPDATE {table} SET {name} = {value} WHERE {self.row(table)}"
+        if self.url.startswith("sqlite"):
+            path = Path(self.url.removeprefix("sqlite:///"))
+            kept = shutil.copy(path, path.with_suffix(".kept"))
+            is_taken = True
+            with closing(sqlite3.connect(path)) as connection, connection:
+                try:
+                    connection.execute(harm)
+                except sqlite3.IntegrityError:
+                    is_taken = False
+            yield is_taken
+            shutil.copy(kept, path)
+            return
+        type_ = column.type.compile(postgresql.dialect())
+        self.execute(f"CREATE TABLE kept AS SELECT {name} FROM {table} WHERE {self.row(table)}")
+        try:
+            self.execute(harm)
+        except DBAPIError:
+            yield False
+        else:
+            yield True
+            back = f"(SELECT CAST({name} AS {type_}) FROM kept LIMIT 1)"
+            self.execute(f"UPDATE {table} SET {name} = {back} WHERE {self.row(table)}")
+        self.execute("DROP TABLE kept")
 
     def execute(self, statement: str) -> None:
         with (
@@ -183,7 +235,7 @@ class Toy:
 
     def found(self) -> list[Violation]:
         with closing(Store.open(self.url)) as store, store.reading() as connection:
-            return [violation for check in CHECKS for violation in check(connection, None)]
+            return [*damaged_rows(connection)]
 
     def place(self, column: str) -> str:
         """How errors name the row that `damage` changes."""
@@ -340,9 +392,8 @@ def test_a_state_that_there_is_not_is_told_with_its_place(toy: Toy, run: Run) ->
     toy.execute(f"UPDATE trials SET state = 'dancing' WHERE number = {toy.best}")
     code, said = run(toy, "trials toy")
     assert code == 3
-    assert (
-        f"the database is damaged: toy, trial {toy.best}: 'dancing' is no state of a trial" in said
-    )
+    place = f"toy, trial {toy.best}: trials.state holds 'dancing' where one of"
+    assert f"the database is damaged: {place}" in said
 
 
 def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> None:
@@ -353,3 +404,100 @@ def test_a_study_file_that_is_no_yaml_is_told_and_found(toy: Toy, run: Run) -> N
     code, said = run(toy, "status toy")
     assert code == 3
     assert "the database is damaged: toy: studies.spec holds a study file that is not YAML" in said
+
+
+# ------------------------------------------------------------------------------------- any column
+
+NESTED = '{"a":' * 900 + "1" + "}" * 900
+HARM = (
+    *("'high'", "''", "NULL", "-5", "-1e300", "4611686018427387904", "'7'"),
+    *("'{'", "'[1]'", "'null'", "'[[\"a\"]]'", "'{\"a\":[]}'", f"'{NESTED}'"),
+    '\'{"loss":123456789012345678901234567890,"x":1e300}\'',
+)
+"""What somebody may write into a column, in SQL."""
+HARM_OF = {
+    "sqlite": (
+        "x'ff00'",
+        "9e999",
+        "-9e999",
+        "CAST(x'ff' AS TEXT)",
+        "CAST(x'7b2261223a22ff227d' AS TEXT)",
+    ),
+    "postgresql": ("'infinity'", "'-infinity'", "'nan'"),
+}
+EVERY = [column for table in metadata.sorted_tables for column in table.c]
+
+
+def readings(toy: Toy) -> Iterator[Callable[[], object]]:
+    """All that shows a study to people and programs."""
+    agent = Reader(toy.url)
+    yield agent.studies
+    yield lambda: agent.status("toy")
+    yield lambda: agent.best("toy", 3)
+    yield lambda: agent.trials("toy", "x > -9", "value", 9)
+    yield lambda: agent.compare("toy", [toy.best, 0])
+    yield lambda: agent.trial("toy", toy.best)
+    yield lambda: agent.report("toy")
+    with hpsearch.open(toy.url, "other") as study:
+        yield study.trials
+        yield study.reports
+        yield study.requests
+    with closing(Store.open(toy.url)) as store:
+        pages = TestClient(site_of(store, allow_changes=False))
+        for page in ("", "studies/1", "studies/1/trials", f"studies/1/trials/{toy.best}"):
+            yield lambda page=page: pages.get(f"/{page}")
+        yield lambda: store.load("toy")
+
+
+def read_all(toy: Toy) -> list[str]:
+    """Read a study in every way; returns what was said to be damaged."""
+    said = []
+    for read in readings(toy):
+        with hearing() as told:
+            try:
+                read()
+            except Damaged as error:
+                told.append(error)
+            except StudyNotFound:
+                pass  # its name is another one now
+        said += map(str, told)
+    return said
+
+
+@pytest.fixture
+def loose(toy: Toy) -> Toy:
+    """A database with two studies and no constraints on columns."""
+    with closing(Store.open(toy.url)) as store:
+        store.create_study(StudyRecord(0, "other", ""))
+        dialect = store.dialect
+    beat = f"INSERT INTO heartbeats VALUES (1, {toy.best}, 1, 'ann@desk:3', 1, 2)"
+    toy.execute(beat)
+    if dialect == "sqlite":
+        toy.execute("PRAGMA writable_schema = ON")
+        path = toy.url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
+        return toy
+    for column in EVERY:
+        if not column.primary_key and not column.nullable:
+            toy.execute(f"ALTER TABLE {column.table.name} ALTER {column.name} DROP NOT NULL")
+    return toy
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=str)
+def test_whatever_stands_in_any_column_is_named_and_the_rest_is_shown(
+    loose: Toy, table: Table
+) -> None:
+    draw = random.Random(table.name)
+    columns = draw.sample([*table.c], 4) if thoroughness.quick else [*table.c]
+    harm = [*HARM, *HARM_OF[loose.url.partition(":")[0]]]
+    for column in columns:
+        for value in draw.sample(harm, 1 if thoroughness.quick else len(harm)):
+            with loose.harmed(column, value) as is_harmed:
+                if not is_harmed:
+                    continue
+                found = [str(each) for each in loose.found()]
+                for said in read_all(loose):
+                    assert f"{column} holds" in said, (column, value)
+                    assert f"{column} holds" in "".join(found), (column, value)

@@ -422,8 +422,7 @@ def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bo
 def test_a_role_that_may_only_read_can_read_and_is_refused_plainly(postgresql_url: str) -> None:
     with closing(Store.open(postgresql_url)) as store:
         record = a_study(store)
-        with store.writing() as connection:
-            connection.exec_driver_sql("SET ROLE pg_read_all_data")
+    with closing(Store.open(f"{postgresql_url}%20-crole%3Dpg_read_all_data")) as store:
         assert store.study_names() == ["s"]
         with pytest.raises(StoreUnreachable, match="permission denied") as caught:
             store.acquire(record.id, "me", 60.0)

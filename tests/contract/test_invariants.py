@@ -166,15 +166,15 @@ HARM = {
     ),
     "a state that there is not": (
         f"UPDATE trials SET state = 'done' WHERE number = {COMPLETE}",
-        "'done' is no state of a trial",
+        "trials.state holds 'done' where one of",
     ),
     "an outcome that there is not": (
         f"UPDATE attempts SET outcome = 'won' WHERE trial = {COMPLETE}",
-        "'won' is no outcome of an attempt",
+        "attempts.outcome holds 'won' where one of",
     ),
     "a study's state that there is not": (
         "UPDATE studies SET state = 'odd'",
-        "'odd' is no state of a study",
+        "studies.state holds 'odd' where one of",
     ),
     "a charge that nothing explains": (
         f"UPDATE trials SET gpu_seconds = gpu_seconds + 1 WHERE number = {COMPLETE}",
@@ -267,7 +267,7 @@ def test_an_infinite_expectation_is_found_and_named(store: Store, study: str, ch
     store.commit(history.study.id, Changes(trials=[trial]))
     code, said = check()
     assert code != 0
-    assert "trial 0: its expectation is inf, with a deviation of 0.25" in said
+    assert "trial 0: trials.expected holds inf where a finite number should be" in said
 
 
 def test_every_check_has_harm_that_only_it_finds_or_finds_too(store: Store, study: str) -> None:

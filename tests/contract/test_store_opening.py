@@ -17,6 +17,7 @@ from sqlalchemy import Column, Connection, DefaultClause, inspect
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SchemaMismatch, StoreUnreachable
 from hpsearch.store import schema, version
+from hpsearch.store.cells import Json
 from hpsearch.store.database import Database
 from hpsearch.store.store import Store, upgrade
 from hpsearch.store.url import parse_url
@@ -68,7 +69,7 @@ def test_migrations_give_the_tables_that_the_schema_states(database_url: str) ->
         _context: object, _found: object, column: Column[Any], found: str | None, *_: object
     ) -> bool | None:
         """Whether a default of JSON is another one, which PostgreSQL cannot compare itself."""
-        if found is None or not isinstance(column.type, schema.Json):
+        if found is None or not isinstance(column.type, Json):
             return None
         stated = column.server_default
         assert isinstance(stated, DefaultClause)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import reading
+from hpsearch.cli.opening import viewing
 from hpsearch.cli.output import finite
 from hpsearch.cli.results.best import as_plain
 from hpsearch.cli.results.compare import comparison_as_plain
@@ -50,7 +50,7 @@ class Reader:
 
     def studies(self) -> list[Plain]:
         """All studies, the newest first, with their states and best trials."""
-        with reading(self._storage) as connection:
+        with viewing(self._storage) as connection:
             return [_plain(study_as_plain(each)) for each in list_studies(connection)]
 
     def status(self, study: str) -> Plain:
@@ -101,7 +101,7 @@ class Reader:
 
     @contextmanager
     def _study(self, name: str) -> Iterator[tuple[Connection, StudyHead]]:
-        with reading(self._storage) as connection:
+        with viewing(self._storage) as connection:
             yield connection, find_study(connection, name)
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from starlette.responses import HTMLResponse
 
 from hpsearch.cli.dashboard.files import file_address
+from hpsearch.errors import heard
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
 from hpsearch.views.asked import outcome, wish
@@ -40,7 +41,7 @@ def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
         code: The status of the answer.
         values: What the template names.
     """
-    text = _templates().get_template(f"{template}.html.j2").render(values)
+    text = _templates().get_template(f"{template}.html.j2").render(values, damage=heard())
     return HTMLResponse(text, code, {"Cache-Control": "no-store"})
 
 

@@ -25,7 +25,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hpsearch.cli.dashboard.addresses import number_in
 from hpsearch.cli.dashboard.changes import Changing
@@ -35,7 +35,14 @@ from hpsearch.cli.dashboard.rendering import html
 from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.taking import PATIENCE_S, Bodies, Turns
 from hpsearch.cli.dashboard.trial_pages import TrialPages
-from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
+from hpsearch.errors import (
+    HpsearchError,
+    StoreBusy,
+    StudyHeld,
+    StudyNotFound,
+    Unreachable,
+    hearing,
+)
 from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 
@@ -100,7 +107,7 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     }
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Bodies)],
+        middleware=[Middleware(Bodies), Middleware(_Hearing)],
         exception_handlers=handlers,  # type: ignore[arg-type]
     )
 
@@ -112,6 +119,17 @@ class _Short(IntegerConvertor):
 
 
 register_url_convertor("short", _Short())
+
+
+class _Hearing:
+    """Lets each page say what could not be read for it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with hearing():
+            await self._app(scope, receive, send)
 
 
 class _Optunas:

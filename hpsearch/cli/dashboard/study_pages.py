@@ -55,8 +55,9 @@ class StudyPages:
 
     def all(self, request: Request) -> Response:
         """The list of studies, the newest first."""
-        with self._store.reading() as connection:
-            return html("studies", studies=list_studies(connection))
+        with self._store.viewing() as connection:
+            found = list_studies(connection)
+        return html("studies", studies=found)
 
     def study(self, request: Request) -> Response:
         """The page of a study."""
@@ -79,7 +80,7 @@ class StudyPages:
             given: What stood in the form.
         """
         revision = self._store.revision(number)  # read first: what comes later is seen as a change
-        with self._store.reading() as connection:
+        with self._store.viewing() as connection:
             study = study_of_id(connection, number)
             values = _standing(connection, study)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
@@ -99,9 +100,10 @@ class StudyPages:
 
     def now(self, request: Request) -> Response:
         """How a study stands, as a part of its page."""
-        with self._store.reading() as connection:
+        with self._store.viewing() as connection:
             study = study_of_id(connection, study_in(request))
-            return html("study_now", **_standing(connection, study))
+            values = _standing(connection, study)
+        return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
         """What changes with every commit of a study."""
@@ -157,7 +159,7 @@ class _Reports:
         return known[1]
 
     def _make(self, number: int) -> str:
-        with self._store.reading() as connection:
+        with self._store.viewing() as connection:
             study = study_of_id(connection, number)
             story = study_story(connection, study, time.time())
         text = html("study_report", page=page(story)).body

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
@@ -43,7 +43,7 @@ def print_best(
     Raises:
         UserError: The settings of the best were asked for, and no trial has a value.
     """
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         ranked = best_trials(connection, study, top, where=where)
         at = seen_at(connection, study, ranked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import TrialDetail, trial_detail
@@ -25,7 +25,7 @@ def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> Non
         UserError: `words` are not that, or there is no such trial.
     """
     name, numbers = _name_and_numbers(words)
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         trials = [trial_detail(connection, study, number) for number in numbers]
     if format_ is TreeFormat.TABLE:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import What, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
@@ -54,7 +54,7 @@ def export_for_optuna(name: str | None, to: str, storage: str, *, force: bool) -
     # Imported here: Optuna is slow to import, and files need none.
     from hpsearch.optuna_storage.exporting import export
 
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
     with closing(Store.open(storage, create=False)) as store:
         history = store.load(study.name)
@@ -73,7 +73,7 @@ def export_study(name: str | None, to: Path, what: What, storage: str, *, force:
         UserError: The file's name has another ending, it already exists, or it cannot be written.
     """
     _refuse_place(to, force=force)
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         frame = _FRAMES[what](connection, study)
     _write(frame, to)

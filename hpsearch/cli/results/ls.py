@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpsearch.cli.opening import reading
+from hpsearch.cli.opening import viewing
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
@@ -14,7 +14,7 @@ from hpsearch.views import tables
 
 def print_studies(storage: str, format_: Format) -> None:
     """Print all studies, the newest first."""
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         studies = list_studies(connection)
     if format_ is not Format.TABLE:
         emit([as_plain(each) for each in studies], format_)

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import ReportFormat, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
@@ -41,7 +41,7 @@ def report_study(
     chosen = _format(to, format_)
     if to is not None:
         _refuse_place(to, force=force)
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         story = study_story(connection, chosen_study(connection, name), time.time())
     text = html_report(story) if chosen is ReportFormat.HTML else markdown_report(story)
     if to is None:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.status import used
 from hpsearch.cli.results.watching import Watched, watch
@@ -34,7 +34,7 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         UserError: `words` are not that, or there is no such trial.
     """
     name, number = name_and_number(words, "show")
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
         rungs = study_trust(connection, study)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.ls import as_plain
 from hpsearch.cli.results.watching import Watched, watch
@@ -25,7 +25,7 @@ from trials.checkpoints import places
 
 def print_status(name: str | None, storage: str, format_: Format) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures."""
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         found = study_status(connection, study)
         rungs = study_trust(connection, study)

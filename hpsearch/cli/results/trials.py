@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
@@ -40,7 +40,7 @@ def print_trials(name: str | None, selection: Selection, format_: Format, storag
         UserError: `top` together with `sort` or `limit`, or of a study without a single direction.
     """
     _refuse_two_orders(selection)
-    with reading(storage) as connection:
+    with viewing(storage) as connection:
         study = chosen_study(connection, name)
         rows = trial_rows(connection, study, **asdict(selection))
     if format_ is not Format.TABLE:

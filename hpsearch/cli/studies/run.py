@@ -18,7 +18,7 @@ from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import Damaged, Interrupted, StudyExists, UserError
+from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
@@ -220,11 +220,7 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
 
 
 def _refuse_imported(study: StudyRecord) -> None:
-    try:
-        written = written_in(study.spec)
-    except Damaged:
-        return  # the place of what is wrong with it is told when it is parsed
-    if origin_of(written) is not None:
+    if origin_of(written_in(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",
             f"start a study of your own from it: search: {{warm_start: [{study.name}]}}",

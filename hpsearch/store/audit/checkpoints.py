@@ -73,7 +73,7 @@ def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
     if study_id is not None:
         named = named.where(studies.c.id == study_id)
         which = which.where(studies.c.id == study_id)
-    with store.reading() as connection:
+    with store.viewing() as connection:
         rows = connection.execute(named).all()
         ids = connection.scalars(which).all()
     found = []
@@ -123,7 +123,7 @@ def _owned_by_another(store: Store, study_id: int) -> Violation | None:
     """What is wrong with a study's folder; one that cannot be read is reported with the checkpoints
     in it."""
     try:
-        with store.reading() as connection:
+        with store.viewing() as connection:
             row = connection.execute(_FOLDER.where(studies.c.id == study_id)).one_or_none()
         folder = None if row is None else row.checkpoints
         owner = None if folder is None else mark_of(folder)
@@ -140,6 +140,6 @@ def _owned_by_another(store: Store, study_id: int) -> Violation | None:
 def _saved_now(store: Store, study_id: int, number: int) -> _Saved:
     """What a trial names at this moment; nothing if it is gone."""
     which = (studies.c.id == study_id) & (trials.c.number == number)
-    with store.reading() as connection:
+    with store.viewing() as connection:
         row = connection.execute(_NAMED.where(which)).first()
     return (None, None, False) if row is None else _saved(row)

@@ -18,9 +18,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Double,
-    Float,
     Integer,
-    Numeric,
     Text,
     and_,
     case,
@@ -36,6 +34,7 @@ from sqlalchemy import (
 
 from hpsearch.domain.records import CONSTRAINT
 from hpsearch.errors import FilterError
+from hpsearch.store.cells import Number, Whole
 from hpsearch.store.reading.filters import (
     Absent,
     Among,
@@ -275,7 +274,7 @@ class _Compiler:
 
 def _bound_number(given: float, column: ColumnElement[Any]) -> ColumnElement[Any]:
     """A number bound to a parameter: a whole one where the column holds whole numbers."""
-    if isinstance(given, int) and isinstance(column.type, Integer):
+    if isinstance(given, int) and isinstance(column.type, Whole):
         return literal(given, BigInteger)
     return literal(float(given), Double)
 
@@ -287,7 +286,7 @@ def _column(
     column: ColumnElement[Any], dialect: str, choices: tuple[str, ...] | None, is_time: bool
 ) -> Operand:
     present = column.is_not(None)
-    if isinstance(column.type, Integer | Numeric | Float):
+    if isinstance(column.type, Whole | Number | Double):
         return Operand(column, None, None, present, is_time=is_time)
     text = _by_code_point(column, dialect)
     return Operand(None, text, None, present, choices=choices)

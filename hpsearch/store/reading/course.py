@@ -16,7 +16,6 @@ from optuna.distributions import BaseDistribution
 from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.records import Environment
-from hpsearch.errors import Damaged
 from hpsearch.ranking.selection import standing
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import attempts, environments, reports, trials
@@ -108,10 +107,7 @@ def each_row(frame: pd.DataFrame) -> Iterable[Any]:
 
 def goals_of(study: StudyHead) -> list[CourseGoal]:
     """The objectives of a study, named as its study file does."""
-    try:
-        written = study.written.get("objective")
-    except Damaged:
-        written = None
+    written = study.written.get("objective")
     stated = written if isinstance(written, list) else [written]
     named = [each.get("metric") for each in stated if isinstance(each, dict)]
     if len(named) != len(study.directions):

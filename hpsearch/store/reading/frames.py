@@ -56,6 +56,8 @@ def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = No
 def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A row for each report, by trial and resource, with a column for each parameter and metric:
     recorded curves."""
+    # Read first: if a trial cannot be read, its reports are left out as well.
+    params = {row.number: row.params for row in trial_rows(connection, study)}
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
     statement = select(*plain, reports.c.metrics)
     statement = statement.where(reports.c.study_id == study.id)
@@ -64,7 +66,6 @@ def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {}
     for place, column in enumerate(plain):
         columns[column.name] = [row[place] for row in rows]
-    params = {row.number: row.params for row in trial_rows(connection, study)}
     params_of = [params[row.trial] for row in rows]
     metrics_of = [row.metrics for row in rows]
     taken = set(columns)

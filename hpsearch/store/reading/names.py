@@ -4,14 +4,12 @@ metrics."""
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import get_type_hints
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, case, func, select
 
 from hpsearch.domain.records import Trial
-from hpsearch.store import schema
+from hpsearch.store.cells import Json, Member
 from hpsearch.store.reading import conditions
-from hpsearch.store.rows import enum_in
 from hpsearch.store.schema import column_name, reports, trials
 
 latest = reports.alias("latest")
@@ -34,9 +32,7 @@ _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 SHOWN = tuple(field.name for field in _FIELDS)
 """Fields of trials that readings show."""
 
-_SCALARS = [
-    field for field in _FIELDS if not isinstance(trials.c[column_name(field)].type, schema.Json)
-]
+_SCALARS = [field for field in _FIELDS if not isinstance(trials.c[column_name(field)].type, Json)]
 
 
 FILTERED = tuple(field.name for field in _SCALARS)
@@ -46,11 +42,10 @@ FILTERED = tuple(field.name for field in _SCALARS)
 def _choices() -> dict[str, tuple[str, ...]]:
     """By column of words, those that it may hold."""
     choices = {}
-    types = get_type_hints(Trial)
-    for name in FILTERED:
-        kind = enum_in(types[name])
-        if kind is not None:
-            choices[name] = tuple(member.value for member in kind)
+    for field in _SCALARS:
+        type_ = trials.c[column_name(field)].type
+        if isinstance(type_, Member):
+            choices[field.name] = tuple(member.value for member in type_.kind)
     return choices
 
 

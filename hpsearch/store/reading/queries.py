@@ -38,7 +38,6 @@ from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
-from hpsearch.store.rows import readers_of
 from hpsearch.store.schema import attempts, column_name, decisions, reports, studies, trials
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.arithmetic import Arithmetic
@@ -70,20 +69,12 @@ class StudyHead:
 
     @property
     def written(self) -> dict[str, Any]:
-        """The study file as it is written; empty for a study that was not made from one.
-
-        Raises:
-            Damaged: It is not YAML any more.
-        """
+        """The study file as it is written; empty for a study that was not made from one."""
         return shapes.written_in(self.spec)
 
     @property
     def budget(self) -> StudyBudget | None:
-        """What the study file lets the study spend; None for a study that was not made from one.
-
-        Raises:
-            Damaged: It cannot be read any more.
-        """
+        """What the study file lets the study spend; None for a study that was not made from one."""
         return shapes.budget_in(self.spec)
 
     @property
@@ -96,10 +87,7 @@ class StudyHead:
     @property
     def is_asked(self) -> bool:
         """Whether its trials are only asked for, and nothing can drive it."""
-        try:
-            task = self.written.get("task")
-        except Damaged:
-            return False
+        task = self.written.get("task")
         return isinstance(task, dict) and task.get("kind") == ASK.kind
 
     @property
@@ -112,10 +100,7 @@ class StudyHead:
         """Whether trials may have to keep limits; True where the study file cannot rule it out."""
         if not self.spec:
             return True
-        try:
-            return bool(self.written.get("constraints"))
-        except Damaged:
-            return True
+        return bool(self.written.get("constraints"))
 
     @property
     def direction(self) -> str:
@@ -262,7 +247,7 @@ def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
         name=row.name,
         spec=row.spec,
         directions=tuple(row.directions),
-        state=codec.member(StudyState, row.state),
+        state=row.state,
         reason=row.reason,
         created=row.created,
         ended=row.ended,
@@ -448,7 +433,7 @@ def _one_tied(connection: Connection, searched: Select[Any], first: Ranked[Trial
     may_tie = or_(_STANDING.between(low, high), has_deviation)
     near = searched.where(trials.c.number != first.trial.number, may_tie)
     for number, state, *known in connection.execute(near.with_only_columns(*_OF_STANDING)):
-        each = _Standing(number, codec.member(State, state), *known)
+        each = _Standing(number, state, *known)
         if tied_with(first, each):
             return each.number
     return None
@@ -549,13 +534,8 @@ _READ = [
 ]
 
 
-_READERS = readers_of(TrialRow)
-
-
 def _trial_row(row: Row[Any]) -> TrialRow:
     trial = TrialRow(**row._mapping)
-    for name, read in _READERS.items():
-        setattr(trial, name, read(getattr(trial, name)))
     trial.metrics = trial.metrics or {}
     return trial
 

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Numeric, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, Request, StudyState
 from hpsearch.ranking.selection import Ranked
-from hpsearch.store import codec
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.reading.requests import study_requests
 from hpsearch.store.schema import attempts, decisions, reports, trials
@@ -158,8 +157,8 @@ def _trials_per_hour(summary: StudySummary) -> float | None:
 
 
 def _checkpoint_bytes(connection: Connection, study: StudyHead) -> int | None:
-    total = select(func.sum(trials.c.checkpoint_bytes)).where(trials.c.study_id == study.id)
-    taken = connection.scalar(total)
+    total = func.sum(trials.c.checkpoint_bytes, type_=Numeric(asdecimal=False))
+    taken = connection.scalar(select(total).where(trials.c.study_id == study.id))
     return None if taken is None else int(taken)
 
 
@@ -170,7 +169,7 @@ def _summary(connection: Connection, head: StudyHead) -> StudySummary:
         .group_by(trials.c.state)
     )
     rows = connection.execute(by_state).all()
-    counts = {codec.member(State, state): count for state, count, _ in rows}
+    counts = {state: count for state, count, _ in rows}
     gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
     first = best_trials(connection, head, 1) if head.has_best else []
     best = first[0] if first else None
@@ -204,10 +203,11 @@ def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     same_study = attempts.c.study_id == trials.c.study_id
     same_trial = same_study & (attempts.c.trial == trials.c.number)
-    same_trial_of_reports = (reports.c.study_id == trials.c.study_id) & (
-        reports.c.trial == trials.c.number
+    latest = reports.alias("latest")
+    same_trial_of_reports = (latest.c.study_id == trials.c.study_id) & (
+        latest.c.trial == trials.c.number
     )
-    at_latest = same_trial_of_reports & (reports.c.resource == trials.c.resource)
+    at_latest = same_trial_of_reports & (latest.c.resource == trials.c.resource)
     verdict = (
         select(decisions.c.why)
         .where(decisions.c.study_id == study.id, decisions.c.trial == trials.c.number)
@@ -217,9 +217,9 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     )
     shown = (trials.c.resource, trials.c.value, trials.c.speed)
     live = (
-        select(attempts, *shown, reports.c.metrics, verdict.label("verdict"))
+        select(attempts, *shown, latest.c.metrics, verdict.label("verdict"))
         .join_from(attempts, trials, same_trial)
-        .outerjoin(reports, at_latest)
+        .outerjoin(latest, at_latest)
         .where(
             attempts.c.study_id == study.id,
             trials.c.state == State.RUNNING.value,
@@ -250,8 +250,7 @@ def recent_decisions(
     )
     found = []
     for row in connection.execute(of_kinds):
-        kind = codec.member(DecisionKind, row.kind)
-        decision = Decision(row.trial, kind, row.why, row.resource, created=row.created)
+        decision = Decision(row.trial, row.kind, row.why, row.resource, created=row.created)
         found.append(decision)
     return found[::-1]
 

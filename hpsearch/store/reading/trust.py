@@ -15,13 +15,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord
 from hpsearch.domain.seeds import is_spared
 from hpsearch.errors import SpecError
 from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
 from hpsearch.search.worth import Scoring
-from hpsearch.store import codec
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import reports, trials
 from hpsearch.study_file.levels import PROMOTION, rung_levels
@@ -99,15 +97,8 @@ def _courses(
         facts[row.number] = row
     courses = []
     for number, row in facts.items():
-        role = codec.member(Role, row.role)
-        course = TrialCourse(
-            number,
-            codec.member(State, row.state),
-            role,
-            row.rung,
-            _is_spared(spec, number, role),
-            scores[number],
-        )
+        spared = _is_spared(spec, number, row.role)
+        course = TrialCourse(number, row.state, row.role, row.rung, spared, scores[number])
         courses.append(course)
     return courses
 
