@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -447,7 +449,7 @@ class Selecting(Connection):
                 raise Damaged(reason) from error
             raise
         for place, column in enumerate(statement.selected_columns):
-            if not _may_be_null(column) and any(row[place] is None for row in found.data):
+            if not _may_be_null(column) and None in map(itemgetter(place), found.data):
                 raise Damaged(NOTHING)
         return found()
 
@@ -549,7 +551,7 @@ def _engine(url: URL, settings: dict[str, Any]) -> Engine:
 
 def _read_any_text(connection: sqlite3.Connection, _: Any) -> None:
     """Read text that is not UTF-8 as well, for the column's type to refuse it."""
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
 def _refuse_missing_folder(url: URL) -> None:

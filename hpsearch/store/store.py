@@ -230,10 +230,16 @@ class Store:
         return [rows.study_record(row) for row in found]
 
     def study_names(self) -> list[str]:
-        """The names of all studies, oldest first."""
-        with self.reading() as connection:
+        """The names of all studies that can be read, oldest first."""
+        with self.viewing() as connection:
             names = select(studies.c.name).order_by(studies.c.id)
             return list(connection.scalars(names))
+
+    def has_study(self, name: str) -> bool:
+        """Whether there is a study of a name; what else is in the database does not matter."""
+        with self.reading() as connection:
+            named = select(studies.c.id).where(studies.c.name == name)
+            return connection.scalar(named) is not None
 
     def find_study(self, name: str) -> StudyRecord:
         """The study of a name.
@@ -310,7 +316,7 @@ class Store:
         Raises:
             StudyNotFound: The study was deleted.
         """
-        with self._database.connected() as connection:
+        with self.reading() as connection:
             statement = select(studies.c.revision).where(studies.c.id == study_id)
             revision = connection.scalar(statement)
         if revision is None:

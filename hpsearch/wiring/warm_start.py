@@ -10,7 +10,7 @@ from typing import Any
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import UserError
+from hpsearch.errors import Damaged, UserError, tell
 from hpsearch.search.curve_gp.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
@@ -72,12 +72,19 @@ def _unfit(name: str, why: str) -> UserError:
 
 
 def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """The latest finished studies of the same kind of task and the same objective."""
+    """The latest finished studies of the same kind of task and the same objective. Damaged ones are
+    left out, and `hpsearch.errors.tell` says so."""
     found: list[EarlierStudy] = []
     for record in reversed(store.studies()):
         if not _is_alike(record, spec):
             continue
-        told = told_by(store.load(record.name), spec.space)
+        try:
+            history = store.load(record.name)
+        except Damaged as error:
+            without = f"study {record.name}, which warm_start does without, has {error.what}"
+            tell(Damaged(error.what, without))
+            continue
+        told = told_by(history, spec.space)
         if told is not None:
             found.append(told)
         if len(found) == MOST:

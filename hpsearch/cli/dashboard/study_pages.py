@@ -21,6 +21,7 @@ from hpsearch.cli.dashboard.forms import (
     spec_for_forms,
 )
 from hpsearch.cli.dashboard.rendering import html
+from hpsearch.errors import heard
 from hpsearch.report.sections import page
 from hpsearch.report.story import study_story
 from hpsearch.store.reading.queries import StudyHead, study_of_id
@@ -153,6 +154,8 @@ class _Reports:
         known = self._made.pop(number, None)
         if known is None or known[0] != revision:
             known = revision, self._make(number)
+        if heard():  # a repair does not change the revision
+            return known[1]
         self._made[number] = known
         while len(self._made) > MOST_REPORTS:
             del self._made[next(iter(self._made))]

@@ -14,7 +14,8 @@ from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.cli.output import note, show, terminal_width
-from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
+from hpsearch.domain.facts import EarlierStudy
+from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.database import Database
 from hpsearch.store.store import Store
@@ -118,11 +119,27 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         return False
     check_version(version, url)
     with closing(Store.open(storage, create=False)) as store:
-        if spec.study in store.study_names():
+        if store.has_study(spec.study):
             return True
-        if spec.search.warm_start is not None:
-            note(warm_start.summary(warm_start.told_to(store, spec)))
+        earlier_studies(store, spec)
         return False
+
+
+def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
+    """What earlier studies tell a new one; whose results they are, and which of them are damaged,
+    is said at once, since that does not keep the study from running.
+
+    Raises:
+        UserError: A study of `warm_start` is not in the database or has nothing to tell.
+    """
+    if spec.search.warm_start is None:
+        return []
+    with hearing() as damage:
+        told = warm_start.told_to(store, spec)
+    for each in damage:
+        note(str(each))
+    note(warm_start.summary(told))
+    return told
 
 
 def _refuse_named(spec: StudySpec, database: str) -> None:

@@ -14,6 +14,7 @@ from hpsearch.adapters import loading
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
+from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -35,7 +36,7 @@ from hpsearch.tracking.packages import install, missing, refuse_missing
 from hpsearch.views import footprint
 from hpsearch.views.plan import workers_of
 from hpsearch.views.running.live import LiveView
-from hpsearch.wiring import driving, warm_start
+from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.interrupting import stopped_by_signals
@@ -94,16 +95,14 @@ def run_study(path: Path, options: RunOptions) -> None:
     if options.address is not None:
         refuse_unreachable(options.address)
     with closing(Store.open(options.storage)) as store:
-        if spec.study in store.study_names():
+        if store.has_study(spec.study):
             refuse_if_held(store, spec.study)
             resume = options.suggested(f"resume {spec.study}")
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
                 f"continue it with: {resume} - or give the new study another name",
             )
-        told = warm_start.told_to(store, spec)
-        if spec.search.warm_start is not None:
-            note(warm_start.summary(told))
+        told = earlier_studies(store, spec)
         resources = options.resources(spec)
         checkpoint = footprint.guessed(spec)
         if checkpoint is not None:
