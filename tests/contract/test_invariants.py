@@ -114,6 +114,17 @@ def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: 
     assert check() == (0, "no problems found\n")
 
 
+def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(
+    store: Store, study: str, check: CHECK
+) -> None:
+    at = f"trial = {LOST} AND resource = (SELECT max(resource) FROM reports WHERE trial = {LOST})"
+    execute(store, f"UPDATE reports SET resource = 99, attempt = 2 WHERE {at}")
+    first = f"trial = {LOST} AND resource = (SELECT min(resource) FROM reports WHERE trial = {LOST})"
+    execute(store, f"UPDATE reports SET resource = 12, attempt = 1 WHERE {first}")
+    execute(store, f"UPDATE trials SET resource = 99 WHERE number = {LOST}")
+    assert check() == (0, "no problems found\n")
+
+
 def test_every_moment_of_a_study_is_as_it_must_be(store: Store, tmp_path: Path) -> None:
     spec = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
     history = create_study(store, spec, tmp_path)
@@ -190,7 +201,7 @@ HARM = {
     ),
     "a report beyond the budget": (
         f"UPDATE reports SET resource = 99 WHERE trial = {COMPLETE} AND resource = 1",
-        "it has 2 reports at or past its budget of 9, up to 99",
+        "attempt 1 has 2 reports at or past its budget of 9, up to 99",
     ),
     "a deviation of nothing": (
         f"UPDATE trials SET expected = NULL, expected_deviation = 0.5 WHERE number = {COMPLETE}",
