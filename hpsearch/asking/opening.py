@@ -62,7 +62,7 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
 
 def _store_at(url: str, *, create: bool) -> Store:
     """The database at a URL, which must outlive this process."""
-    refuse_in_memory(parse_url(url), "name a file, such as sqlite:///hpsearch.db")
+    refuse_in_memory(parse_url(url))
     return Store.open(url, create=create)
 
 

@@ -74,7 +74,7 @@ def _refuse_place(url: URL) -> None:
     Raises:
         UserError: It is in memory, or it is a database of this program.
     """
-    refuse_in_memory(url, "name a file: --optuna sqlite:///optuna.db")
+    refuse_in_memory(url, "--optuna sqlite:///optuna.db")
     if is_sqlite(url):
         file = url.database
         assert file is not None

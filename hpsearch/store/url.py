@@ -85,18 +85,18 @@ def in_memory(url: URL) -> bool:
     return is_sqlite(url) and url.database in (None, "", ":memory:")
 
 
-def refuse_in_memory(url: URL, instead: str) -> None:
+def refuse_in_memory(url: URL, example: str = "sqlite:///hpsearch.db") -> None:
     """Refuse an SQLite database that is not a file.
 
     Args:
         url: The database.
-        instead: What to do instead.
+        example: How a file is named there.
 
     Raises:
         UserError: It is in memory.
     """
     if in_memory(url):
-        raise UserError("a database in memory ends with the program", instead)
+        raise UserError("a database in memory ends with the program", f"name a file: {example}")
 
 
 def display(url: URL) -> str:

@@ -117,10 +117,11 @@ def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: 
 def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(
     store: Store, study: str, check: CHECK
 ) -> None:
-    at = f"trial = {LOST} AND resource = (SELECT max(resource) FROM reports WHERE trial = {LOST})"
-    execute(store, f"UPDATE reports SET resource = 99, attempt = 2 WHERE {at}")
-    first = f"trial = {LOST} AND resource = (SELECT min(resource) FROM reports WHERE trial = {LOST})"
-    execute(store, f"UPDATE reports SET resource = 12, attempt = 1 WHERE {first}")
+    for which, resource, attempt in (("max", 99, 2), ("min", 12, 1)):
+        at = f"(SELECT {which}(resource) FROM reports WHERE trial = {LOST})"
+        report = f"trial = {LOST} AND resource = {at}"
+        past = f"resource = {resource}, attempt = {attempt}"
+        execute(store, f"UPDATE reports SET {past} WHERE {report}")
     execute(store, f"UPDATE trials SET resource = 99 WHERE number = {LOST}")
     assert check() == (0, "no problems found\n")
 

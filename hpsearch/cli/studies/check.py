@@ -102,7 +102,7 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         SchemaMismatch: It has another schema version.
     """
     url = parse_url(storage)
-    refuse_in_memory(url, "name a file, such as sqlite:///hpsearch.db")
+    refuse_in_memory(url)
     if is_sqlite(url):
         file = Path(str(url.database))
         if not file.exists():

@@ -386,11 +386,17 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
-def test_a_database_in_memory_is_refused(url: str) -> None:
+def test_a_database_in_memory_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UserError, match="ends with the program"):
         hpsearch.create(url, SPEC)
     with pytest.raises(UserError, match="ends with the program"):
         hpsearch.resume(url, "asked")
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump({**SPEC, "task": {"kind": "math:sqrt"}}))
+    assert run("run", str(file), "--storage", url) == 2
+    assert "ends with the program" in capsys.readouterr().err
 
 
 def test_one_thread_cannot_wait_for_itself(sqlite_url: str) -> None:

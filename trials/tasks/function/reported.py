@@ -23,7 +23,7 @@ def metric_name(of: object) -> str:
 
 
 def number_of(name: str, value: Any) -> float:
-    """A number of Python's, numpy's or torch's, as Python's. Text is not a number, whatever it says.
+    """A number of Python's, numpy's or torch's, as Python's; text is not one, even "0.5".
 
     Raises:
         ValueError: It is not a number; the error calls it by its name.
