@@ -22,8 +22,7 @@ from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
-from hpsearch.store.url import parse_url, refuse_in_memory
-from hpsearch.store.url import display, parse_url
+from hpsearch.store.url import display, parse_url, refuse_in_memory
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
