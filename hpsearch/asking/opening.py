@@ -16,6 +16,7 @@ from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.store import owners
 from hpsearch.store.store import Store
+from hpsearch.store.url import parse_url, refuse_in_memory
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.creation import create_study, spec_of
@@ -28,7 +29,7 @@ def create(url: str, spec: Written) -> AskedStudy:
     """Create a study to ask, or go on with the one that has this study file already; see
     `hpsearch.create`."""
     wanted = written.read(spec)
-    store = Store.open(url)
+    store = _store_at(url, create=True)
     try:
         record = _found_or_new(store, wanted)
         if not record.spec or not written.is_same(wanted, spec_of(record)):
@@ -45,7 +46,7 @@ def create(url: str, spec: Written) -> AskedStudy:
 
 def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy:
     """Go on with a study of the database; see `hpsearch.resume`."""
-    store = Store.open(url, create=False)
+    store = _store_at(url, create=False)
     try:
         record = store.find_study(name)
         if not record.spec:
@@ -57,6 +58,12 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
     except BaseException:
         store.close()
         raise
+
+
+def _store_at(url: str, *, create: bool) -> Store:
+    """The database at a URL, which must outlive this process."""
+    refuse_in_memory(parse_url(url))
+    return Store.open(url, create=create)
 
 
 def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:

@@ -29,7 +29,7 @@ from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store import shapes
 from hpsearch.store.database import Database
-from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
+from hpsearch.store.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"
@@ -74,9 +74,7 @@ def _refuse_place(url: URL) -> None:
     Raises:
         UserError: It is in memory, or it is a database of this program.
     """
-    if in_memory(url):
-        message = "a database in memory ends with the program"
-        raise UserError(message, "name a file: --optuna sqlite:///optuna.db")
+    refuse_in_memory(url, "--optuna sqlite:///optuna.db")
     if is_sqlite(url):
         file = url.database
         assert file is not None

@@ -85,6 +85,20 @@ def in_memory(url: URL) -> bool:
     return is_sqlite(url) and url.database in (None, "", ":memory:")
 
 
+def refuse_in_memory(url: URL, example: str = "sqlite:///hpsearch.db") -> None:
+    """Refuse an SQLite database that is not a file.
+
+    Args:
+        url: The database.
+        example: How a file is named there.
+
+    Raises:
+        UserError: It is in memory.
+    """
+    if in_memory(url):
+        raise UserError("a database in memory ends with the program", f"name a file: {example}")
+
+
 def display(url: URL) -> str:
     """The URL as a person would write it, with its passwords left out."""
     hidden = {key: "hidden" for key in _SECRETS if key in url.query}

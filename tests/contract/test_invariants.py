@@ -114,6 +114,18 @@ def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: 
     assert check() == (0, "no problems found\n")
 
 
+def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(
+    store: Store, study: str, check: CHECK
+) -> None:
+    for which, resource, attempt in (("max", 99, 2), ("min", 12, 1)):
+        at = f"(SELECT {which}(resource) FROM reports WHERE trial = {LOST})"
+        report = f"trial = {LOST} AND resource = {at}"
+        past = f"resource = {resource}, attempt = {attempt}"
+        execute(store, f"UPDATE reports SET {past} WHERE {report}")
+    execute(store, f"UPDATE trials SET resource = 99 WHERE number = {LOST}")
+    assert check() == (0, "no problems found\n")
+
+
 def test_every_moment_of_a_study_is_as_it_must_be(store: Store, tmp_path: Path) -> None:
     spec = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
     history = create_study(store, spec, tmp_path)
@@ -190,7 +202,7 @@ HARM = {
     ),
     "a report beyond the budget": (
         f"UPDATE reports SET resource = 99 WHERE trial = {COMPLETE} AND resource = 1",
-        "it has 2 reports at or past its budget of 9, up to 99",
+        "attempt 1 has 2 reports at or past its budget of 9, up to 99",
     ),
     "a deviation of nothing": (
         f"UPDATE trials SET expected = NULL, expected_deviation = 0.5 WHERE number = {COMPLETE}",

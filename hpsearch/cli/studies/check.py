@@ -19,7 +19,7 @@ from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.database import Database
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
+from hpsearch.store.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.version import check_version, stored_version
 from hpsearch.study_file import space
 from hpsearch.study_file.advice import advice
@@ -103,9 +103,7 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         SchemaMismatch: It has another schema version.
     """
     url = parse_url(storage)
-    if in_memory(url):
-        message = "a database in memory ends with the program"
-        raise UserError(message, "name a file, such as sqlite:///hpsearch.db")
+    refuse_in_memory(url)
     if is_sqlite(url):
         file = Path(str(url.database))
         if not file.exists():

@@ -23,7 +23,7 @@ from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, parse_url
+from hpsearch.store.url import display, parse_url, refuse_in_memory
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
@@ -87,6 +87,7 @@ def run_study(path: Path, options: RunOptions) -> None:
         UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
+    refuse_in_memory(parse_url(options.storage))
     spec = load(path, inspect=loading.inspect)
     _refuse_asked(spec)
     refuse_missing(spec.track)

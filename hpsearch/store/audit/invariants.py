@@ -187,27 +187,31 @@ def no_report_is_ahead(connection: Connection, which: Which) -> Iterator[Violati
         yield Violation(name, trial, what)
 
 
-def no_report_is_beyond_the_budget(connection: Connection, which: Which) -> Iterator[Violation]:
-    """A trial reports once at its budget or past it, and never again. How far past it lies with
-    users' code: a step that takes long may end far past a budget of time."""
+def no_attempt_goes_on_past_the_budget(connection: Connection, which: Which) -> Iterator[Violation]:
+    """An attempt reports once at its trial's budget or past it, and never again.
+
+    How far past it that is depends on the code of users: a function or a command reports at the end
+    of a step, which may be long. An attempt that was lost after this report is followed by another
+    one, which may end elsewhere past the budget.
+    """
     heads = select(studies.c.id, studies.c.name, studies.c.spec)
     for study, name, text in connection.execute(_of(heads, which)).all():
         budget = _per_trial(text)
         if budget is None:
             continue
-        for trial, n, highest in connection.execute(_overreported(study, budget)):
-            reported = f"it has {n} reports at or past its budget of {budget.total:g}"
-            yield Violation(name, trial, f"{reported}, up to {highest:g}")
+        for trial, attempt, n, highest in connection.execute(_overreported(study, budget)):
+            reported = f"{n} reports at or past its budget of {budget.total:g}, up to {highest:g}"
+            yield Violation(name, trial, f"attempt {attempt} has {reported}")
 
 
 def _overreported(study_id: int, budget: PerTrial) -> Select[Any]:
-    """The trials of a study with too many reports at or past its budget, how many these are, and
-    the last one's resource."""
+    """The attempts of a study with too many reports at or past its budget, by trial and number,
+    how many these are, and the last one's resource."""
     resource = reports.c.resource
     return (
-        select(reports.c.trial, func.count(), func.max(resource))
+        select(reports.c.trial, reports.c.attempt, func.count(), func.max(resource))
         .where(reports.c.study_id == study_id, resource >= budget.total)
-        .group_by(reports.c.trial)
+        .group_by(reports.c.trial, reports.c.attempt)
         .having(func.count() > 1)
     )
 
@@ -314,7 +318,7 @@ CHECKS: tuple[Check, ...] = (
     attempts_that_ended_say_when,
     the_ledger_adds_up,
     no_report_is_ahead,
-    no_report_is_beyond_the_budget,
+    no_attempt_goes_on_past_the_budget,
     final_reports_are_there,
     results_are_there,
     expectations_are_whole,

@@ -363,9 +363,9 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
         for resource, metrics, why in (
             (0, {"loss": 1.0}, "must rise"),
             (math.nan, {"loss": 1.0}, "must rise"),
-            ("much", {"loss": 1.0}, "must be a number"),
+            ("1", {"loss": 1.0}, "^resource must be a number, not '1'"),
             (1, {"accuracy": 1.0}, "has no loss; it has accuracy"),
-            (1, {"loss": "low"}, "must be a number"),
+            (1, {"loss": "0.5"}, "^metric 'loss' must be a number, not '0.5'"),
             (1, {"loss": 1.0, "$x": 1.0}, "cannot be named"),
         ):
             with pytest.raises(UserError, match=why):
@@ -383,6 +383,20 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
             study.tell(trial, failed="no")
     with pytest.raises(UserError, match="was closed"):
         study.ask()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UserError, match="ends with the program"):
+        hpsearch.create(url, SPEC)
+    with pytest.raises(UserError, match="ends with the program"):
+        hpsearch.resume(url, "asked")
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump({**SPEC, "task": {"kind": "math:sqrt"}}))
+    assert run("run", str(file), "--storage", url) == 2
+    assert "ends with the program" in capsys.readouterr().err
 
 
 def test_one_thread_cannot_wait_for_itself(sqlite_url: str) -> None:

@@ -1,5 +1,8 @@
-"""Every view draws every member of every enumeration that readers give: a study for each standing,
-with a trial for each state, role and kind of failure, and all that can happen to them."""
+"""Every view draws every member of every enumeration that readers give.
+
+One database has a study for each standing, with a trial for each state, role and kind of failure,
+and all that can happen to them. What does not depend on how a study stands is drawn of one of them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,6 @@ from hpsearch.views.status import picture
 from reported_studies import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 
-NAME = "everything"
 MADE: dict[Standing, tuple[StudyState, str, bool]] = {
     Standing.RUNNING: (StudyState.RUNNING, "own_code:train", True),
     Standing.WAITING: (StudyState.RUNNING, "ask", False),
@@ -73,18 +75,25 @@ def trials() -> list[Trial]:
     return made
 
 
-@pytest.fixture(params=list(Standing))
-def standing(request: pytest.FixtureRequest, sqlite_url: str) -> Standing:
-    """A database with a study that stands in each way in turn."""
-    found: Standing = request.param
-    state, task, is_held = MADE[found]
-    spec = spec_of(NAME, SPACE, task={"kind": task})
-    save(sqlite_url, NAME, trials(), spec, state=state, reason=None)
-    with closing(Store.open(sqlite_url)) as store:
-        study = store.find_study(NAME).id
+@pytest.fixture(scope="module")
+def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with a study that stands in each way."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('every')}/study.db"
+    for standing, name in NAMES.items():
+        save_one(url, standing, name)
+    return url
+
+
+def save_one(url: str, standing: Standing, name: str) -> None:
+    """Write a study that stands so."""
+    state, task, is_held = MADE[standing]
+    spec = spec_of(name, SPACE, task={"kind": task})
+    save(url, name, trials(), spec, state=state, reason=None)
+    with closing(Store.open(url)) as store:
+        study = store.find_study(name).id
         lease = store.acquire(study, "somebody", 1e6)
         for _, kind in itertools.product(ANSWERS, RequestKind):
-            store.ask(NAME, Request(0, kind, {"trial": 1}, "ann@desk", BEGAN))
+            store.ask(name, Request(0, kind, {"trial": 1}, "ann@desk", BEGAN))
         answered = store.waiting(study)
         for each, answer in zip(answered, itertools.cycle(ANSWERS), strict=False):
             each.handled, each.refused = answer
@@ -92,91 +101,121 @@ def standing(request: pytest.FixtureRequest, sqlite_url: str) -> Standing:
         store.commit(study, Changes(decisions=decisions, requests=answered), lease)
         if not is_held:
             store.release(lease)
-    return found
 
 
 ANSWERS = ((BEGAN, None), (BEGAN, "no"), (None, None))
 """When a request was handled, and why it was refused."""
 
 
-def test_the_terminal_and_files_show_it(
-    standing: Standing, run: Callable[..., Any], tmp_path: Path
-) -> None:
-    def said(*words: str) -> str:
+NAMES = {standing: f"toy-{number}" for number, standing in enumerate(Standing)}
+NAME = NAMES[Standing.RUNNING]
+"""The study of which everything is drawn that does not depend on how it stands."""
+
+NUMBERS = range(len(trials()))
+
+
+@pytest.fixture
+def said(run: Callable[..., Any]) -> Callable[..., str]:
+    """Gives what a command that succeeds has printed."""
+
+    def say(*words: str) -> str:
         answer = run(*words)
         assert answer.code == 0, (words, answer.err)
         return str(answer.out)
 
-    every = [str(n) for n in range(len(trials()))]
+    return say
+
+
+def test_the_terminal_and_files_show_how_each_study_stands(
+    said: Callable[..., str], tmp_path: Path
+) -> None:
     for kind in ("table", "json", "yaml", "csv"):
-        assert standing in said("ls", "--format", kind)
-        if kind != "csv":
-            told = said("status", NAME, "--format", kind)
+        assert_named(said("ls", "--format", kind), Standing)
+    for standing, name in NAMES.items():
+        for kind in ("table", "json", "yaml"):
+            told = said("status", name, "--format", kind)
             assert standing in told
             assert_named(told, ErrorKind)
-        if standing is not Standing.RUNNING:
-            continue  # the rest is the same for all of them
-        told = said("trials", NAME, "--format", kind)
-        assert_named(told, State, ErrorKind)
+        for kind in ("html", "md"):
+            said("report", name, "--out", str(tmp_path / f"{name}.{kind}"))
+
+
+def test_the_terminal_and_files_show_every_trial(said: Callable[..., str], tmp_path: Path) -> None:
+    first, *_, last = every = [str(n) for n in NUMBERS]
+    for kind in ("table", "json", "yaml", "csv"):
+        assert_named(said("trials", NAME, "--format", kind), State, ErrorKind)
         if kind != "yaml":  # as YAML it is the settings of trials
             said("best", NAME, "--format", kind)
         if kind != "csv":
             said("compare", NAME, *every, "--format", kind)
-            told = said("show", NAME, every[0], "--format", kind)
-            told += said("show", NAME, every[-1], "--format", kind)
+            told = said("show", NAME, first, "--format", kind)
+            told += said("show", NAME, last, "--format", kind)
             assert_named(told, Outcome, DecisionKind, Severity)
-    if standing is Standing.RUNNING:
-        for what in What:
-            said("export", NAME, "--what", what, "--to", str(tmp_path / f"{what}.csv"))
-    for kind in ("html", "md"):
-        said("report", NAME, "--out", str(tmp_path / f"report.{kind}"))
+    for what in What:
+        said("export", NAME, "--what", what, "--to", str(tmp_path / f"{what}.csv"))
 
 
-def test_the_dashboard_shows_it(standing: Standing, sqlite_url: str) -> None:
-    one = "/studies/1"
-    pages = ["/", one, f"{one}/now", f"{one}/report", f"{one}/trials"]
-    pages += [f"{one}/trials/{number}" for number in (0, len(trials()) - 1)]
-    pages.append(f"{one}/compare?trial=0&trial=1")
+def test_the_dashboard_shows_it(sqlite_url: str) -> None:
     with closing(Store.open(sqlite_url)) as store:
         reading = TestClient(site_of(store, allow_changes=True))
-        said = {page: reading.get(page) for page in pages}
-    assert {page: each.status_code for page, each in said.items()} == dict.fromkeys(pages, 200)
-    assert standing in said[one].text
+
+        def page(path: str) -> str:
+            answer = reading.get(path)
+            assert answer.status_code == 200, path
+            return answer.text
+
+        assert_named(page("/"), Standing)
+        for standing, name in NAMES.items():
+            one = f"/studies/{store.find_study(name).id}"
+            assert standing in page(one)
+            page(f"{one}/now")
+            page(f"{one}/report")
+        one = f"/studies/{store.find_study(NAME).id}"
+        page(f"{one}/trials")
+        page(f"{one}/compare?trial=0&trial=1")
+        for number in (0, NUMBERS[-1]):
+            page(f"{one}/trials/{number}")
 
 
-def test_agents_and_notebooks_are_told_it(standing: Standing, sqlite_url: str) -> None:
-    numbers = range(len(trials()))
+def test_agents_are_told_it(sqlite_url: str) -> None:
     reader = Reader(sqlite_url)
-    (study,) = reader.studies()
-    status = reader.status(NAME)
-    answers = [study, status, reader.best(NAME, 50), reader.trials(NAME, None, None, 100)]
-    answers += [reader.compare(NAME, [0, 1]), *(reader.trial(NAME, n) for n in numbers)]
+    standings = {study["study"]: study["state"] for study in reader.studies()}
+    assert standings == {name: standing for standing, name in NAMES.items()}
+    for standing, name in NAMES.items():
+        assert reader.status(name)["state"] == standing
+        assert name in reader.report(name)
+    answers = [reader.status(NAME), reader.best(NAME, 50), reader.trials(NAME, None, None, 100)]
+    answers += [reader.compare(NAME, [0, 1]), *(reader.trial(NAME, n) for n in NUMBERS)]
     assert_named(json.dumps(answers, allow_nan=False), State, Role, ErrorKind, Outcome)
-    assert study["state"] == status["state"] == standing
-    assert NAME in reader.report(NAME)
+
+
+def test_notebooks_are_told_it(sqlite_url: str) -> None:
+    for name in NAMES.values():
+        with hpsearch.open(sqlite_url, name) as notebook:
+            assert name in notebook._repr_html_()
+            for plot in (notebook.plot_curves, notebook.plot_budget, notebook.plot_timeline):
+                plot()
     with hpsearch.open(sqlite_url, NAME) as notebook:
-        assert NAME in notebook._repr_html_()
-        for plot in (notebook.plot_curves, notebook.plot_budget, notebook.plot_timeline):
-            plot()
-        for number in numbers:
+        for number in NUMBERS:
             trial = notebook.trial(number)
             assert trial.state in trial._repr_html_()
         assert_named(notebook.trials().to_csv(), State, Role, ErrorKind)
         assert len(notebook.requests()) == len(ANSWERS) * len(RequestKind)
 
 
-def test_the_panel_of_a_running_study_shows_it(standing: Standing, sqlite_url: str) -> None:
-    with closing(Store.open(sqlite_url)) as store, store.reading() as connection:
-        study = find_study(connection, NAME)
-        status = study_status(connection, study)
-        decided = recent_decisions(connection, study, list(DecisionKind), 100)
-    budget = study.budget
-    assert budget is not None
-    console = Console(width=200, height=100, record=True, file=io.StringIO())
-    console.print(panel(picture(status, budget, decided, BEGAN + 100.0), 100))
-    told = console.export_text()
-    assert standing in told
-    assert_named(told, State)
+def test_the_panel_of_a_running_study_shows_it(sqlite_url: str) -> None:
+    for standing, name in NAMES.items():
+        with closing(Store.open(sqlite_url)) as store, store.reading() as connection:
+            study = find_study(connection, name)
+            status = study_status(connection, study)
+            decided = recent_decisions(connection, study, list(DecisionKind), 100)
+        budget = study.budget
+        assert budget is not None
+        console = Console(width=200, height=100, record=True, file=io.StringIO())
+        console.print(panel(picture(status, budget, decided, BEGAN + 100.0), 100))
+        told = console.export_text()
+        assert standing in told
+        assert_named(told, State)
 
 
 def assert_named(text: str, *kinds: type[enum.Enum]) -> None:

@@ -18,20 +18,24 @@ def metric_name(of: object) -> str:
     name = str(of)
     if not name.isprintable() or not name or name.startswith("$"):
         what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
-        raise ValueError(f"trial.report: {what}")
+        raise ValueError(what)
     return name
 
 
 def number_of(name: str, value: Any) -> float:
-    """A number of Python's, numpy's or torch's, as Python's.
+    """A number of Python's, numpy's or torch's, as Python's; text is not one, even "0.5".
 
     Raises:
         ValueError: It is not a number; the error calls it by its name.
     """
+    wrong = f"{name} must be a number, not {value!r}"
     try:
         # A tensor's own way: float() warns of one that carries gradients.
-        return float(value.item() if hasattr(value, "item") else value)
+        plain = value.item() if hasattr(value, "item") else value
+        if isinstance(plain, str | bytes | bytearray):
+            raise ValueError(wrong)
+        return float(plain)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"trial.report: {name} must be a number, not {value!r}") from None
+        raise ValueError(wrong) from None
     except OverflowError:
-        raise ValueError(f"trial.report: {name} is too large for a float") from None
+        raise ValueError(f"{name} is too large for a float") from None
