@@ -37,7 +37,7 @@ def slow_spec() -> StudySpec:
             "x": {"type": "float", "low": 0.0, "high": 1.0},
             "kind": {"type": "categorical", "choices": ["oak", "elm"]},
         },
-        budget={"trials": 200, "per_trial": {"epochs": 20_000}},
+        budget={"trials": 200, "per_trial": {"epochs": 10_000}},
         search={"sampler": "random", "pruner": "none"},
     )
 

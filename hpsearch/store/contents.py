@@ -94,6 +94,8 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
         odd = shapes.miscounted(trial.values, history.study.directions)
         if odd is not None:
             raise Damaged(str(odd))
+        if trial.number > len(history.trials):
+            raise Damaged(f"trial {len(history.trials)} is missing")
         history.replace(trial)
     return int(found.revision)
 
@@ -106,11 +108,22 @@ def _changed_trials(connection: Connection, which: Mapping[str, int]) -> dict[in
         changed[trial.number] = trial
     for row in connection.execute(_ATTEMPTS, which):
         attempt = rows.attempt_record(row)
-        changed[attempt.trial].attempts.append(attempt)
+        _known(changed, attempt.trial).attempts.append(attempt)
     for row in connection.execute(_REPORTS, which):
         report = rows.report_record(row)
-        changed[report.trial].reports[report.resource] = report
+        _known(changed, report.trial).reports[report.resource] = report
     return changed
+
+
+def _known(changed: Mapping[int, Trial], number: int) -> Trial:
+    """The trial of an attempt or a report.
+
+    Raises:
+        Damaged: It is not there.
+    """
+    if number not in changed:
+        raise Damaged(f"trial {number} is missing, and something of it is there")
+    return changed[number]
 
 
 def write(

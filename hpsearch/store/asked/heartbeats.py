@@ -42,16 +42,18 @@ class Heartbeat(NamedTuple):
         return self.trial, self.attempt
 
 
-_LIVE = (heartbeats.c.expires > Now()).label("live")
 _EACH = select(
-    heartbeats.c.trial, heartbeats.c.attempt, heartbeats.c.owner, heartbeats.c.heard, _LIVE
+    heartbeats.c.trial,
+    heartbeats.c.attempt,
+    heartbeats.c.owner,
+    heartbeats.c.heard,
+    heartbeats.c.expires,
+    Now().label("now"),
 ).order_by(heartbeats.c.trial)
-_ASKERS = (
-    select(heartbeats.c.study_id, heartbeats.c.owner)
-    .where(heartbeats.c.expires > Now())
-    .distinct()
-    .order_by(heartbeats.c.study_id, heartbeats.c.owner)
-)
+# Times are compared here and not in SQL, where a damaged one would count as later than any other.
+_ASKERS = select(
+    heartbeats.c.study_id, heartbeats.c.owner, heartbeats.c.expires, Now().label("now")
+).order_by(heartbeats.c.study_id, heartbeats.c.owner)
 _UNTIL = Now() + bindparam("ttl_s", type_=Double)
 _BEGIN = insert(heartbeats).values(
     study_id=bindparam("of_study"),
@@ -84,7 +86,10 @@ _STOPPING = update(studies).where(studies.c.id == bindparam("of_study"))
 def read(connection: Connection, study_id: int) -> list[Heartbeat]:
     """The heartbeats of a study, by the number of the trial."""
     of_study = _EACH.where(heartbeats.c.study_id == study_id)
-    return [Heartbeat(*row) for row in connection.execute(of_study)]
+    beats = []
+    for trial, attempt, owner, heard, expires, now in connection.execute(of_study):
+        beats.append(Heartbeat(trial, attempt, owner, heard, live=expires > now))
+    return beats
 
 
 def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
@@ -98,10 +103,11 @@ def askers(connection: Connection, study_id: int | None = None) -> dict[int, lis
     if study_id is not None:
         found = found.where(heartbeats.c.study_id == study_id)
     alive: dict[int, list[str]] = {}
-    for of_study, owner in connection.execute(found):
-        if not is_dead(owner):
-            alive.setdefault(of_study, []).append(owner)
-    return alive
+    for of_study, owner, expires, now in connection.execute(found):
+        known = alive.setdefault(of_study, [])
+        if expires > now and owner not in known and not is_dead(owner):
+            known.append(owner)
+    return {of_study: owners for of_study, owners in alive.items() if owners}
 
 
 def named(owners: Sequence[str]) -> str:

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import Connection, select
 
 from hpsearch.store.reading.conditions import METRIC_PREFIX, PARAMETER_PREFIX
 from hpsearch.store.reading.names import SHOWN
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_of, trial_rows
 from hpsearch.store.schema import attempts, reports, trials
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
@@ -59,7 +59,7 @@ def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     # Read first: if a trial cannot be read, its reports are left out as well.
     params = {row.number: row.params for row in trial_rows(connection, study)}
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    statement = select(*plain, reports.c.metrics).join(trials, _is_of(reports))
+    statement = select(*plain, reports.c.metrics).join(trials, trial_of(reports))
     statement = statement.where(reports.c.study_id == study.id)
     statement = statement.order_by(reports.c.trial, reports.c.resource)
     rows = connection.execute(statement).all()
@@ -81,18 +81,13 @@ def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     plain = [column for column in attempts.c if column.name != "study_id"]
     statement = (
         select(*plain)
-        .join(trials, _is_of(attempts))
+        .join(trials, trial_of(attempts))
         .where(attempts.c.study_id == study.id)
         .order_by(attempts.c.trial, attempts.c.number)
     )
     rows = connection.execute(statement).all()
     names = [column.name for column in plain]
     return pd.DataFrame(rows, columns=names)
-
-
-def _is_of(table: Table) -> ColumnElement[bool]:
-    """The trial of a row of a table. Rows without one, in a damaged database, are in no frame."""
-    return (trials.c.study_id == table.c.study_id) & (trials.c.number == table.c.trial)
 
 
 def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    Table,
     and_,
     case,
     func,
@@ -156,6 +157,12 @@ _HEAD: Select[Any] = select(
     LIVE,
 )
 _NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
+
+
+def trial_of(table: Table) -> ColumnElement[bool]:
+    """The condition by which to join a table's rows with their trials. A damaged database may have
+    rows without one."""
+    return (trials.c.study_id == table.c.study_id) & (trials.c.number == table.c.trial)
 
 
 def study_heads(connection: Connection) -> list[StudyHead]:
