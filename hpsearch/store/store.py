@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
@@ -234,6 +234,15 @@ class Store:
         with self.viewing() as connection:
             names = select(studies.c.name).order_by(studies.c.id)
             return list(connection.scalars(names))
+
+    def refuse_read_only(self) -> None:
+        """Find out early whether the database can be written to.
+
+        Raises:
+            StoreUnreachable: It cannot.
+        """
+        with self.writing() as connection:
+            connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
     def has_study(self, name: str) -> bool:
         """Whether there is a study of a name; what else is in the database does not matter."""

@@ -60,7 +60,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_message_on_input_is_as_shown(block: pages.Block, folder: Path) -> None:
     case = CASES[block.marks["provoked by"]]
     case.make(folder)
-    assert shapes(said_by(case.command)) == shapes(block.text)
+    shown = shapes(block.text)
+    said = shapes(said_by(case.command))
+    assert said[-len(shown) :] == shown  # after what can be printed all the same
 
 
 def of_a_driver_on_another_machine(folder: Path) -> str:

@@ -103,6 +103,7 @@ def run_study(path: Path, options: RunOptions) -> None:
                 f"study {spec.study} is already in {store.display_url}",
                 f"continue it with: {resume} - or give the new study another name",
             )
+        store.refuse_read_only()
         told = earlier_studies(store, spec)
         resources = options.resources(spec)
         checkpoint = footprint.guessed(spec)
