@@ -207,9 +207,11 @@ class Database:
         what = f"{display(self.url)}: {displaced.name} was removed or replaced while in use"
         own = session.connection.connection.driver_connection
         assert isinstance(own, sqlite3.Connection)
+        assert session.files is not None
         try:
             self._saved = saved_copy(own, Path(str(self.url.database)))
-        except sqlite3.Error as error:  # the connection stays open, for another try
+            session.files.remove_orphans()
+        except (sqlite3.Error, OSError) as error:  # the connection stays open, for another try
             self._give_back(session)
             raise StoreUnreachable(
                 f"{what}, and what this process still has open cannot be saved: {error}",

@@ -357,14 +357,15 @@ def test_a_driver_whose_file_stays_away_makes_no_other_and_says_what_to_do(
         assert at == driver.journal._revision, "every commit is in the copy"
 
 
+@pytest.mark.parametrize("left", [(), ("-wal", "-shm")])
 def test_a_driver_over_an_older_backup_writes_nothing_into_it(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left: tuple[str, ...], sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hpsearch.driver.journal.time.sleep", lambda seconds: None)
     file, backup = file_of(sqlite_url), tmp_path / "backup"
 
     def restore() -> None:
-        for suffix in ("-wal", "-shm"):
+        for suffix in {"-wal", "-shm"} - set(left):
             Path(f"{file}{suffix}").unlink()
         backup.rename(file)
 
@@ -375,6 +376,8 @@ def test_a_driver_over_an_older_backup_writes_nothing_into_it(
         driver.run()
     with closing(Store.open(sqlite_url)) as found:
         assert found.load(SPEC.study).trials == []
+        with found.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
     assert list(file.parent.glob(f"{file.name}.saved-*")), "the newer state is kept"
 
 
