@@ -370,6 +370,8 @@ class Database:
         if not is_sqlite(self.url):
             if "lock timeout" in reason:
                 return "another transaction keeps what is to be written locked; try again"
+            if "read-only transaction" in reason:
+                return "it is a standby, or was set to read only; name the server that takes writes"
             return "check the URL and server"
         if "readonly" in reason:
             return (

@@ -422,11 +422,20 @@ def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bo
         store.renew(lease, 60.0)
 
 
-def test_a_role_that_may_only_read_can_read_and_is_refused_plainly(postgresql_url: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "reason", "remedy"),
+    [
+        ("role%3Dpg_read_all_data", "permission denied", "role"),
+        ("default_transaction_read_only%3Don", "read-only transaction", "standby"),
+    ],
+)
+def test_who_may_only_read_can_read_and_is_refused_plainly(
+    option: str, reason: str, remedy: str, postgresql_url: str
+) -> None:
     with closing(Store.open(postgresql_url)) as store:
         record = a_study(store)
-    with closing(Store.open(f"{postgresql_url}%20-crole%3Dpg_read_all_data")) as store:
+    with closing(Store.open(f"{postgresql_url}%20-c{option}")) as store:
         assert store.study_names() == ["s"]
-        with pytest.raises(StoreUnreachable, match="permission denied") as caught:
+        with pytest.raises(StoreUnreachable, match=reason) as caught:
             store.acquire(record.id, "me", 60.0)
-        assert "role" in str(caught.value.hint)
+        assert remedy in str(caught.value.hint)
