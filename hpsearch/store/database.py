@@ -209,9 +209,11 @@ class Database:
         what = f"{display(self.url)}: {displaced.name} was removed or replaced while in use"
         own = session.connection.connection.driver_connection
         assert isinstance(own, sqlite3.Connection)
+        assert session.files is not None
         try:
             self._saved = saved_copy(own, Path(str(self.url.database)))
-        except sqlite3.Error as error:  # the connection stays open, for another try
+            session.files.remove_orphans()
+        except (sqlite3.Error, OSError) as error:  # the connection stays open, for another try
             self._give_back(session)
             raise StoreUnreachable(
                 f"{what}, and what this process still has open cannot be saved: {error}",
@@ -370,6 +372,8 @@ class Database:
         if not is_sqlite(self.url):
             if "lock timeout" in reason:
                 return "another transaction keeps what is to be written locked; try again"
+            if "read-only transaction" in reason:
+                return "it is a standby, or was set to read only; name the server that takes writes"
             return "check the URL and server"
         if "readonly" in reason:
             return (

@@ -6,6 +6,7 @@ same holds for the two files beside it, which hold the last commits.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import tempfile
@@ -14,6 +15,8 @@ from contextlib import closing
 from pathlib import Path
 
 _SUFFIXES = ("", "-wal", "-shm")
+
+_copies = itertools.count(1)
 
 _Identity = tuple[int, int]
 """The device and inode of a file."""
@@ -42,6 +45,23 @@ class OpenFiles:
                 return path
         return None
 
+    def remove_orphans(self) -> None:
+        """Remove the connection's files beside the database if another file has its path.
+
+        SQLite would take the last commits in them for the other file's, and damage that one. Call
+        this while the connection is open: until then, no other file can have their inodes.
+
+        Raises:
+            OSError: One cannot be removed.
+        """
+        database, *beside = self._paths
+        if _identity(database) in (None, self._known.get(database)):
+            return
+        for path in beside:
+            found = _identity(path)
+            if found is not None and found == self._known.get(path):
+                path.unlink(missing_ok=True)
+
 
 def _identity(path: Path) -> _Identity | None:
     try:
@@ -58,7 +78,8 @@ def saved_copy(connection: sqlite3.Connection, file: Path) -> Path:
     Raises:
         sqlite3.Error: It could not be saved in either.
     """
-    name = f"{file.name}.saved-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    when = time.strftime("%Y%m%d-%H%M%S")
+    name = f"{file.name}.saved-{when}-{os.getpid()}-{next(_copies)}"
     beside = file.parent / name
     try:
         _copy(connection, beside)

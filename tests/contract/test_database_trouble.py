@@ -357,14 +357,15 @@ def test_a_driver_whose_file_stays_away_makes_no_other_and_says_what_to_do(
         assert at == driver.journal._revision, "every commit is in the copy"
 
 
+@pytest.mark.parametrize("left", [(), ("-wal", "-shm")])
 def test_a_driver_over_an_older_backup_writes_nothing_into_it(
-    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left: tuple[str, ...], sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hpsearch.driver.journal.time.sleep", lambda seconds: None)
     file, backup = file_of(sqlite_url), tmp_path / "backup"
 
     def restore() -> None:
-        for suffix in ("-wal", "-shm"):
+        for suffix in {"-wal", "-shm"} - set(left):
             Path(f"{file}{suffix}").unlink()
         backup.rename(file)
 
@@ -375,6 +376,8 @@ def test_a_driver_over_an_older_backup_writes_nothing_into_it(
         driver.run()
     with closing(Store.open(sqlite_url)) as found:
         assert found.load(SPEC.study).trials == []
+        with found.reading() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
     assert list(file.parent.glob(f"{file.name}.saved-*")), "the newer state is kept"
 
 
@@ -419,11 +422,20 @@ def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bo
         store.renew(lease, 60.0)
 
 
-def test_a_role_that_may_only_read_can_read_and_is_refused_plainly(postgresql_url: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "reason", "remedy"),
+    [
+        ("role%3Dpg_read_all_data", "permission denied", "role"),
+        ("default_transaction_read_only%3Don", "read-only transaction", "standby"),
+    ],
+)
+def test_who_may_only_read_can_read_and_is_refused_plainly(
+    option: str, reason: str, remedy: str, postgresql_url: str
+) -> None:
     with closing(Store.open(postgresql_url)) as store:
         record = a_study(store)
-    with closing(Store.open(f"{postgresql_url}%20-crole%3Dpg_read_all_data")) as store:
+    with closing(Store.open(f"{postgresql_url}%20-c{option}")) as store:
         assert store.study_names() == ["s"]
-        with pytest.raises(StoreUnreachable, match="permission denied") as caught:
+        with pytest.raises(StoreUnreachable, match=reason) as caught:
             store.acquire(record.id, "me", 60.0)
-        assert "role" in str(caught.value.hint)
+        assert remedy in str(caught.value.hint)
