@@ -15,8 +15,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
 from hpsearch.store import owners
+from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
-from hpsearch.store.url import parse_url, refuse_in_memory
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.creation import create_study, spec_of

@@ -5,7 +5,6 @@
 - `autoscaler`: whether a cluster has one, and what it could bring
 - `address`: whether anything answers at a cluster's address
 - `worker`: trains one attempt after another in a process; knows no cluster
-- `execution`: one attempt on a worker
-- `thinning`: which reports of an attempt are recorded, where it makes very many
+- `attempt`: one attempt on a worker
 - `worker_config`: what is the same for all attempts of a study
 """

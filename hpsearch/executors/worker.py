@@ -18,9 +18,9 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.executors.execution import RETIRED, Control, Ending, Execution, Said, Workshop
-from hpsearch.executors.printing import logged
-from hpsearch.executors.story import Story
+from hpsearch.executors.attempt.execution import RETIRED, Control, Ending, Execution, Said, Workshop
+from hpsearch.executors.attempt.printing import logged
+from hpsearch.executors.attempt.story import Story
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts

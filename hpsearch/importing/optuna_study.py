@@ -15,7 +15,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.importing.columns import Mapped
 from hpsearch.importing.runs import Measures, Misfits, PastRun, PastRuns, settle
-from hpsearch.store.url import display
+from hpsearch.store.connecting.url import display
 from trials.settings import nearest
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store import shapes
-from hpsearch.store.database import Database
-from hpsearch.store.url import display, is_sqlite, parse_url, refuse_in_memory
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"

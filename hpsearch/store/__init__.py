@@ -3,7 +3,8 @@
 store: whole studies, transactions and leases.
 schema: the tables, made from the records; `migrations` bring older databases to them.
 owners: who drives a study, by process and machine.
-url: which databases there are.
+connecting: connections to a database, by its URL.
+cells: what the cells of each column may hold; `damage` finds what is not so.
 reading: questions about studies and trials (`queries`, `standing`, `frames`).
 audit: what must always be true of a database (`invariants`, `checkpoints`).
 """

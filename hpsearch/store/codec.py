@@ -124,17 +124,6 @@ def _float(text: str) -> float:
     return value
 
 
-def _int(text: str) -> int:
-    """A whole number of JSON.
-
-    Raises:
-        ValueError: It is more than a float can hold.
-    """
-    if len(text) > 300:
-        raise ValueError("a whole number that is too large")
-    return int(text)
-
-
 def _escaped(value: Any) -> Any:
     """The same value with every part escaped that JSON or a database would not take."""
     if isinstance(value, float):
@@ -193,9 +182,9 @@ def _unescaped(value: dict[str, Any]) -> Any:
     return value
 
 
-_decode = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_float).decode
+_decode = json.JSONDecoder(parse_float=_float, parse_constant=_float).decode
 _decode_escaped = json.JSONDecoder(
-    object_hook=_unescaped, parse_int=_int, parse_float=_float, parse_constant=_float
+    object_hook=_unescaped, parse_float=_float, parse_constant=_float
 ).decode
 
 

@@ -65,8 +65,8 @@ metadata = MetaData(
 )
 
 
-MOMENT = Number(0.0, LATEST)
-"""The type of a time, in seconds since the epoch."""
+MOMENT = Number(-LATEST, LATEST)
+"""The type of a time, in seconds since the epoch, by a clock that may be off."""
 _FINITE = Number(-sys.float_info.max, sys.float_info.max)
 _NUMBERS: dict[str, Number] = {
     **dict.fromkeys(("created", "started", "ended", "handled"), MOMENT),

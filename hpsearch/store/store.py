@@ -30,10 +30,10 @@ from hpsearch.errors import (
     tell,
 )
 from hpsearch.store import codec, contents, damage, leases, rows, version
-from hpsearch.store.database import Database, Selecting, write_ahead
+from hpsearch.store.connecting.database import Database, Selecting, write_ahead
+from hpsearch.store.connecting.url import display, in_memory, is_sqlite, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
-from hpsearch.store.url import display, in_memory, is_sqlite, parse_url
 
 
 class Store:

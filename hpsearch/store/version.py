@@ -9,7 +9,7 @@ from sqlalchemy import URL, Connection, inspect
 
 from hpsearch.errors import SchemaMismatch, StoreUnreachable
 from hpsearch.store import schema
-from hpsearch.store.url import display, is_sqlite
+from hpsearch.store.connecting.url import display, is_sqlite
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
+from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
-from hpsearch.store.url import in_memory, parse_url
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.secrets import without_secrets
 from hpsearch.tracking.sender import Sending

@@ -17,8 +17,8 @@ from hpsearch.adapters import loading
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
+from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, parse_url
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget

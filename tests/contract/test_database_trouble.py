@@ -23,8 +23,8 @@ from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, UserError, WentBack
 from hpsearch.simulation.executor import SimulatedExecutor
-from hpsearch.store import database
 from hpsearch.store.audit.invariants import violations
+from hpsearch.store.connecting import database
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study

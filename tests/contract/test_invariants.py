@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
+from hpsearch.errors import Damaged
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import CHECKS, violations
+from hpsearch.store.damage import Check
 from hpsearch.store.reading.queries import id_of_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -282,13 +285,21 @@ def test_an_infinite_expectation_is_found_and_named(store: Store, study: str, ch
     assert "trial 0: trials.expected holds inf where a finite number should be" in said
 
 
+def finds(check: Check, connection: Connection) -> bool:
+    """Whether a check finds something; none is asked about cells that cannot be read."""
+    try:
+        return bool(list(check(connection, None)))
+    except Damaged:
+        return False
+
+
 def test_every_check_has_harm_that_only_it_finds_or_finds_too(store: Store, study: str) -> None:
     found = set()
     for harm, _ in HARM.values():
         with store._database.connected() as connection:
             connection.exec_driver_sql("BEGIN")
             connection.exec_driver_sql(harm)
-            found |= {check for check in CHECKS if list(check(connection, None))}
+            found |= {check for check in CHECKS if finds(check, connection)}
             connection.exec_driver_sql("ROLLBACK")
     assert found == set(CHECKS)
 

@@ -18,9 +18,9 @@ from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SchemaMismatch, StoreUnreachable
 from hpsearch.store import schema, version
 from hpsearch.store.cells import Json
-from hpsearch.store.database import Database
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import parse_url
 from hpsearch.store.store import Store, upgrade
-from hpsearch.store.url import parse_url
 
 
 def execute(url: str, *statements: str) -> None:
@@ -214,7 +214,7 @@ def test_a_file_that_another_program_keeps_locked_is_told(
     with_a_study(sqlite_url)
     other = sqlite3.connect(str(parse_url(sqlite_url).database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr("hpsearch.store.database.wait_s", lambda: 0.0)
+    monkeypatch.setattr("hpsearch.store.connecting.database.wait_s", lambda: 0.0)
     store = Store.open(sqlite_url)
     with pytest.raises(StoreUnreachable, match="locked"):
         store.request_stop("a-study")

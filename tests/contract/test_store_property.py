@@ -55,7 +55,7 @@ def trials(number: int) -> st.SearchStrategy[Trial]:
         rung=st.none() | st.integers(0, 9),
         error_text=st.none() | words,
         gpu_seconds=moments,
-        cost=st.none() | numbers,
+        cost=st.none() | moments,
         ended=st.none() | moments,
         repeats=st.none() | st.integers(0, 99),
         values=st.none() | st.lists(numbers, min_size=len(DIRECTIONS), max_size=len(DIRECTIONS)),

@@ -20,9 +20,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
 from hpsearch.folders import Home, Mark, new_uid
 from hpsearch.store import schema, version
-from hpsearch.store.database import Database
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import parse_url
 from hpsearch.store.store import Store, upgrade
-from hpsearch.store.url import parse_url
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.driving import StudyRun, build_study, settle_in
 from trials.contract import Finding, Severity

@@ -17,7 +17,7 @@ from executor_events import of, wait_for
 from hpsearch.domain import events as ev
 from hpsearch.errors import ClusterUnreachable, UserError
 from hpsearch.executors import ray_cluster
-from hpsearch.executors.execution import RETIRED
+from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig

@@ -13,7 +13,7 @@ import pytest
 
 from executor_events import of, wait_for
 from hpsearch.domain import events as ev
-from hpsearch.executors.execution import RETIRED
+from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig

@@ -142,7 +142,7 @@ def _lost_in_stores(draft: Path) -> dict[str, dict[str, str]]:
     return {key: each for key, each in found.items() if each}
 
 
-def _mode(entry: trees.Entry) -> int:
+def _mode(entry: trees.TreeEntry) -> int:
     return stat.S_IMODE(entry.facts.st_mode)
 
 

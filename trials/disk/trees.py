@@ -35,7 +35,7 @@ _NOT_BY_THE_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP,
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file, a folder or a link.
 
     Args:
@@ -69,7 +69,7 @@ class Entry:
         return self.facts.st_dev, self.facts.st_ino
 
 
-def entries(root: Path, left_out: LeftOut | None = None) -> Iterator[Entry]:
+def entries(root: Path, left_out: LeftOut | None = None) -> Iterator[TreeEntry]:
     """All files, folders and links in a folder; a folder comes before what is in it.
 
     What vanishes meanwhile is not there, and neither is anything in a folder that does not exist.
@@ -106,10 +106,10 @@ def _names_in(folder: Path, name: str, left_out: LeftOut) -> list[str]:
         return []
 
 
-def _entry(root: Path, name: str, left_out: LeftOut) -> Entry | None:
+def _entry(root: Path, name: str, left_out: LeftOut) -> TreeEntry | None:
     path = root / name
     try:
-        entry = Entry(path, name, path.lstat())
+        entry = TreeEntry(path, name, path.lstat())
     except OSError as error:
         _leave_out(name, error, left_out)
         return None
@@ -177,7 +177,7 @@ def settle(root: Path) -> bool:
     return not left_out and names_here == all_names
 
 
-def _is_settled(link: Entry, root: Path) -> bool:
+def _is_settled(link: TreeEntry, root: Path) -> bool:
     """Make a link relative if it should be; False if it cannot be."""
     target = _target_of(link, root)
     if target == os.fspath(link.path.readlink()):
@@ -193,7 +193,7 @@ def _is_settled(link: Entry, root: Path) -> bool:
     return True
 
 
-def _target_of(link: Entry, root: Path) -> str:
+def _target_of(link: TreeEntry, root: Path) -> str:
     """The target of a link; relative if it names something in `root` by its absolute path."""
     target = os.fspath(link.path.readlink())
     for folder in (os.path.abspath(root), os.path.realpath(root)):  # noqa: PTH100 - keeps links
@@ -245,7 +245,7 @@ def _copy_facts(source: Path, target: Path) -> None:
         shutil.copystat(source, target, follow_symlinks=False)
 
 
-def _copy_file(entry: Entry, target: Path, copies: dict[tuple[int, int], Path]) -> None:
+def _copy_file(entry: TreeEntry, target: Path, copies: dict[tuple[int, int], Path]) -> None:
     first = copies.get(entry.inode)
     if first is not None:
         with suppress(OSError):  # a file system without such names: it is copied again

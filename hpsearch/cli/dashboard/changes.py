@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
 from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
 from hpsearch.cli.dashboard.study_pages import StudyPages
-from hpsearch.cli.dashboard.taking import Turns
+from hpsearch.cli.dashboard.taking import ChangeTurns
 from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
@@ -44,7 +44,7 @@ class Changing:
     def __init__(
         self,
         store: Store,
-        turns: Turns,
+        turns: ChangeTurns,
         form_token: str,
         studies: StudyPages,
         trials: TrialPages,

@@ -33,7 +33,7 @@ from hpsearch.cli.dashboard.files import own_file
 from hpsearch.cli.dashboard.gate import POLICY, READING
 from hpsearch.cli.dashboard.rendering import html
 from hpsearch.cli.dashboard.study_pages import StudyPages
-from hpsearch.cli.dashboard.taking import PATIENCE_S, Bodies, Turns
+from hpsearch.cli.dashboard.taking import PATIENCE_S, Bodies, ChangeTurns
 from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.errors import (
     HpsearchError,
@@ -74,7 +74,7 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     """
     form_token = secrets.token_urlsafe(32) if allow_changes else None
     changed = Store.unchecked(store.url, patience_s)
-    turns = Turns(patience_s)
+    turns = ChangeTurns(patience_s)
     studies = StudyPages(store, form_token)
     trials = TrialPages(store, form_token)
     one = "/studies/{study:short}"
@@ -144,7 +144,7 @@ class _Optunas:
         turns: In which changes are made.
     """
 
-    def __init__(self, store: Store, changed: Store, turns: Turns) -> None:
+    def __init__(self, store: Store, changed: Store, turns: ChangeTurns) -> None:
         self._reading = WSGIMiddleware(wsgi(_Explaining(store)))
         self._changing = WSGIMiddleware(wsgi(_Explaining(changed)))
         self._changed = changed

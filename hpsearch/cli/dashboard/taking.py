@@ -126,7 +126,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-class Turns:
+class ChangeTurns:
     """Lets changes be made one at a time.
 
     Args:

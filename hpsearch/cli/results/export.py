@@ -11,9 +11,9 @@ from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import What, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
+from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, parse_url
 from hpsearch.views.numbers import cell, count
 
 if TYPE_CHECKING:

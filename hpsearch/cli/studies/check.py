@@ -17,9 +17,9 @@ from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
 from hpsearch.executors.address import refuse_unreachable
-from hpsearch.store.database import Database
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.version import check_version, stored_version
 from hpsearch.study_file import space
 from hpsearch.study_file.advice import advice

@@ -21,9 +21,9 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
+from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, parse_url, refuse_in_memory
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.executors import printing
-from hpsearch.executors.printing import AttemptLog, logged
+from hpsearch.executors.attempt import printing
+from hpsearch.executors.attempt.printing import AttemptLog, logged
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from patience import PATIENCE_S, wait_until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.executors.thinning import MOST, SILENT_S, Thinning
+from hpsearch.executors.attempt.thinning import MOST, SILENT_S, Thinning
 from trials.contract import Budget, Goal, Unit
 from unit.executors.test_worker import events_until, worker_of
 

@@ -17,9 +17,9 @@ import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.domain import events as ev
-from hpsearch.executors import execution
 from hpsearch.executors import worker as worker_module
-from hpsearch.executors.execution import RETIRED
+from hpsearch.executors.attempt import execution
+from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.worker import LEAK_BYTES, Unfit, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.folders import Home, Mark
@@ -422,5 +422,5 @@ def test_a_trial_continues_another_one_and_never_starts_afresh_instead(tmp_path:
         events = reports(attempt, damaged, takes_over=damaged == source)
         assert not any(isinstance(each, ev.Reported) for each in events)
         (failed,) = [each for each in events if isinstance(each, ev.Failed)]
-        assert failed.text.startswith("the checkpoint of trial 7: cannot be continued under")
+        assert failed.text.startswith("the checkpoint of trial 7: cannot be continued: ")
         assert "is damaged" in failed.text

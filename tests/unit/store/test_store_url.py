@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpsearch.errors import StoreUnreachable, UserError
+from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
-from hpsearch.store.url import display, parse_url
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])

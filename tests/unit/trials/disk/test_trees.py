@@ -135,7 +135,7 @@ def test_a_file_that_changes_meanwhile_is_copied_as_it_is_then_or_not_at_all(
     found = trees.entries
     read = os.lseek
 
-    def entries(root: Path, left_out: trees.LeftOut) -> Iterator[trees.Entry]:
+    def entries(root: Path, left_out: trees.LeftOut) -> Iterator[trees.TreeEntry]:
         for each in found(root, left_out):
             if change == "gone":
                 each.path.unlink()

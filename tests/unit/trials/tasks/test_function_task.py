@@ -460,7 +460,7 @@ def test_the_best_of_an_earlier_attempt_counts_in_the_next(tmp_path, place):
     folder = tmp_path / "trial" if place == "path" else f"memory://{tmp_path.name}/trial"
     more = {"total": 6.0, "goal": Goal("accuracy", maximize=True), "folder": folder}
     first = run_of(reporting(*ACCURACIES), tmp_path, **more)
-    items = iter(first)
+    items = (item for item in first if item is not None)
     reports = [next(items) for _ in range(3)]
     first.close()
     second = run_of(reporting(*ACCURACIES), tmp_path, resume_from=reports[-1].checkpoint, **more)

@@ -13,8 +13,8 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.carrying import carry_along
-from hpsearch.executors.thinning import Thinning
 from hpsearch.executors.worker_config import WorkerConfig
 from trials import arithmetic
 from trials.arithmetic import Arithmetic

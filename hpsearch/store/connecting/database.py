@@ -38,8 +38,8 @@ from sqlalchemy.pool import NullPool
 from hpsearch.errors import Damaged, StoreBusy, StoreUnreachable, UserError
 from hpsearch.store import codec
 from hpsearch.store.cells import NOTHING
-from hpsearch.store.open_files import OpenFiles, saved_copy
-from hpsearch.store.url import display, in_memory, is_sqlite
+from hpsearch.store.connecting.open_files import OpenFiles, saved_copy
+from hpsearch.store.connecting.url import display, in_memory, is_sqlite
 from trials.data import files
 
 CONNECT_S = 10

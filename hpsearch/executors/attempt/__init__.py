@@ -1,0 +1,7 @@
+"""One attempt on a worker.
+
+- `execution`: trains it
+- `thinning`: which of its reports are recorded, where it makes very many
+- `printing`: where what it prints goes
+- `story`: what its log says of its course
+"""
