@@ -204,8 +204,10 @@ HARM = {
         "it has a report at 9, but trained to 3 only",
     ),
     "a report beyond the budget": (
-        f"UPDATE reports SET resource = 99 WHERE trial = {COMPLETE} AND resource = 1",
-        "attempt 1 has 2 reports at or past its budget of 9, up to 99",
+        "UPDATE reports SET resource = 99, attempt ="
+        f" (SELECT max(number) FROM attempts WHERE trial = {COMPLETE})"
+        f" WHERE trial = {COMPLETE} AND resource = 1",
+        "has 2 reports at or past its budget of 9, up to 99",
     ),
     "a deviation of nothing": (
         f"UPDATE trials SET expected = NULL, expected_deviation = 0.5 WHERE number = {COMPLETE}",
