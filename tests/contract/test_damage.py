@@ -520,12 +520,15 @@ def test_whatever_stands_in_any_column_is_named_and_the_rest_is_shown(
     loose: Toy, table: Table
 ) -> None:
     draw = random.Random(table.name)
-    harm = [*HARM, *HARM_OF[loose.url.partition(":")[0]]]
+    database = loose.url.partition(":")[0]
+    harm = [*HARM, *HARM_OF[database]]
+    # Where types bind, less can stand in a cell: a quick round tries a third of the columns there.
+    is_partial = thoroughness.quick and database == "postgresql"
     with ExitStack() as opened:
         readers = Readers(loose, opened)
         unharmed = readers.answers()
         assert [said for _, said in unharmed.values() if said] == []
-        for column in table.c:
+        for column in list(table.c)[:: 3 if is_partial else 1]:
             few = [draw.choice(harm), *(ASKED if table is requests else ())]
             for value in few if thoroughness.quick else harm:
                 with loose.harmed(column, value) as is_harmed:
