@@ -22,7 +22,6 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import (
     Damaged,
-    HpsearchError,
     StoreUnreachable,
     StudyExists,
     StudyNotFound,
@@ -176,7 +175,7 @@ class Store:
         with self.reading() as connection, connection.mending(mend):
             try:
                 yield connection
-            except HpsearchError as error:
+            except Exception as error:
                 if found:
                     raise found[0] from error
                 raise
