@@ -515,7 +515,7 @@ ASKED = ("'high'", "x'ff00'", "9e999", f"'{NESTED}'")
 """What every column of requests, which others write, is harmed with in a quick round, too."""
 
 
-# Known: `trials` of agents leaves out a trial whose params are a list of lists, and does not say so.
+# Known: `trials` of agents leaves out a trial whose params are a list of lists, without a word.
 _SILENT = pytest.mark.xfail(strict=False, reason="a list of lists as params is left out silently")
 
 
@@ -523,7 +523,7 @@ def _table(table: Table) -> Any:
     return pytest.param(table, id=str(table), marks=[_SILENT] if table.name == "trials" else [])
 
 
-@pytest.mark.parametrize("table", map(_table, metadata.sorted_tables))
+@pytest.mark.parametrize("table", [_table(each) for each in metadata.sorted_tables])
 def test_whatever_stands_in_any_column_is_named_and_the_rest_is_shown(
     loose: Toy, table: Table
 ) -> None:
