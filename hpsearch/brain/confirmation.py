@@ -20,7 +20,7 @@ goes to further repeats of those that are in the race.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
@@ -42,14 +42,23 @@ class Confirmation:
     Args:
         spec: The study; without `search.confirm` there is no race.
         history: Its records.
+        expect: Writes down what is expected of trials by now. The leaders are found by that, so it
+            must not be older for one trial than for another.
         asked_for: How many configurations are tried whatever the sampler says.
     """
 
-    def __init__(self, spec: StudySpec, history: History, asked_for: int = 0) -> None:
+    def __init__(
+        self,
+        spec: StudySpec,
+        history: History,
+        expect: Callable[[], None],
+        asked_for: int = 0,
+    ) -> None:
         study = history.study
         budget = spec.budget
         self._confirm = spec.search.confirm
         self._history = history
+        self._expect = expect
         self._direction = study.directions[0]
         self._given: tuple[float | None, ...] = (
             budget.trials,
@@ -229,6 +238,8 @@ class Confirmation:
         trials = history.trials
         self._seen, changed = history.changed_since(self._seen)
         if any(self._may_matter(trials[number]) for number in changed):
+            self._expect()
+            self._seen, _ = history.changed_since(self._seen)
             self._contenders = Contenders(trials, self._direction)
             self._reported.update(trial.number for trial in trials if trial.reports)
         return self._contenders

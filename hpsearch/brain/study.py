@@ -87,7 +87,7 @@ class Study:
         self._attempts = Attempts(spec, history, self.spending)
         self._log = TrialLog(history)
         first = asked_for(spec, history, defaults)
-        self._confirmation = Confirmation(spec, history, len(first))
+        self._confirmation = Confirmation(spec, history, self._expect, len(first))
         self._asked_for = len(first)
         self._agenda = Agenda(spec, history, searcher, self._confirmation, first)
         self._requests = Requests(
@@ -275,7 +275,7 @@ class Study:
         history.touch_study()
         self.spending.ledger.keep_to(spec.budget)
         self._time.limit_s = spec.budget.wall_clock_s
-        self._confirmation = Confirmation(spec, history, self._asked_for)
+        self._confirmation = Confirmation(spec, history, self._expect, self._asked_for)
         self._agenda.go_on_with(spec, self._confirmation)
 
     # --------------------------------------------------------------------------------------- events
@@ -570,6 +570,10 @@ class Study:
         if now - self._noted < NOTE_S and not self.finished:
             return
         self._noted = now
+        self._expect()
+
+    def _expect(self) -> None:
+        """Write down what is expected of trials by now."""
         for trial, value, deviation in self._searcher.expectations():
             self._log.expects(trial, value, deviation)
 

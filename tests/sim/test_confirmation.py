@@ -35,6 +35,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("confirm")
 
 
+def nothing_new() -> None:
+    """What is expected of the trials stands in their records already."""
+
+
 def raced(
     truths: list[float], top: int, seeds: int, draw: np.random.Generator, slots: int = 1
 ) -> History:
@@ -44,7 +48,7 @@ def raced(
     history = history_for(spec)
     for number, value in enumerate(truths):
         history.add_trial(Trial(number, State.COMPLETE, {}, value=value, resource=9.0))
-    race = Confirmation(spec, history)
+    race = Confirmation(spec, history, nothing_new)
     while True:
         running = []
         while len(running) < slots and (leader := race.leader_to_repeat()) is not None:
@@ -68,7 +72,7 @@ def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky()
         made = Trial(number, State.COMPLETE, {}, value=value, resource=9.0, expected=expected)
         made.expected_deviation = 0.05
         history.add_trial(made)
-    race = Confirmation(spec, history)
+    race = Confirmation(spec, history, nothing_new)
     repeated = []
     while (leader := race.leader_to_repeat()) is not None:
         repeated.append(leader.number)
@@ -137,7 +141,7 @@ def test_a_leader_whose_repeats_fail_is_out_of_the_race() -> None:
     history.add_trial(
         Trial(2, State.FAILED, {}, role=Role.CONFIRM, repeats=0, error_kind=ErrorKind.DIVERGED)
     )
-    leader = Confirmation(spec, history).leader_to_repeat()
+    leader = Confirmation(spec, history, nothing_new).leader_to_repeat()
     assert leader is not None
     assert leader.number == 1
 
@@ -340,7 +344,7 @@ def test_while_many_trials_run_no_leader_is_sure() -> None:
     history = history_for(spec)
     for number in range(4):
         history.add_trial(Trial(number, State.COMPLETE, {}, value=float(number), resource=9.0))
-    race = Confirmation(spec, history)
+    race = Confirmation(spec, history, nothing_new)
     assert race.early_repeat(running=6) is None
     assert (first := race.early_repeat(running=5)) is not None
     assert first.number == 0
@@ -427,7 +431,7 @@ def test_nothing_is_kept_back_before_a_trial_is_complete() -> None:
         budget=TEN_MINUTES, search={"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
     )
     history = history_for(spec)
-    race = Confirmation(spec, history)
+    race = Confirmation(spec, history, nothing_new)
     assert race.to_come == 0
     history.add_trial(Trial(0, State.PAUSED, {}, value=0.1, resource=3.0))
     assert race.to_come == 0
@@ -447,7 +451,7 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
     ahead = history.add_trial(Trial(0, State.PAUSED, {}, value=0.1, resource=3.0))
     behind = history.add_trial(Trial(1, State.PAUSED, {}, value=0.3, resource=3.0))
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.2, resource=9.0, speed=0.1))
-    race = Confirmation(spec, history)
+    race = Confirmation(spec, history, nothing_new)
     spending = Spending(spec.budget, history)
     room = Headroom(spending, 1.0, 1, 600.0, 250.0, kept=race.to_come * 9.0)
     assert race.room_for(ahead, room).in_time(6.0)
@@ -515,7 +519,7 @@ def test_a_race_that_began_again_is_taken_up_as_it_was() -> None:
         for _ in range(ticks):
             simulation.tick()
         race = race_of(simulation)
-        again = Confirmation(spec, simulation.history)
+        again = Confirmation(spec, simulation.history, nothing_new)
         assert again.begun == race.begun
         assert again.to_come == race.to_come
         assert again.leader_to_repeat() is race.leader_to_repeat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import subprocess
@@ -19,6 +20,7 @@ import hpsearch
 from asking import CURVES, SPEC, spec_with, train, work
 from hpsearch.asking import turns, written
 from hpsearch.asking.turns import Turns
+from hpsearch.brain.study import Study as Brain
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
@@ -99,6 +101,30 @@ def test_the_trials_are_those_of_a_driver_with_one_worker(
     assert told(asked) == told(driven)
     assert (asked.study.state, asked.study.reason) == (StudyState.FINISHED, driven.study.reason)
     assert study.ended == driven.study.reason
+
+
+@pytest.mark.parametrize("turn", [20, 35, 66])
+def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
+    turn: int, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_with(
+        budget={"trials": 12, "per_trial": {"epochs": 9}},
+        search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
+    )
+    driven = simulate(written.read(spec), CURVES, workers=1)
+    note = Brain._note_expectations
+    turns = itertools.count(1)
+
+    def noted_once(brain: Brain, now: float) -> None:
+        if next(turns) == turn or brain.finished:
+            brain._noted = -math.inf
+            note(brain, now)
+
+    monkeypatch.setattr(Brain, "_note_expectations", noted_once)
+    with hpsearch.create(sqlite_url, spec) as study:
+        work(study)
+    assert next(turns) > turn
+    assert told(loaded(sqlite_url)) == told(driven)
 
 
 def test_a_paused_trial_comes_back_where_it_was(sqlite_url: str) -> None:
