@@ -35,12 +35,17 @@ from hpsearch.store.cells import NOTHING, Cell
 from hpsearch.store.schema import metadata, studies, trials
 
 
+LONGEST_KEY = 40
+"""How many characters of a damaged key are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """Something in the database that must not be."""
 
     study: str
-    trial: int | None
+    trial: int | str | None
+    """Its number, or how the cell in place of one is written."""
     what: str
 
     def __str__(self) -> str:
@@ -179,6 +184,8 @@ def _damaged(table: Table, row: Row[Any], what: str) -> DamagedRow:
     number = cells["id" if table is studies else "study_id"]
     study = name if _problem(studies.c.name, name) is None else f"study {number!r}"
     trial = cells["number"] if table is trials else cells.get("trial")
+    if not isinstance(trial, int | None):
+        trial = ascii(trial)[:LONGEST_KEY]
     sql = str(row.row_) if isinstance(row.row_, int) else f"'{row.row_}'"
     return DamagedRow(study, trial, what, table, sql)
 
@@ -190,7 +197,7 @@ def _key(table: Table, cells: Any) -> str:
     for column in table.primary_key:
         if column.name not in ("study_id", "trial") and column not in named:
             cell = cells[column.name]
-            shown = f"{cell:g}" if isinstance(cell, float) else cell
+            shown = f"{cell:g}" if isinstance(cell, float) else ascii(cell)[:LONGEST_KEY]
             told.append(f"{column.name} {shown}")
     return f" ({', '.join(told)})" if told else ""
 

@@ -63,6 +63,8 @@ class Operand:
     text: ColumnElement[Any] | None
     truth: ColumnElement[Any] | None
     present: ColumnElement[bool]
+    cell: ColumnElement[Any]
+    """What it is read from."""
     choices: tuple[str, ...] | None = None
     """The only texts it can be, where they are known."""
     is_time: bool = False
@@ -147,6 +149,22 @@ def order_by(text: str, names: Names) -> list[ColumnElement[Any]]:
     return columns
 
 
+def cells(where: str | None, sort: str | None, names: Names) -> list[ColumnElement[Any]]:
+    """What the expressions are read from. SQL compares a damaged cell like any other, so that its
+    trial may be passed over in silence: whoever selects by an expression reads these of all."""
+    found: dict[int, ColumnElement[Any]] = {}
+    if where:
+        compiler = _Compiler(where, "--where", names)
+        compiler.condition(parse_where(where))
+        found |= compiler.cells
+    if sort:
+        compiler = _Compiler(sort, "--sort", names)
+        for key in parse_sort(sort):
+            compiler.sort_key(key)
+        found |= compiler.cells
+    return list(found.values())
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was probably meant to be; None if none is near."""
     by_lower = {each.lower(): each for each in known}
@@ -161,6 +179,8 @@ class _Compiler:
         self.text = text
         self.option = option
         self.names = names
+        self.cells: dict[int, ColumnElement[Any]] = {}
+        """What the names so far are read from, each once."""
 
     def condition(self, tree: Condition) -> ColumnElement[bool]:
         match tree:
@@ -195,6 +215,7 @@ class _Compiler:
     def _operand(self, name: Name) -> Operand:
         operand = self.names.operand(name.text)
         if operand is not None:
+            self.cells[id(operand.cell)] = operand.cell
             return operand
         known = self.names.known()
         near = nearest(name.text, known)
@@ -287,9 +308,9 @@ def _column(
 ) -> Operand:
     present = column.is_not(None)
     if isinstance(column.type, Whole | Number | Double):
-        return Operand(column, None, None, present, is_time=is_time)
+        return Operand(column, None, None, present, column, is_time=is_time)
     text = _by_code_point(column, dialect)
-    return Operand(None, text, None, present, choices=choices)
+    return Operand(None, text, None, present, column, choices=choices)
 
 
 def _by_code_point(text: ColumnElement[Any], dialect: str) -> ColumnElement[Any]:
@@ -366,6 +387,7 @@ def _json_sqlite(column: ColumnElement[Any], key: str) -> Operand:
         text=read(text),
         truth=read(truth),
         present=func.coalesce(read(_is_present(kind, infinite)), false()),
+        cell=column,
     )
 
 
@@ -381,6 +403,7 @@ def _json_postgresql(column: ColumnElement[Any], key: str) -> Operand:
         text=_by_code_point(text, "postgresql"),
         truth=case((kind == "boolean", truth), else_=null()),
         present=func.coalesce(_is_present(kind, infinite), false()),
+        cell=column,
     )
 
 

@@ -9,6 +9,7 @@ views and exports print.
 from __future__ import annotations
 
 import enum
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Table,
     and_,
     case,
+    false,
     func,
     or_,
     select,
@@ -309,6 +311,8 @@ def trial_rows(
     """
     statement = _trials_of(study)
     names = names_of(connection, study.id) if where or sort else None
+    if names:
+        _read_cells(connection, study, conditions.cells(where, sort, names))
     if where and names:
         statement = statement.where(conditions.where(where, names))
     if sort and names:
@@ -324,9 +328,16 @@ def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
     """The order that `selection.rank` gives trials which were not repeated and keep all limits."""
     by_standing = _STANDING.desc() if study.direction == "maximize" else _STANDING.asc()
     complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
-    return [by_standing.nulls_last(), complete_first, trials.c.resource.desc(), trials.c.number]
+    nearest = [by_standing.nulls_last(), complete_first, trials.c.resource.desc()]
+    return [_IS_DAMAGED.desc(), *nearest, trials.c.number]
 
 
+_RANKED_BY = (trials.c.value, trials.c.expected, trials.c.expected_deviation)
+_IS_DAMAGED: ColumnElement[bool] = or_(
+    *(func.coalesce(column > math.inf, false()) for column in _RANKED_BY)
+)
+"""Whether something that trials are ranked by is no number: both databases put it above infinity.
+Such a trial is read, and so reported, instead of being passed over."""
 _LARGEST = sys.float_info.max
 _IS_EXPECTED = trials.c.expected.between(-_LARGEST, _LARGEST)
 """Whether something finite is expected of a trial."""
@@ -362,6 +373,7 @@ def best_trials(
     searched = _searched(study)
     if where:
         names = names_of(connection, study.id)
+        _read_cells(connection, study, conditions.cells(where, None, names))
         searched = searched.where(conditions.where(where, names))
     is_repeat = trials.c.role == Role.CONFIRM.value
     repeats = _trial_rows(connection, study, _trials_of(study).where(is_repeat))
@@ -403,10 +415,9 @@ def seen_at(
 def _searched(study: StudyHead) -> Select[Any]:
     """The trials of a study that can have a place: neither repeats nor failed, with a number."""
     return _trials_of(study).where(
-        trials.c.role != Role.CONFIRM.value,
-        trials.c.state != State.FAILED.value,
-        # Rules out NULL, and on PostgreSQL also NaN, which is above infinity there.
-        trials.c.value.between(-_LARGEST, _LARGEST),
+        trials.c.role.is_distinct_from(Role.CONFIRM.value),
+        trials.c.state.is_distinct_from(State.FAILED.value),
+        or_(trials.c.value.between(-_LARGEST, _LARGEST), _IS_DAMAGED),
     )
 
 
@@ -532,6 +543,18 @@ def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]
         if odd is not None:
             raise Damaged(str(odd))
     return rows
+
+
+def _read_cells(
+    connection: Connection, study: StudyHead, cells: Sequence[ColumnElement[Any]]
+) -> None:
+    """Read cells of all trials of a study.
+
+    Raises:
+        Damaged: One holds what is never written there.
+    """
+    of_study = select(*cells).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
+    connection.execute(of_study).all()
 
 
 _READ = [
