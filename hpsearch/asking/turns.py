@@ -65,6 +65,8 @@ class Turns:
         self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", {})
         """The attempts that this process has asked for and that run, as far as it knows, with their
         threads."""
+        self._steady: tuple[float, float] | None = None
+        """The study's time at this process's last turn, and the time by `time.monotonic` then."""
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._upserts = contents.upserts(store.dialect)
@@ -156,7 +158,7 @@ class Turns:
         return Turn(
             history=self._history,
             brain=self._brain,
-            now=max(clock, last_seen or 0.0),
+            now=self._now(clock, last_seen),
             last_seen=last_seen,
             stop_requested=entry.stop_requested,
             beats=beats,
@@ -164,6 +166,21 @@ class Turns:
             owner=self.owner,
             revision=entry.revision - 1,
         )
+
+    def _now(self, clock: float, last_seen: float | None) -> float:
+        """The study's time, which never runs backwards.
+
+        While this process has trials it counts by a clock that nobody can set, and that stands
+        still while the machine is suspended: else they would be charged for a change of the
+        database's clock.
+        """
+        passing = time.monotonic()
+        if self.held and self._steady is not None:
+            study, then = self._steady
+            clock = study + (passing - then)
+        now = max(clock, last_seen or 0.0)
+        self._steady = now, passing
+        return now
 
     def _is_dead(self, beat: Heartbeat) -> bool:
         """Whether nobody works on an attempt any more. A process does not call itself dead; but

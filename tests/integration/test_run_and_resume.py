@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,11 @@ import pytest
 import yaml
 from ray.cluster_utils import Cluster
 
+import hpsearch
 from hpsearch.cli.main import main
+from hpsearch.domain.records import Outcome
+from hpsearch.errors import StudyHeld
+from hpsearch.store.store import Store
 from patience import PATIENCE_S, wait_until
 
 TASK = """
@@ -366,6 +370,64 @@ def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(
     finally:
         process.kill()
         process.communicate()
+
+
+ASKER = """
+import sys, time
+import hpsearch
+with hpsearch.create(sys.argv[1], "study.yaml") as study:
+    trial = study.ask()
+    trial.report(1, 0.5, checkpoint="mine")
+    print(trial.number, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_study_is_asked_and_driven_in_turn_by_processes_that_are_killed(
+    shared_ray: Mapping[str, str], tmp_path: Path, database_url: str
+) -> None:
+    workplace = Workplace(tmp_path / "work", shared_ray, database_url)
+    workplace.write(
+        budget={"trials": 4, "per_trial": {"epochs": 9}},
+        search={"sampler": "random", "pruner": "none"},
+    )
+    program = [sys.executable, "-c", ASKER, database_url]
+    with subprocess.Popen(
+        program, cwd=workplace.folder, stdout=subprocess.PIPE, text=True
+    ) as asker:
+        assert asker.stdout is not None
+        first = int(asker.stdout.readline())
+        assert "is asked by" in workplace.call("resume", "toy", code=4)
+        asker.kill()
+    workplace.hold(epoch=3)
+    driver = workplace.start("resume", "toy")
+    with closing(Store.open(database_url)) as store:
+        wait_until(lambda: has_driven(store, first, driver))
+        with pytest.raises(StudyHeld, match="is driven by"):
+            hpsearch.resume(database_url, "toy")
+        driver.kill()
+        driver.communicate()
+        workplace.let_go()
+        assert "abandoned" in workplace.ask("status", "toy")
+        with hpsearch.resume(database_url, "toy") as study:
+            while (trial := study.ask()) is not None:
+                study.tell(trial, trial.params["x"])
+        trials = store.load("toy").trials
+    outcomes = [attempt.outcome for attempt in trials[first].attempts]
+    assert outcomes == [Outcome.LOST, Outcome.INTERRUPTED, Outcome.COMPLETE]
+    for attempt in (each for trial in trials for each in trial.attempts):
+        assert attempt.ended is not None
+        assert attempt.gpu_seconds == pytest.approx(attempt.ended - attempt.started)
+    assert "finished" in workplace.ask("status", "toy")
+    assert "no problems found" in workplace.ask("db", "check")
+
+
+def has_driven(store: Store, number: int, driver: subprocess.Popen[str]) -> bool:
+    """Whether a driver has reported a trial twice, which another process had asked for; fails if
+    it has ended."""
+    assert driver.poll() is None, driver.communicate()
+    reports = store.load("toy").trials[number].reports
+    return 2 in reports and reports[2].attempt == 2
 
 
 def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(

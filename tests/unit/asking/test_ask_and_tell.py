@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from sqlalchemy import Connection
 
 import hpsearch
 from asking import CURVES, SPEC, spec_with, train, work
@@ -125,6 +126,30 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
         work(study)
     assert next(turns) > turn
     assert told(loaded(sqlite_url)) == told(driven)
+
+
+@pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
+def test_a_clock_that_is_set_is_not_charged(
+    jump_s: float, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = heartbeats.moment
+
+    def later(connection: Connection, study_id: int) -> tuple[float, float | None]:
+        clock, alive_at = moment(connection, study_id)
+        return clock + jump_s, alive_at
+
+    spec = spec_with(budget={"wall_clock": "12h", "per_trial": {"epochs": 9}})
+    with hpsearch.create(sqlite_url, spec) as study:
+        trial = study.ask()
+        assert trial is not None
+        monkeypatch.setattr(heartbeats, "moment", later)
+        train(trial)
+        study.tell(trial)
+        assert study.ask() is not None
+    history = loaded(sqlite_url)
+    assert history.study.state is StudyState.RUNNING
+    assert history.study.active_seconds < 43_200
+    assert 0 < history.trials[0].attempts[0].gpu_seconds < 43_200
 
 
 def test_a_paused_trial_comes_back_where_it_was(sqlite_url: str) -> None:
