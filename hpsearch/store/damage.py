@@ -34,7 +34,6 @@ from hpsearch.store import shapes
 from hpsearch.store.cells import NOTHING, Cell
 from hpsearch.store.schema import metadata, studies, trials
 
-
 LONGEST_KEY = 40
 """How many characters of a damaged key are shown."""
 

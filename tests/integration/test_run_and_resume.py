@@ -414,7 +414,7 @@ def test_a_study_is_asked_and_driven_in_turn_by_processes_that_are_killed(
                 study.tell(trial, trial.params["x"])
         trials = store.load("toy").trials
     outcomes = [attempt.outcome for attempt in trials[first].attempts]
-    assert outcomes == [Outcome.LOST, Outcome.INTERRUPTED, Outcome.COMPLETE]
+    assert outcomes == [Outcome.INTERRUPTED, Outcome.INTERRUPTED, Outcome.COMPLETE]
     for attempt in (each for trial in trials for each in trial.attempts):
         assert attempt.ended is not None
         assert attempt.gpu_seconds == pytest.approx(attempt.ended - attempt.started)

@@ -479,7 +479,7 @@ def test_the_budget_of_time_is_kept_across_processes(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1e9
-    monkeypatch.setattr(heartbeats, "moment", lambda _, __: (now, None))
+    monkeypatch.setattr(Turns, "_now", lambda *_: now)
     per_trial = {"epochs": 9}
     spec = spec_with(budget={"gpu_hours": 0.1, "per_trial": per_trial}, resources={"gpu": 2})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
@@ -502,7 +502,7 @@ def test_the_budget_of_time_is_kept_across_processes(
 
 def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1e9
-    monkeypatch.setattr(heartbeats, "moment", lambda _, __: (now, None))
+    monkeypatch.setattr(Turns, "_now", lambda *_: now)
     spec = {
         **WITHOUT_RUNGS,
         "budget": {"trials": 9, "per_trial": {"epochs": 9, "time_limit": 60}},
