@@ -23,6 +23,8 @@ TESTS = Path(__file__).parent
 # Several tests run side by side, and so do the processes that they start. Set before torch is
 # imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ray starts its workers with a niceness of 15: beside tests that compute they would hardly run.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
