@@ -23,6 +23,9 @@ from typing import Any
 # What newer versions of Ray do; silences a warning.
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Ray starts workers with a niceness of 15: beside other busy processes of the machine, what trains
+# would get a few percent of a core, and its GPU would wait.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray._private import utils as ray_utils
