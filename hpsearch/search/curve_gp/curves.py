@@ -77,9 +77,11 @@ class Warp:
 
     def __call__(self, values: Floats) -> Floats:
         """Warped values; what is not finite is worst."""
+        values = np.asarray(values, dtype=float)
         span = max(self.middle - self.low, 1e-12)
-        share = (np.asarray(values, dtype=float) - self.low) / span
-        share = np.where(np.isfinite(share), share, WORST)
+        with np.errstate(over="ignore", invalid="ignore"):  # the ends of all floats are far apart
+            share = (values - self.low) / span
+        share = np.where(np.isfinite(values) & ~np.isnan(share), share, WORST)
         stretched = np.log(FLOOR + np.clip(share, -BELOW, WORST))
         return np.asarray(stretched - math.log(FLOOR))
 

@@ -165,6 +165,16 @@ def test_curves_are_in_order_however_they_came_and_went() -> None:
         assert warp_of(curves) == Warp(min(cut), float(np.median(cut)))
 
 
+@pytest.mark.parametrize("low", [-1e308, 0.0, 1e308])
+@pytest.mark.parametrize("middle", [-1e308, 0.0, 1e308])
+def test_values_however_far_apart_are_stretched_in_order(low: float, middle: float) -> None:
+    values = np.array([-1e308, -1.0, 0.0, 1.0, 1e308])
+    stretched = Warp(low, max(low, middle))(np.append(values, [np.inf, -np.inf, np.nan]))
+    assert np.isfinite(stretched).all()
+    assert (np.diff(stretched[: len(values)]) >= 0).all()
+    assert (stretched[len(values) :] == stretched.max()).all()
+
+
 def test_the_warp_has_an_inverse() -> None:
     warp = Warp(0.2, 0.7)
     values = np.linspace(0.19, 3.0, 50)
