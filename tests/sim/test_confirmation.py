@@ -26,6 +26,7 @@ from hpsearch.study_file.models import StudySpec
 from studies import Bowl, Simulation, brain, history_for, spec_with
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+THOROUGH = pytest.mark.thorough
 
 
 @pytest.fixture
@@ -225,7 +226,10 @@ def race_of(simulation: Simulation) -> Confirmation:
     return simulation.study._confirmation
 
 
-@pytest.mark.parametrize("pruner", ["promotion", "none", "median"])
+@pytest.mark.parametrize(
+    "pruner",
+    ["promotion", pytest.param("none", marks=THOROUGH), pytest.param("median", marks=THOROUGH)],
+)
 def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_beside_the_race(
     pruner: str,
 ) -> None:
@@ -237,7 +241,10 @@ def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_besid
             assert race_of(done).begun, spec.seed
 
 
-@pytest.mark.parametrize("pruner", ["promotion", "none", "median"])
+@pytest.mark.parametrize(
+    "pruner",
+    ["promotion", pytest.param("none", marks=THOROUGH), pytest.param("median", marks=THOROUGH)],
+)
 def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner: str) -> None:
     for spec, simulation in confirmed_studies(pruner):
         study, trials = simulation.study, simulation.history.trials

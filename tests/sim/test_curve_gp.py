@@ -186,6 +186,7 @@ def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> No
 # than chance
 
 
+@pytest.mark.thorough
 def test_it_finds_better_configurations_than_random_search() -> None:
     ours, random = (
         [
