@@ -439,3 +439,14 @@ def test_who_may_only_read_can_read_and_is_refused_plainly(
         with pytest.raises(StoreUnreachable, match=reason) as caught:
             store.acquire(record.id, "me", 60.0)
         assert remedy in str(caught.value.hint)
+
+
+def test_a_time_limit_of_the_server_is_named(postgresql_url: str) -> None:
+    with (
+        closing(Store.open(postgresql_url)) as store,
+        pytest.raises(StoreUnreachable, match="statement timeout") as caught,
+        store.reading() as connection,
+    ):
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 10")
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+    assert "statement_timeout" in str(caught.value.hint)

@@ -374,6 +374,8 @@ class Database:
                 return "another transaction keeps what is to be written locked; try again"
             if "read-only transaction" in reason:
                 return "it is a standby, or was set to read only; name the server that takes writes"
+            if "statement timeout" in reason:
+                return "this server ends what takes longer than its statement_timeout; set it higher"
             return "check the URL and server"
         if "readonly" in reason:
             return (
