@@ -95,7 +95,7 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
         if odd is not None:
             raise Damaged(str(odd))
         if trial.number > len(history.trials):
-            raise Damaged(f"trial {len(history.trials)} is missing")
+            raise Damaged(f"no trial {len(history.trials)}, but trials after it")
         history.replace(trial)
     return int(found.revision)
 
@@ -122,7 +122,7 @@ def _known(changed: Mapping[int, Trial], number: int) -> Trial:
         Damaged: It is not there.
     """
     if number not in changed:
-        raise Damaged(f"trial {number} is missing, and something of it is there")
+        raise Damaged(f"no trial {number}, but attempts or reports of it")
     return changed[number]
 
 
