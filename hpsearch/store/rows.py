@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import Field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Column, Table
@@ -21,14 +22,16 @@ NOT_A_NUMBER = ("value", "expected", "expected_deviation")
 """Fields that are NULL where they are not a number: SQLite has no NaN."""
 
 
-def stored_fields(record: type) -> list[Field[Any]]:
-    """The fields of a record that are columns, in their order."""
-    return [field for field in fields(record) if "elsewhere" not in field.metadata]
+@cache
+def column_names(record: type) -> Mapping[str, str]:
+    """The column of each field that is one, in their order."""
+    stored = [field for field in fields(record) if "elsewhere" not in field.metadata]
+    return {field.name: schema.column_name(field) for field in stored}
 
 
 def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
     """The columns that a record is built from."""
-    return tuple(table.c[schema.column_name(field)] for field in stored_fields(record))
+    return tuple(table.c[name] for name in column_names(record).values())
 
 
 STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
@@ -86,13 +89,13 @@ def values_of(record: Any, **more: Any) -> Values:
         more: Columns beside them.
     """
     values: Values = {}
-    for field in stored_fields(type(record)):
-        value = getattr(record, field.name)
+    for field, column in column_names(type(record)).items():
+        value = getattr(record, field)
         if isinstance(value, enum.Enum):
             value = value.value
-        if field.name in NOT_A_NUMBER:
+        if field in NOT_A_NUMBER:
             value = _number(value)
-        values[schema.column_name(field)] = value
+        values[column] = value
     return values | more
 
 
