@@ -447,6 +447,5 @@ def test_a_time_limit_of_the_server_is_named(postgresql_url: str) -> None:
         pytest.raises(StoreUnreachable, match="statement timeout") as caught,
         store.reading() as connection,
     ):
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 10")
-        connection.exec_driver_sql("SELECT pg_sleep(60)")
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 10; SELECT pg_sleep(60)")
     assert "statement_timeout" in str(caught.value.hint)

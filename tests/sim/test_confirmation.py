@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import thoroughness
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import FURTHER, Confirmation
@@ -214,7 +215,7 @@ def test_slots_that_the_search_needs_no_more_confirm_who_is_likely_to_lead() -> 
 def confirmed_studies(pruner: Any) -> list[tuple[StudySpec, Simulation]]:
     """Studies with budgets of GPU time, or of trials, whose leaders are confirmed."""
     found = []
-    for seed in range(30):
+    for seed in range(thoroughness.examples(30)):
         limit = {"trials": 6 + seed} if seed % 2 else {"gpu_hours": 0.1 + seed / 50}
         search = {"sampler": "random", "pruner": pruner, "confirm": {"top": 3, "seeds": 2}}
         spec = spec_with(seed=seed, search=search, budget={**limit, "per_trial": {"epochs": 9}})

@@ -174,7 +174,15 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
     return [(trial.params, trial.state, trial.resource / scale, trial.rung) for trial in trials]
 
 
-@pytest.mark.parametrize("pruner", ["promotion", "none", "median", "successive_halving"])
+@pytest.mark.parametrize(
+    "pruner",
+    [
+        "promotion",
+        pytest.param("none", marks=pytest.mark.thorough),
+        pytest.param("median", marks=pytest.mark.thorough),
+        "successive_halving",
+    ],
+)
 @pytest.mark.parametrize("sampler", ["curve_gp", "tpe", "random"])
 def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> None:
     in_epochs = course("epochs", 1, sampler, pruner)

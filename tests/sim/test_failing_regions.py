@@ -29,7 +29,7 @@ def failing(history: History, half: int) -> int:
     return sum(trial.state is State.FAILED for trial in part)
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "curve_gp"])
+@pytest.mark.parametrize("sampler", [pytest.param("tpe", marks=pytest.mark.thorough), "curve_gp"])
 def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler: str) -> None:
     studies = [run(sampler, seed) for seed in range(4)]
     early, late = (sum(failing(study, half) for study in studies) for half in (0, 1))

@@ -123,6 +123,7 @@ def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: flo
     assert spent(resumed.history) <= 0.6 * share * 3600
 
 
+@pytest.mark.thorough
 def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
     outcomes: set[Outcome | None] = set()
     states: set[State] = set()

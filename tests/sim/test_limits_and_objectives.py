@@ -65,7 +65,7 @@ def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: st
     assert not all(keeping)
 
 
-@pytest.mark.parametrize("sampler", ["curve_gp", "tpe"])
+@pytest.mark.parametrize("sampler", ["curve_gp", pytest.param("tpe", marks=pytest.mark.thorough)])
 def test_samplers_learn_where_the_limit_is_kept(sampler: str) -> None:
     late = [trial for seed in range(3) for trial in limited(sampler, seed, "none").trials[20:]]
     assert sum(trial.violation > 0 for trial in late) / len(late) < 0.6, (
@@ -132,6 +132,7 @@ def test_several_objectives_give_a_front_that_nothing_beats(
     assert [losses[n][0] for n in front] == sorted(losses[n][0] for n in front)
 
 
+@pytest.mark.thorough
 def test_tpe_finds_a_better_front_than_random_search_though_trials_fail() -> None:
     def front_of(sampler: str, seed: int) -> float:
         search = {"sampler": sampler, "pruner": "none"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -122,6 +123,7 @@ def test_a_parameter_without_a_prior_is_spread_evenly() -> None:
 # ------------------------------------------------------------------------------------- later on
 
 
+@pytest.mark.thorough
 def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
     good = {"x": 0.38, "y": 0.72, "z": 0.47}
     wrong = {"x": 0.95, "y": 0.05, "z": 0.05}
@@ -143,7 +145,9 @@ def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
 # --------------------------------------------------------------------------- the same from the same
 
 
-@pytest.mark.parametrize("sampler", ["curve_gp", "random"])
+@pytest.mark.parametrize(
+    "sampler", ["curve_gp", pytest.param("random", marks=pytest.mark.thorough)]
+)
 def test_the_same_seed_proposes_the_same(sampler: str) -> None:
     search = {"sampler": sampler}
     runs = [
@@ -154,13 +158,19 @@ def test_the_same_seed_proposes_the_same(sampler: str) -> None:
     assert one != third
 
 
+@cache
+def never_interrupted(sampler: str) -> History:
+    spec = valley(BEST, search={"sampler": sampler, "pruner": "none"})
+    return simulate(spec, Valley(), 1)
+
+
 @pytest.mark.parametrize("sampler", ["curve_gp", "random"])
 @pytest.mark.parametrize("count", [0, 1, 5, 20])
 def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(
     sampler: str, count: int
 ) -> None:
     spec = valley(BEST, search={"sampler": sampler, "pruner": "none"})
-    history = simulate(spec, Valley(), 1)
+    history = never_interrupted(sampler)
     again = history_for(spec)
     for trial in history.trials[:count]:
         again.add_trial(trial)

@@ -375,7 +375,7 @@ class Database:
             if "read-only transaction" in reason:
                 return "it is a standby, or was set to read only; name the server that takes writes"
             if "statement timeout" in reason:
-                return "this server ends what takes longer than its statement_timeout; set it higher"
+                return "the server ends what takes longer than its statement_timeout; set it higher"
             return "check the URL and server"
         if "readonly" in reason:
             return (

@@ -133,6 +133,7 @@ def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -
     assert result.decisions >= result.trials >= race.FULL_TRIALS
 
 
+@pytest.mark.thorough
 def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
     bench: Any, small: Any
 ) -> None:

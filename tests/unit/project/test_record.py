@@ -276,7 +276,10 @@ def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> No
             assert [*run.levels] == [*levels[: len(run.levels)]]
 
 
-@pytest.mark.parametrize("name", ["images", "table-cancer", "table-diabetes"])
+@pytest.mark.parametrize(
+    "name",
+    ["images", pytest.param("table-cancer", marks=pytest.mark.thorough), "table-diabetes"],
+)
 def test_a_table_that_comes_with_the_sources_can_be_continued(
     bench: Any, tmp_path: Path, name: str
 ) -> None:
