@@ -46,7 +46,10 @@ class Notebook:
     def wants(self, trial: TrialNews) -> bool:
         return self.wanted(trial)
 
-    def flush(self) -> None:
+    def flush(self) -> set[int]:
+        return set()
+
+    def recover(self) -> None:
         pass
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -162,8 +162,11 @@ class Tracker(Protocol):
     def wants(self, trial: TrialNews) -> bool:
         """Whether it takes a trial in this state; if not, it is asked again when that changes."""
 
-    def flush(self) -> None:
-        """Return once everything that was sent is safe."""
+    def flush(self) -> Collection[int]:
+        """Make safe what was sent, and return the trials of which something may still be lost."""
+
+    def recover(self) -> None:
+        """Get ready to go on after a method has failed: the study is sent next."""
 
     def close(self) -> None:
         """End what was begun; nothing is sent afterwards."""

@@ -6,8 +6,9 @@ point that is sent twice, MLflow's databases keep one.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mlflow.entities import Metric, Param, Run, RunTag
@@ -21,6 +22,9 @@ from hpsearch.tracking.news import StudyNews, TrialNews
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
 MOST_METRICS = 500
 """In one request; MLflow takes 1000."""
+RETRIES = 2
+"""Of a request, unless the environment says otherwise. With MLflow's own 7 a server that is not
+there is told of after four minutes; the sender tries again anyway."""
 LONGEST_VALUE = 5000
 """Characters of a tag or parameter that every version of MLflow takes."""
 
@@ -49,6 +53,7 @@ class MlflowTracker:
     interval_s = 2.0
 
     def __init__(self, options: MlflowOptions) -> None:
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(RETRIES))
         self._client = MlflowClient(tracking_uri=options.uri)
         self._experiment = options.experiment
         self._runs: dict[str, str] = {}
@@ -94,8 +99,13 @@ class MlflowTracker:
         self._send(run, metrics, _named(trial.facts), params)
         self._set_status(run, _STATUS[trial.state], trial.ended)
 
-    def flush(self) -> None:
+    def flush(self) -> Collection[int]:
         """Nothing is left to send: every call has waited for its answer."""
+        return ()
+
+    def recover(self) -> None:
+        """Look for the runs again: one may have been created whose id was not received."""
+        self._experiment_id = None
 
     def close(self) -> None:
         """Nothing is open."""

@@ -8,7 +8,8 @@ write is put together here, as `torch.utils.tensorboard` does it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +82,18 @@ class TensorboardTracker:
             self._end(writer, trial, at)
             self._close(name)
 
-    def flush(self) -> None:
+    def flush(self) -> Collection[int]:
         """Write what is buffered."""
         for writer in self._writers.values():
             writer.flush()
+        return ()
+
+    def recover(self) -> None:
+        """Begin new files: one that could not be written may end in half an event."""
+        for writer in self._writers.values():
+            with suppress(OSError):  # what it cannot write is sent again
+                writer.close()
+        self._writers.clear()
 
     def close(self) -> None:
         """Close all files."""
@@ -109,6 +118,7 @@ class TensorboardTracker:
         return self._writers[name]
 
     def _close(self, name: str) -> None:
+        self._writers[name].flush()  # raises what closing passes over
         self._writers.pop(name).close()
 
 
