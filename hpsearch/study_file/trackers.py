@@ -12,9 +12,8 @@ from pydantic_core import PydanticCustomError
 from hpsearch.study_file.types import Mistake, Model, shown
 from trials.settings import nearest
 
-
 _PASSWORD = re.compile(
-    r"://[^/@:]*:(?!\d+(/|$))[^@]+@|[?&]\w*(password|secret|token)=", re.IGNORECASE
+    r"://[^/@:]*:(?!\d+([/?]|$))[^@]+@|[?&]\w*(passw(or)?d|secret|token|api_?key)=", re.IGNORECASE
 )
 """In a URL: before its host, or among its options. A number after a colon is a port."""
 

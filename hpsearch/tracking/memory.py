@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.folders import TRACKING
-from hpsearch.tracking.secrets import without_secrets
+from hpsearch.tracking.secrets import without_passwords
 from trials.checkpoints.places import inside, place
 
 
@@ -44,12 +44,12 @@ class Memory:
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
         self._place = place(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
-        self._target = without_secrets(target)
+        self._target = without_passwords(target)
         self.study = ""
         """The digest of the facts of the study."""
         self._trials: dict[int, Told] = {}
         self._before: dict[int, Told] = {}
-        """Of trials that were sent since the last `write`, what was safe before."""
+        """Of trials that were sent and are not safe yet, what was safe before."""
         self._is_new = False
         if not again:
             self._read()
@@ -69,17 +69,12 @@ class Memory:
         self._trials[number] = told
         self._is_new = True
 
-    def take_back(self) -> set[int]:
-        """Forget what was sent since the last `write`; return the trials."""
-        taken, self._before = self._before, {}
-        self._trials.update(taken)
-        return set(taken)
-
     def write(self, unsafe: Collection[int] = ()) -> None:
         """Write the file, if there is anything new.
 
         Args:
-            unsafe: Trials of which the tracker may still lose something.
+            unsafe: Trials of which the tracker may still lose what was sent: the file does not say
+                that they were.
 
         Raises:
             Exception: It cannot be written; each store has errors of its own.

@@ -18,7 +18,6 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.tracking.memory import Memory, Told, digest_of
 from hpsearch.tracking.news import Point, StudyNews, Tracker, TrialNews
 
-
 SAVE_S = 5.0
 """What is sent in a longer time than this is remembered meanwhile."""
 
@@ -65,27 +64,6 @@ class Mirror:
         self._waiting |= set(changed)
         if self._history.study.state is not before and self._has_ended:
             self._waiting |= {trial.number for trial in self._history.trials}
-        try:
-            self._send_waiting()
-        except Exception:
-            self._is_introduced = False
-            self._tracker.recover()
-            raise
-
-    def save(self) -> None:
-        """Remember what was sent, once that is safe.
-
-        Raises:
-            Exception: What the tracker raises. What is not safe counts as not sent.
-        """
-        try:
-            unsafe = self._tracker.flush()
-        except Exception:
-            self._waiting |= self._memory.take_back()
-            raise
-        self._memory.write(unsafe)
-
-    def _send_waiting(self) -> None:
         study = self._study_news()
         self._send_study(study)
         saved_at = time.monotonic()
@@ -99,6 +77,14 @@ class Mirror:
         finally:
             self.save()
 
+    def save(self) -> None:
+        """Remember what was sent and is safe.
+
+        Raises:
+            Exception: It cannot be written; each store has errors of its own.
+        """
+        self._memory.write(self._tracker.unsafe())
+
     @property
     def _has_ended(self) -> bool:
         return self._history.study.state in (StudyState.FINISHED, StudyState.FAILED)
@@ -107,8 +93,8 @@ class Mirror:
         digest = digest_of(study.facts)
         if self._is_introduced and digest == self._memory.study:
             return
-        self._is_introduced = True
         self._tracker.send_study(study)
+        self._is_introduced = True
         self._memory.note_study(digest)
 
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:

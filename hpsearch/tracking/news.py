@@ -162,11 +162,8 @@ class Tracker(Protocol):
     def wants(self, trial: TrialNews) -> bool:
         """Whether it takes a trial in this state; if not, it is asked again when that changes."""
 
-    def flush(self) -> Collection[int]:
-        """Make safe what was sent, and return the trials of which something may still be lost."""
-
-    def recover(self) -> None:
-        """Get ready to go on after a method has failed: the study is sent next."""
+    def unsafe(self) -> Collection[int]:
+        """The numbers of trials that were sent, and that would be lost in part by a crash now."""
 
     def close(self) -> None:
         """End what was begun; nothing is sent afterwards."""

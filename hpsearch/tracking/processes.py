@@ -26,7 +26,7 @@ from hpsearch.tracking.sender import Sending
 END_S = 30.0
 """How long the end of a study waits for its trackers, all together."""
 KILLED_S = 5.0
-"""How long a sender that was killed is waited for: one that waits for a dead disk lives on."""
+"""How long it then waits for those that were killed: one that waits for a dead disk lives on."""
 KEPT_BYTES = 65536
 """Of what a library prints."""
 
@@ -86,7 +86,10 @@ class Senders:
             sent = [sender.wait(until) for sender in senders]
         finally:
             for sender in senders:
-                sender.close()
+                sender.kill()
+            killed = time.monotonic() + KILLED_S
+            for sender in senders:
+                sender.close(killed)
         return [text for text in sent if text is not None]
 
     def _started(self, tracker: NamedTracker) -> _Sender:
@@ -120,7 +123,8 @@ class _Sender:
         )
         self._say(order.as_line())
         self._listeners = [_started(self._hear_all), _started(self._overhear)]
-        self._waiter = _started(self._wait_for_end)
+        self._has_ended = threading.Event()  # an interrupted `join` takes a thread for ended
+        _started(self._wait_for_end)
 
     def ask_to_end(self) -> None:
         """Tell it that nothing is committed any more."""
@@ -132,16 +136,19 @@ class _Sender:
         Returns: Where everything was sent to; None if it was not.
         """
         left_s = None if until is None else max(0.0, until - time.monotonic())
-        self._waiter.join(left_s)
-        if self._waiter.is_alive():
+        if not self._has_ended.wait(left_s) and self._sent is None:
             self._complain("it has not taken in the rest of the study in time")
         return self._sent
 
-    def close(self) -> None:
+    def kill(self) -> None:
         """Kill the process if it has not ended."""
-        if self._waiter.is_alive():
+        if not self._has_ended.is_set():
+            self._has_complained = True  # how it ends now is not its fault
             self._kill_group()
-            self._waiter.join(KILLED_S)
+
+    def close(self, until: float) -> None:
+        """Wait until a process that was killed has ended, or for a while."""
+        self._has_ended.wait(max(0.0, until - time.monotonic()))
         assert self._process.stdin is not None
         self._process.stdin.close()
 
@@ -159,6 +166,7 @@ class _Sender:
             listener.join(1.0)
         if self._sent is None:
             self._complain(f"its process ended with code {self._process.returncode}{self._said()}")
+        self._has_ended.set()
 
     def _hear_all(self) -> None:
         assert self._process.stdout is not None

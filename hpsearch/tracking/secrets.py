@@ -8,8 +8,8 @@ import re
 LONGEST = 500
 """Characters of a text in short."""
 
-_USER_INFO = re.compile(r"(?<=://)(?:[^/\s]+|[^/@:\s]*:(?!\d+/)[^@\s]+)@")
-"""The second kind has a slash in its password."""
+_USER_INFO = re.compile(r"(?<=://)(?:[^/\s]+|[^/@:\s]*:(?!\d+/)[^\s'\"]+)@")
+"""The second kind has a slash in its password. A number before a slash is a port."""
 _QUERY = re.compile(r"(\w://[^\s?'\"]+)\?[^\s'\"]+")
 _SECRET = re.compile(r"(KEY|TOKEN|PASSWORD|SECRET)$")
 """The name of a variable whose value is secret."""
@@ -17,14 +17,18 @@ _SHORTEST = 8
 """Characters of a value that is taken out: shorter ones are words of other texts."""
 
 
-def without_secrets(text: str) -> str:
-    """A text in which URLs have neither user nor password nor query, and nothing is the value of a
-    secret variable of the environment."""
-    for name, value in os.environ.items():
-        secret = value.strip()
-        if len(secret) >= _SHORTEST and _SECRET.search(name):
-            text = text.replace(secret, "...")
+def without_passwords(text: str) -> str:
+    """A text in which URLs have neither user nor password nor query."""
     return _QUERY.sub(r"\1?...", _USER_INFO.sub("", text))
+
+
+def without_secrets(text: str) -> str:
+    """A text without passwords in URLs, and without values of secret environment variables."""
+    values = [value.strip() for name, value in os.environ.items() if _SECRET.search(name)]
+    for value in sorted(values, key=len, reverse=True):  # one may be the beginning of another
+        if len(value) >= _SHORTEST:
+            text = text.replace(value, "...")
+    return without_passwords(text)
 
 
 def in_short(text: str) -> str:

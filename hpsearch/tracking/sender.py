@@ -158,14 +158,16 @@ def _send(order: Sending, watchdog: _Watchdog, channel: _Channel) -> bool:
         spec = parse(record.spec, base=base)
         if base.is_dir():
             os.chdir(base)
-        with _alone(order, named.kind, watchdog.ending), watchdog.busy():
-            library = importlib.import_module(f"hpsearch.tracking.libraries.to_{named.kind}")
-            tracker = library.open_tracker(named.options)
+        with _alone(order, named.kind, watchdog.ending):
+            with watchdog.busy():
+                library = importlib.import_module(f"hpsearch.tracking.libraries.to_{named.kind}")
+                tracker = library.open_tracker(named.options)
             memory = Memory(order.folder, named.kind, tracker.target, again=order.again)
             mirror = Mirror(store, spec, memory, tracker, watchdog.note_progress)
             is_sent = _keep_up(mirror, tracker.interval_s, watchdog, channel)
-            tracker.close()
-            mirror.save()
+            with watchdog.busy():
+                tracker.close()
+                mirror.save()
     if is_sent:
         channel.sent(f"{named.kind}: {tracker.target.strip()}")
     return is_sent

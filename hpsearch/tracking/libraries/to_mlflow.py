@@ -56,8 +56,9 @@ class MlflowTracker:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(RETRIES))
         self._client = MlflowClient(tracking_uri=options.uri)
         self._experiment = options.experiment
-        self._runs: dict[str, str] = {}
-        """The ids of runs, by the number of the trial; that of the study under an empty text."""
+        self._runs: dict[str, str] | None = None
+        """The ids of runs, by the number of the trial; that of the study under an empty text. None
+        while it is not known which there are."""
         self._experiment_id: str | None = None
 
     @property
@@ -73,7 +74,6 @@ class MlflowTracker:
         """Begin or update the study's run."""
         if self._experiment_id is None:
             self._experiment_id = self._experiment_of(study)
-            self._runs = self._runs_of(study)
         run = self._run(study, "", study.name, study.created)
         done = sum(study.counts.get(state.value, 0) for state in State if state.terminal)
         at = study.ended or study.created
@@ -99,13 +99,9 @@ class MlflowTracker:
         self._send(run, metrics, _named(trial.facts), params)
         self._set_status(run, _STATUS[trial.state], trial.ended)
 
-    def flush(self) -> Collection[int]:
-        """Nothing is left to send: every call has waited for its answer."""
+    def unsafe(self) -> Collection[int]:
+        """No trial: every call has waited for its answer."""
         return ()
-
-    def recover(self) -> None:
-        """Look for the runs again: one may have been created whose id was not received."""
-        self._experiment_id = None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -133,15 +129,19 @@ class MlflowTracker:
 
     def _run(self, study: StudyNews, key: str, name: str, began: float) -> str:
         """The id of a run, which is created if it is not there."""
-        if key not in self._runs:
-            tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
-            if key:
-                tags |= {TRIAL_TAG: key, "mlflow.parentRunId": self._runs[""]}
+        tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
+        if key:
+            parent = self._run(study, "", study.name, study.created)
+            tags |= {TRIAL_TAG: key, "mlflow.parentRunId": parent}
+        runs = self._runs_of(study) if self._runs is None else self._runs
+        if key not in runs:
+            self._runs = None  # if this fails, the run may be there all the same
             run = self._client.create_run(
                 self._experiment_id, start_time=_milliseconds(began), tags=tags, run_name=name
             )
-            self._runs[key] = run.info.run_id
-        return self._runs[key]
+            runs[key] = run.info.run_id
+        self._runs = runs
+        return runs[key]
 
     def _send(
         self,

@@ -64,12 +64,9 @@ class TrackioTracker:
                 metrics = {name: value for name, value in known.items() if value is not None}
                 run.log(metrics, step=trial.step)
 
-    def flush(self) -> Collection[int]:
-        """Nothing is left: each run was ended."""
+    def unsafe(self) -> Collection[int]:
+        """No trial: each run was ended."""
         return ()
-
-    def recover(self) -> None:
-        """The next run is a new one."""
 
     def close(self) -> None:
         """No run is open."""

@@ -72,12 +72,9 @@ class WandbTracker:
         if trial.state is not State.RUNNING:
             self._finish(key, failed=trial.state is State.FAILED)
 
-    def flush(self) -> Collection[int]:
-        """Wandb sends when it likes: it has sent all of a run once that is finished."""
+    def unsafe(self) -> Collection[int]:
+        """The trials whose runs are open: wandb has sent all of a run once that is finished."""
         return [int(key) for key in self._open if key != STUDY]
-
-    def recover(self) -> None:
-        """Runs that are open stay so."""
 
     def close(self) -> None:
         """End all runs."""
