@@ -312,9 +312,10 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(
         lambda: tracker.send_study(study),
         lambda: tracker.send_trial(study, trial),
     ):
-        with monkeypatch.context() as patch, pytest.raises(ConnectionError):
-            patch.setattr(MlflowClient, "create_run", lose)
+        monkeypatch.setattr(MlflowClient, "create_run", lose)
+        with pytest.raises(ConnectionError):
             send_news()
+        monkeypatch.setattr(MlflowClient, "create_run", create)
         send_news()
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     runs = client.search_runs([client.get_experiment_by_name("demo").experiment_id])

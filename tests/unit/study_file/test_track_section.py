@@ -84,4 +84,5 @@ def test_a_mistake_has_its_place_and_a_remedy(track: str, problem: str) -> None:
     ],
 )
 def test_only_a_password_is_one(uri: str, is_refused: bool) -> None:
-    assert bool(list(MlflowOptions(uri=uri).mistakes())) is is_refused
+    options = MlflowOptions.model_construct(uri=uri)
+    assert bool(list(options.mistakes())) is is_refused
