@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from hpsearch.study_file.types import Mistake, Model, shown
 from trials.settings import nearest
+
+_PASSWORD = re.compile(
+    r"://[^/@:]*:(?!\d+([/?]|$))[^@]+@|[?&]\w*(passw(or)?d|secret|token|api_?key)=", re.IGNORECASE
+)
+"""In a URL: before its host, or among its options. A number after a colon is a port."""
 
 
 def _own(text: str) -> PydanticCustomError:
@@ -38,7 +43,7 @@ class MlflowOptions(Model):
 
     def mistakes(self) -> Iterator[Mistake]:
         """A password: the study file is kept in the database."""
-        if self.uri is not None and _has_password(self.uri):
+        if self.uri is not None and _PASSWORD.search(self.uri):
             what = "has a password in it, and study files are kept in the database"
             yield "uri", f"{what}; use MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 
@@ -140,13 +145,6 @@ def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:
         if kinds.count(kind) > 1:
             raise _own(f"names {kind} twice; remove one")
     return trackers
-
-
-def _has_password(uri: str) -> bool:
-    try:
-        return bool(urlsplit(uri).password)
-    except ValueError:
-        return False
 
 
 TrackerList = Annotated[

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.folders import TRACKING
+from hpsearch.tracking.secrets import without_passwords
 from trials.checkpoints.places import inside, place
 
 
@@ -43,10 +44,12 @@ class Memory:
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
         self._place = place(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
-        self._target = target
+        self._target = without_passwords(target)
         self.study = ""
         """The digest of the facts of the study."""
         self._trials: dict[int, Told] = {}
+        self._before: dict[int, Told] = {}
+        """Of trials that were sent and are not safe yet, what was safe before."""
         self._is_new = False
         if not again:
             self._read()
@@ -62,21 +65,28 @@ class Memory:
 
     def note(self, number: int, told: Told) -> None:
         """A trial was sent."""
+        self._before.setdefault(number, self.of(number))
         self._trials[number] = told
         self._is_new = True
 
-    def write(self) -> None:
+    def write(self, unsafe: Collection[int] = ()) -> None:
         """Write the file, if there is anything new.
+
+        Args:
+            unsafe: Trials of which the tracker may still lose what was sent: the file does not say
+                that they were.
 
         Raises:
             Exception: It cannot be written; each store has errors of its own.
         """
         if not self._is_new:
             return
-        trials = {str(number): [told.until, told.digest] for number, told in self._trials.items()}
+        self._before = {n: told for n, told in self._before.items() if n in unsafe}
+        safe = {**self._trials, **self._before}
+        trials = {str(number): [told.until, told.digest] for number, told in safe.items()}
         content = {"target": self._target, "study": self.study, "trials": trials}
         self._place.write(self._file, json.dumps(content))
-        self._is_new = False
+        self._is_new = bool(self._before)
 
     def _read(self) -> None:
         """Read the file. One that is damaged counts as missing: everything is sent again."""

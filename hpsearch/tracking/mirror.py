@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
+from collections.abc import Callable
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -16,6 +18,9 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.tracking.memory import Memory, Told, digest_of
 from hpsearch.tracking.news import Point, StudyNews, Tracker, TrialNews
 
+SAVE_S = 5.0
+"""What is sent in a longer time than this is remembered meanwhile."""
+
 
 class Mirror:
     """Keeps a tracker up to date with one study.
@@ -25,11 +30,20 @@ class Mirror:
         spec: The study file.
         memory: What the tracker has been told.
         tracker: The tracker.
+        on_progress: Called after each trial that was sent.
     """
 
-    def __init__(self, store: Store, spec: StudySpec, memory: Memory, tracker: Tracker) -> None:
+    def __init__(
+        self,
+        store: Store,
+        spec: StudySpec,
+        memory: Memory,
+        tracker: Tracker,
+        on_progress: Callable[[], None] = lambda: None,
+    ) -> None:
         self._store, self._spec = store, spec
         self._memory, self._tracker = memory, tracker
+        self._on_progress = on_progress
         self._history = History(store.find_study(spec.study))
         self._revision = -1
         self._waiting: set[int] = set()
@@ -37,11 +51,6 @@ class Mirror:
         self._clock = 0
         self._is_introduced = False
         """Whether the tracker, as it was begun here, has heard of the study."""
-
-    @property
-    def unsent(self) -> int:
-        """Trials that have news, after a `catch_up` that failed."""
-        return len(self._waiting)
 
     def catch_up(self) -> None:
         """Send what was committed since the last call.
@@ -57,12 +66,24 @@ class Mirror:
             self._waiting |= {trial.number for trial in self._history.trials}
         study = self._study_news()
         self._send_study(study)
+        saved_at = time.monotonic()
         try:
             for number in sorted(self._waiting):
                 self._send_trial(study, self._history.trials[number])
+                self._on_progress()
+                if time.monotonic() - saved_at > SAVE_S:
+                    self.save()
+                    saved_at = time.monotonic()
         finally:
-            self._tracker.flush()
-            self._memory.write()
+            self.save()
+
+    def save(self) -> None:
+        """Remember what was sent and is safe.
+
+        Raises:
+            Exception: It cannot be written; each store has errors of its own.
+        """
+        self._memory.write(self._tracker.unsafe())
 
     @property
     def _has_ended(self) -> bool:
@@ -72,8 +93,8 @@ class Mirror:
         digest = digest_of(study.facts)
         if self._is_introduced and digest == self._memory.study:
             return
-        self._is_introduced = True
         self._tracker.send_study(study)
+        self._is_introduced = True
         self._memory.note_study(digest)
 
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:

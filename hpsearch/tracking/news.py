@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -162,8 +162,8 @@ class Tracker(Protocol):
     def wants(self, trial: TrialNews) -> bool:
         """Whether it takes a trial in this state; if not, it is asked again when that changes."""
 
-    def flush(self) -> None:
-        """Return once everything that was sent is safe."""
+    def unsafe(self) -> Collection[int]:
+        """The numbers of trials that were sent, and that would be lost in part by a crash now."""
 
     def close(self) -> None:
         """End what was begun; nothing is sent afterwards."""

@@ -14,21 +14,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO
 
 from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.tracking.secrets import without_secrets
+from hpsearch.tracking.secrets import in_short
 from hpsearch.tracking.sender import Sending
 
 END_S = 30.0
 """How long the end of a study waits for its trackers, all together."""
-LONGER_S = 15.0
-"""So much longer a sender may go on whose driver does not wait for it any more."""
+KILLED_S = 5.0
+"""How long it then waits for those that were killed: one that waits for a dead disk lives on."""
+KEPT_BYTES = 65536
+"""Of what a library prints."""
 
 log = logging.getLogger("hpsearch")
 
@@ -82,7 +82,14 @@ class Senders:
         for sender in senders:
             sender.ask_to_end()
         until = None if self._end_s is None else time.monotonic() + self._end_s
-        sent = [sender.wait(until) for sender in senders]
+        try:
+            sent = [sender.wait(until) for sender in senders]
+        finally:
+            for sender in senders:
+                sender.kill()
+            killed = time.monotonic() + KILLED_S
+            for sender in senders:
+                sender.close(killed)
         return [text for text in sent if text is not None]
 
     def _started(self, tracker: NamedTracker) -> _Sender:
@@ -91,75 +98,83 @@ class Senders:
             study=self._study,
             folder=self._folder,
             tracker=tracker.model_dump(include={tracker.kind}),
-            grace_s=1e9 if self._end_s is None else self._end_s + LONGER_S,
             again=self._again,
         )
         return _Sender(tracker.kind, order)
 
 
 class _Sender:
-    """One sender: its process, and a thread that reads what it says."""
+    """One sender: its process, and threads that read what it says and wait for its end."""
 
     def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
         self._sent: str | None = None
         self._has_complained = False
-        self._is_asked = False
-        """Whether it was asked to end."""
-        self._last_lines: deque[str] = deque(maxlen=5)
+        self._noise = b""
+        """The last of what its library has printed."""
         self._process = subprocess.Popen(
             # -P: a folder of the tracker's name beside the study file is not its package.
             [sys.executable, "-P", "-m", "hpsearch.tracking.sender"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+            bufsize=0,
             start_new_session=True,  # Ctrl-C is the driver's business
         )
-        assert self._process.stdin is not None
-        with suppress(OSError):  # it has died; its exit code tells
-            self._process.stdin.write(order.as_line())
-            self._process.stdin.flush()
-        self._listeners = [
-            _listening(self._process.stdout, self._hear, self._notice_end),
-            _listening(self._process.stderr, self._last_lines.append),
-        ]
+        self._say(order.as_line())
+        self._listeners = [_started(self._hear_all), _started(self._overhear)]
+        self._has_ended = threading.Event()  # an interrupted `join` takes a thread for ended
+        _started(self._wait_for_end)
 
     def ask_to_end(self) -> None:
-        """Close its input."""
-        assert self._process.stdin is not None
-        self._is_asked = True
-        with suppress(OSError):
-            self._process.stdin.close()
+        """Tell it that nothing is committed any more."""
+        self._say("end\n")
 
     def wait(self, until: float | None) -> str | None:
-        """Wait for its end, and kill it if that takes too long.
+        """Wait for its end for a while.
 
         Returns: Where everything was sent to; None if it was not.
         """
         left_s = None if until is None else max(0.0, until - time.monotonic())
-        try:
-            self._process.wait(left_s)
-        except subprocess.TimeoutExpired:
+        if not self._has_ended.wait(left_s) and self._sent is None:
             self._complain("it has not taken in the rest of the study in time")
-        self._kill()
+        return self._sent
+
+    def kill(self) -> None:
+        """Kill the process if it has not ended."""
+        if not self._has_ended.is_set():
+            self._has_complained = True  # how it ends now is not its fault
+            self._kill_group()
+
+    def close(self, until: float) -> None:
+        """Wait until a process that was killed has ended, or for a while."""
+        self._has_ended.wait(max(0.0, until - time.monotonic()))
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has died; its exit code tells
+            self._process.stdin.write(line.encode())
+
+    def _wait_for_end(self) -> None:
+        self._process.wait()
+        # What its library has left running, and at once: later, the number of the group may be
+        # that of others.
+        self._kill_group()
         for listener in self._listeners:
             listener.join(1.0)
         if self._sent is None:
-            self._complain_of_end()
-        return self._sent
+            self._complain(f"its process ended with code {self._process.returncode}{self._said()}")
+        self._has_ended.set()
 
-    def _notice_end(self) -> None:
-        """Tell at once of a process that ends although nobody has asked it to."""
-        if not self._is_asked:
-            self._process.wait()
-            self._complain_of_end()
+    def _hear_all(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._hear(line)
 
-    def _complain_of_end(self) -> None:
-        self._complain(f"its process ended with code {self._process.returncode}{self._said()}")
-
-    def _hear(self, line: str) -> None:
+    def _hear(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except ValueError:
@@ -167,6 +182,21 @@ class _Sender:
         if "trouble" in message:
             self._complain(message["trouble"])
         self._sent = message.get("sent", self._sent)
+
+    def _overhear(self) -> None:
+        """Read what the library prints, so that it can go on, and keep the last of it."""
+        assert self._process.stderr is not None
+        with self._process.stderr as stream:
+            while some := stream.read(KEPT_BYTES):
+                self._noise = (self._noise + some)[-KEPT_BYTES:]
+
+    def _said(self) -> str:
+        """The last line that its library has printed, after a colon; empty if there is none."""
+        text = self._noise.decode(errors="replace")
+        if len(self._noise) == KEPT_BYTES:
+            _, _, text = text.partition("\n")  # the first line is not whole
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return f": {in_short(lines[-1])}" if lines else ""
 
     def _complain(self, what: str) -> None:
         if self._has_complained:
@@ -176,37 +206,17 @@ class _Sender:
             "track: %s does not work: %s - the study does not wait for it; once it works: "
             "hpsearch track %s",
             self._kind,
-            without_secrets(what),
+            what,
             self._study,
         )
 
-    def _said(self) -> str:
-        lines = [line.strip() for line in self._last_lines if line.strip()]
-        return f": {lines[-1]}" if lines else ""
-
-    def _kill(self) -> None:
-        """Kill the process where it has not ended, and whatever its library has left running."""
+    def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
 
 
-def _listening(
-    stream: IO[str] | None,
-    hear: Callable[[str], object],
-    at_end: Callable[[], None] = lambda: None,
-) -> threading.Thread:
-    """A thread that reads the lines of a stream to its end."""
-    assert stream is not None
-    lines = stream
-
-    def read() -> None:
-        with lines:
-            for line in lines:
-                hear(line)
-        at_end()
-
-    thread = threading.Thread(target=read, daemon=True)
+def _started(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
 

@@ -1,9 +1,9 @@
 """The process that sends a study to one tracker: `python -m hpsearch.tracking.sender`.
 
-The first line of its input is a `Sending`. It then sends what is committed, until its input ends;
-then it sends the rest and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` when
-something fails for the first time, and `{"sent": TEXT}` at the end. Nothing that the tracker's
-library prints gets there.
+The first line of its input is a `Sending`. It then sends what is committed, until another line
+comes or its input ends; then it sends the rest and ends too. Its output is one JSON object a line:
+`{"trouble": TEXT}` when something fails for the first time, and `{"sent": TEXT}` at the end.
+Nothing that the tracker's library prints gets there.
 
 It is a process, and not a thread of the driver, because libraries of trackers hang, crash, start
 threads and processes and set signal handlers. It reads the database and never writes to it.
@@ -31,13 +31,15 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker, as_named
 from hpsearch.tracking.memory import Memory
 from hpsearch.tracking.mirror import Mirror
-from hpsearch.tracking.secrets import without_secrets
+from hpsearch.tracking.secrets import in_short, without_secrets
 from trials.checkpoints.places import is_url
 
 LONGEST_PAUSE_S = 60.0
 """Pauses between attempts that fail double up to this."""
 SILENT_S = 60.0
 """A sending that takes longer is told of as trouble."""
+GRACE_S = 45.0
+"""How long it goes on whose driver is gone."""
 NICENESS = 10
 """A tracker must not take time from trainings."""
 
@@ -51,7 +53,6 @@ class Sending:
         study: The name of the study.
         folder: Its folder of checkpoints; a path or a URL.
         tracker: The tracker with its options, as in a study file.
-        grace_s: How long it may take once its input has ended.
         again: Whether to forget what the tracker has been told.
     """
 
@@ -59,7 +60,6 @@ class Sending:
     study: str
     folder: str
     tracker: dict[str, Any]
-    grace_s: float
     again: bool = False
 
     def as_line(self) -> str:
@@ -79,7 +79,7 @@ class _Channel:
         """Tell of a failure; only of the first, since what follows most likely has its cause."""
         if not self._has_complained:
             self._has_complained = True
-            self._tell({"trouble": without_secrets(text)})
+            self._tell({"trouble": text})
 
     def sent(self, text: str) -> None:
         """Tell where everything was sent to."""
@@ -91,39 +91,43 @@ class _Channel:
 
 
 class _Watchdog:
-    """Ends this process some time after its input has ended, and tells of sendings that take long.
+    """Ends this process some time after its driver is gone, and tells of sendings that take long.
 
     Args:
-        order: What the process does.
         channel: Where it is told.
     """
 
-    def __init__(self, order: Sending, channel: _Channel) -> None:
-        self._grace_s, self._channel = order.grace_s, channel
+    def __init__(self, channel: _Channel) -> None:
+        self._channel = channel
         self.ending = threading.Event()
-        """Set once the input has ended."""
+        """Set once nothing is committed any more."""
         self._busy_since: float | None = None
         for work in (self._wait_for_end, self._watch):
             threading.Thread(target=work, daemon=True).start()
 
+    def note_progress(self) -> None:
+        """Something was sent: the tracker answers."""
+        self._busy_since = time.monotonic()
+
     @contextmanager
     def busy(self) -> Iterator[None]:
         """While something is sent."""
-        self._busy_since = time.monotonic()
+        self.note_progress()
         try:
             yield
         finally:
             self._busy_since = None
 
     def _wait_for_end(self) -> None:
-        while sys.stdin.buffer.read(4096):
-            pass
+        while sys.stdin.buffer.readline():
+            self.ending.set()
         self.ending.set()
-        time.sleep(self._grace_s)
+        time.sleep(GRACE_S)
         _end_group()
 
     def _watch(self) -> None:
-        while not self.ending.wait(1.0):
+        while True:
+            time.sleep(1.0)
             since = self._busy_since
             if since is not None and time.monotonic() - since > SILENT_S:
                 self._channel.trouble(f"it has not answered for {SILENT_S:.0f} s")
@@ -133,7 +137,7 @@ def main() -> None:
     """Carry out the order that the input begins with."""
     channel = _Channel()
     order = Sending(**json.loads(sys.stdin.buffer.readline()))
-    watchdog = _Watchdog(order, channel)
+    watchdog = _Watchdog(channel)
     with suppress(OSError):
         os.nice(NICENESS)
     try:
@@ -154,13 +158,16 @@ def _send(order: Sending, watchdog: _Watchdog, channel: _Channel) -> bool:
         spec = parse(record.spec, base=base)
         if base.is_dir():
             os.chdir(base)
-        with _alone(order, named.kind, watchdog.ending), watchdog.busy():
-            library = importlib.import_module(f"hpsearch.tracking.libraries.to_{named.kind}")
-            tracker = library.open_tracker(named.options)
+        with _alone(order, named.kind, watchdog.ending):
+            with watchdog.busy():
+                library = importlib.import_module(f"hpsearch.tracking.libraries.to_{named.kind}")
+                tracker = library.open_tracker(named.options)
             memory = Memory(order.folder, named.kind, tracker.target, again=order.again)
-            mirror = Mirror(store, spec, memory, tracker)
+            mirror = Mirror(store, spec, memory, tracker, watchdog.note_progress)
             is_sent = _keep_up(mirror, tracker.interval_s, watchdog, channel)
-            tracker.close()
+            with watchdog.busy():
+                tracker.close()
+                mirror.save()
     if is_sent:
         channel.sent(f"{named.kind}: {tracker.target.strip()}")
     return is_sent
@@ -212,8 +219,7 @@ def _locked(file: int) -> bool:
 
 
 def _told(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or "no further word"
-    return f"{type(error).__name__}: {text[:500]}"
+    return f"{type(error).__name__}: {in_short(str(error)) or 'no further word'}"
 
 
 def _end_group() -> NoReturn:

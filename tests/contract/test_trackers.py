@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -22,10 +23,16 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.trackers import TRACKERS, NamedTracker
+from hpsearch.study_file.trackers import (
+    TRACKERS,
+    MlflowOptions,
+    NamedTracker,
+    TensorboardOptions,
+)
 from hpsearch.tracking import packages
 from hpsearch.tracking.processes import Senders
-from tracked_studies import finish, points_of, recorded, tracked
+from tracked_studies import Notebook, finish, points_of, recorded, tracked
+from tracked_studies import send as send_to_notebook
 from trials.checkpoints.places import trial_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the trackers' packages
@@ -281,6 +288,73 @@ def test_wandb_without_a_key_is_told_of(
     assert send(url, spec, tmp_path, [online]) == []
     (line,) = [record.getMessage() for record in caplog.records]
     assert "No API key configured" in line
+
+
+def test_a_run_whose_answer_is_lost_is_not_created_twice(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("mlflow")
+    from mlflow.tracking import MlflowClient
+
+    from hpsearch.tracking.libraries.to_mlflow import open_tracker
+
+    spec, notebook = tracked(sqlite_url), Notebook()
+    send_to_notebook(sqlite_url, spec, tmp_path, notebook)
+    (study, *_), (trial, *_) = notebook.studies, notebook.trials
+    tracker = open_tracker(MlflowOptions(uri=f"sqlite:///{tmp_path}/mlflow.db", experiment="demo"))
+    create = MlflowClient.create_run
+
+    def lose(client: MlflowClient, *args: Any, **named: Any) -> None:
+        create(client, *args, **named)
+        raise ConnectionError("no answer")
+
+    for send_news in (
+        lambda: tracker.send_study(study),
+        lambda: tracker.send_trial(study, trial),
+    ):
+        monkeypatch.setattr(MlflowClient, "create_run", lose)
+        with pytest.raises(ConnectionError):
+            send_news()
+        monkeypatch.setattr(MlflowClient, "create_run", create)
+        send_news()
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
+    assert len(runs) == 2, "of the study and of the trial"
+
+
+def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    need("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    from hpsearch.tracking.libraries.to_tensorboard import open_tracker
+
+    spec, notebook = tracked(sqlite_url), Notebook()
+    send_to_notebook(sqlite_url, spec, tmp_path, notebook)
+    study = notebook.studies[0]
+    trial = next(trial for trial in notebook.trials if trial.points)
+    tracker = open_tracker(TensorboardOptions(folder=str(tmp_path / "runs")))
+    with files_up_to(150), pytest.raises(OSError, match="too large"):
+        tracker.send_trial(study, trial)
+    tracker.send_trial(study, trial)
+    tracker.close()
+    folder = tmp_path / "runs" / study.label / trial_folder(trial.number)
+    assert len(list(folder.iterdir())) == 2, "one ends in half an event"
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    assert [point.step for point in events.Scalars("loss")] == [p.step for p in trial.points]
+
+
+@contextmanager
+def files_up_to(size_bytes: int) -> Iterator[None]:
+    """Writing fails beyond this size of a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_the_versions_are_those_that_the_extras_allow() -> None:

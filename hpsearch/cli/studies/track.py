@@ -12,7 +12,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.output import log_as_notes, note
-from hpsearch.errors import Unreachable, UserError
+from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.store import Store
 from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
@@ -38,6 +38,7 @@ def track_study(name: str, to: Sequence[str], storage: str, *, again: bool) -> N
         StudyHeld: A driver owns the study.
         StudyNotFound: There is no such study.
         Unreachable: Not everything could be sent.
+        Interrupted: By Ctrl-C.
     """
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
@@ -53,8 +54,12 @@ def track_study(name: str, to: Sequence[str], storage: str, *, again: bool) -> N
             raise UserError(f"study {name} has no folder of its own", f"hpsearch resume {name}")
         log_as_notes()
         senders = Senders(store, name, record.checkpoints, trackers, None, again=again)
-        senders.begin()
-        sent = senders.end()
+        try:
+            senders.begin()
+            sent = senders.end()
+        except KeyboardInterrupt:
+            what = f"interrupted; what was sent stays. Continue with: hpsearch track {name}"
+            raise Interrupted(what) from None
     for place in sent:
         note(f"study {name} is in {place}")
     if len(sent) < len(trackers):

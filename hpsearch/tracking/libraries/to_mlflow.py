@@ -6,8 +6,9 @@ point that is sent twice, MLflow's databases keep one.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mlflow.entities import Metric, Param, Run, RunTag
@@ -21,6 +22,9 @@ from hpsearch.tracking.news import StudyNews, TrialNews
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
 MOST_METRICS = 500
 """In one request; MLflow takes 1000."""
+RETRIES = 2
+"""Of a request, unless the environment says otherwise. With MLflow's own 7 a server that is not
+there is told of after four minutes; the sender tries again anyway."""
 LONGEST_VALUE = 5000
 """Characters of a tag or parameter that every version of MLflow takes."""
 
@@ -49,10 +53,12 @@ class MlflowTracker:
     interval_s = 2.0
 
     def __init__(self, options: MlflowOptions) -> None:
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(RETRIES))
         self._client = MlflowClient(tracking_uri=options.uri)
         self._experiment = options.experiment
-        self._runs: dict[str, str] = {}
-        """The ids of runs, by the number of the trial; that of the study under an empty text."""
+        self._runs: dict[str, str] | None = None
+        """The ids of runs, by the number of the trial; that of the study under an empty text. None
+        while it is not known which there are."""
         self._experiment_id: str | None = None
 
     @property
@@ -68,7 +74,6 @@ class MlflowTracker:
         """Begin or update the study's run."""
         if self._experiment_id is None:
             self._experiment_id = self._experiment_of(study)
-            self._runs = self._runs_of(study)
         run = self._run(study, "", study.name, study.created)
         done = sum(study.counts.get(state.value, 0) for state in State if state.terminal)
         at = study.ended or study.created
@@ -94,8 +99,9 @@ class MlflowTracker:
         self._send(run, metrics, _named(trial.facts), params)
         self._set_status(run, _STATUS[trial.state], trial.ended)
 
-    def flush(self) -> None:
-        """Nothing is left to send: every call has waited for its answer."""
+    def unsafe(self) -> Collection[int]:
+        """No trial: every call has waited for its answer."""
+        return ()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -123,15 +129,19 @@ class MlflowTracker:
 
     def _run(self, study: StudyNews, key: str, name: str, began: float) -> str:
         """The id of a run, which is created if it is not there."""
-        if key not in self._runs:
-            tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
-            if key:
-                tags |= {TRIAL_TAG: key, "mlflow.parentRunId": self._runs[""]}
+        tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
+        if key:
+            parent = self._run(study, "", study.name, study.created)
+            tags |= {TRIAL_TAG: key, "mlflow.parentRunId": parent}
+        runs = self._runs_of(study) if self._runs is None else self._runs
+        if key not in runs:
+            self._runs = None  # if this fails, the run may be there all the same
             run = self._client.create_run(
                 self._experiment_id, start_time=_milliseconds(began), tags=tags, run_name=name
             )
-            self._runs[key] = run.info.run_id
-        return self._runs[key]
+            runs[key] = run.info.run_id
+        self._runs = runs
+        return runs[key]
 
     def _send(
         self,

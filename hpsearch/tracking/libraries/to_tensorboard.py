@@ -8,7 +8,8 @@ write is put together here, as `torch.utils.tensorboard` does it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,39 +58,37 @@ class TensorboardTracker:
         """Write the study's file and facts, and the best value so far."""
         done = sum(study.counts.get(state.value, 0) for state in State if state.terminal)
         at = study.ended or time.time()
-        writer = self._writer(study, STUDY)
         best = {f"best.{name}": value for name, value in study.best_params.items()}
-        writer.add_event(_event(_text("study_file", f"```\n{study.text}\n```"), at, done))
-        writer.add_event(_event(_table("study", {**study.facts, **best}), at, done))
-        if study.best_value is not None:
-            best_value = _scalar(f"hpsearch/best_{study.metric}", study.best_value)
-            writer.add_event(_event(best_value, at, done))
-        self._close(STUDY)
+        with self._writing(study, STUDY, is_last=True) as writer:
+            writer.add_event(_event(_text("study_file", f"```\n{study.text}\n```"), at, done))
+            writer.add_event(_event(_table("study", {**study.facts, **best}), at, done))
+            if study.best_value is not None:
+                best_value = _scalar(f"hpsearch/best_{study.metric}", study.best_value)
+                writer.add_event(_event(best_value, at, done))
 
     def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
         """Write what is new of a trial, and close its file unless it trains."""
         name = trial_folder(trial.number)
         began = trial.started or study.created
-        writer = self._writer(study, name)
-        writer.add_event(_event(_session_start(name, trial, began), began))
-        for point in trial.points:
-            for metric, value in point.metrics.items():
-                writer.add_event(_event(_scalar(metric, value), point.at, point.step))
         at = trial.ended or (trial.points[-1].at if trial.points else began)
-        writer.add_event(_event(_table("trial", trial.facts), at, trial.step))
-        if trial.state is not State.RUNNING:
-            self._end(writer, trial, at)
-            self._close(name)
+        is_last = trial.state is not State.RUNNING
+        with self._writing(study, name, is_last=is_last) as writer:
+            writer.add_event(_event(_session_start(name, trial, began), began))
+            for point in trial.points:
+                for metric, value in point.metrics.items():
+                    writer.add_event(_event(_scalar(metric, value), point.at, point.step))
+            writer.add_event(_event(_table("trial", trial.facts), at, trial.step))
+            if is_last:
+                self._end(writer, trial, at)
 
-    def flush(self) -> None:
-        """Write what is buffered."""
-        for writer in self._writers.values():
-            writer.flush()
+    def unsafe(self) -> Collection[int]:
+        """No trial: its file was written."""
+        return ()
 
     def close(self) -> None:
         """Close all files."""
-        for name in list(self._writers):
-            self._close(name)
+        for writer in self._writers.values():
+            writer.close()
 
     def _end(self, writer: EventFileWriter, trial: TrialNews, at: float) -> None:
         if not trial.is_over:
@@ -102,14 +101,26 @@ class TensorboardTracker:
         data = HParamsPluginData(session_end_info=end)
         writer.add_event(_event(_hparams("session_end_info", data), at))
 
-    def _writer(self, study: StudyNews, name: str) -> EventFileWriter:
-        if name not in self._writers:
-            folder = self._folder / study.label / name
-            self._writers[name] = EventFileWriter(str(folder))
-        return self._writers[name]
+    @contextmanager
+    def _writing(self, study: StudyNews, name: str, *, is_last: bool) -> Iterator[EventFileWriter]:
+        """The writer for a folder, whose file is written at the end of the block.
 
-    def _close(self, name: str) -> None:
-        self._writers.pop(name).close()
+        After a failure the next one begins a new file: this one may end in half an event.
+        """
+        writer = self._writers.pop(name, None)
+        if writer is None:
+            writer = EventFileWriter(str(self._folder / study.label / name))
+        try:
+            yield writer
+            writer.flush()  # raises what closing passes over
+        except Exception:
+            with suppress(OSError):
+                writer.close()
+            raise
+        if is_last:
+            writer.close()
+        else:
+            self._writers[name] = writer
 
 
 def open_tracker(options: TensorboardOptions) -> TensorboardTracker:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,9 @@ class TrackioTracker:
                 metrics = {name: value for name, value in known.items() if value is not None}
                 run.log(metrics, step=trial.step)
 
-    def flush(self) -> None:
-        """Nothing is left: each run was ended."""
+    def unsafe(self) -> Collection[int]:
+        """No trial: each run was ended."""
+        return ()
 
     def close(self) -> None:
         """No run is open."""

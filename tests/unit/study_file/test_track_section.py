@@ -10,6 +10,7 @@ import pytest
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import study_file_schema
 from hpsearch.study_file.text import yaml_source
+from hpsearch.study_file.trackers import MlflowOptions
 from study_files import GOOD, problems_of
 from trials.descriptions.builtin import BUILT_IN, describe
 
@@ -68,3 +69,20 @@ def test_a_mistake_has_its_place_and_a_remedy(track: str, problem: str) -> None:
     assert "pw" not in found
     takes_two_parts_to_see = "twice" in problem or "password" in problem
     assert fits_the_schema(track) is takes_two_parts_to_see
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_refused"),
+    [
+        ("http://me:p/w@host", True),
+        ("http://me:1234@host", True),
+        ("postgresql://host/db?sslmode=require&password=x", True),
+        ("postgresql://me@host:5432/db", False),
+        ("http://host:5000/me@here", False),
+        ("databricks://profile:scope", False),
+        ("sqlite:///C:/me@here/x.db", False),
+    ],
+)
+def test_only_a_password_is_one(uri: str, is_refused: bool) -> None:
+    options = MlflowOptions.model_construct(uri=uri)
+    assert bool(list(options.mistakes())) is is_refused

@@ -9,6 +9,7 @@ import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
+from hpsearch.tracking.memory import Memory
 from tracked_studies import Notebook, finish, points_of, recorded, send, tracked
 
 
@@ -55,6 +56,27 @@ def test_what_fails_is_sent_by_the_next_attempt(sqlite_url: str, tmp_path: Path)
     notebook.fails_at = None
     send(sqlite_url, spec, tmp_path, notebook)
     assert notebook.points == points_of(recorded(sqlite_url, spec))
+
+
+def test_what_a_tracker_would_lose_in_a_crash_is_sent_again_after_one(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    spec = tracked(sqlite_url)
+    send(sqlite_url, spec, tmp_path, Notebook(still_unsafe=[1]))
+    again = Notebook()
+    send(sqlite_url, spec, tmp_path, again)
+    assert again.points == {1: points_of(recorded(sqlite_url, spec))[1]}
+    once_more = Notebook()
+    send(sqlite_url, spec, tmp_path, once_more)
+    assert once_more.trials == []
+
+
+def test_the_memory_has_no_password(tmp_path: Path) -> None:
+    memory = Memory(str(tmp_path), "notebook", "https://me:secret@host/x?key=abc")
+    memory.note_study("digest")
+    memory.write()
+    content = json.loads((tmp_path / "tracking" / "notebook.json").read_text())
+    assert content["target"] == "https://host/x?..."
 
 
 def test_a_tracker_that_takes_whole_trials_gets_them_whole(sqlite_url: str, tmp_path: Path) -> None:

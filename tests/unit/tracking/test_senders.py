@@ -10,7 +10,11 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from contextlib import closing
+import signal
+import tracemalloc
+import types
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +23,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.processes import Senders
-from patience import PATIENCE_S
+from hpsearch.tracking.secrets import without_secrets
+from patience import wait_until
 from tracked_studies import tracked
 
 RUN = """
@@ -34,9 +39,18 @@ def init(**named):
     print("noise from a library", flush=True)
     return Run()
 """
+HERE = RUN + "import os, signal\ndef here(): open(os.environ['HERE'], 'w').close()\n"
+"""A library whose `here` writes a file."""
+STUCK = {
+    "hangs": "def init(**named):\n here()\n while True: os.write(2, b'.' * 65536)\n",
+    "is stopped": "def init(**named):\n here()\n os.kill(os.getpid(), signal.SIGSTOP)\n",
+}
 BROKEN = {
-    "hangs": RUN + "import time\ndef init(**named): time.sleep(100_000)\n",
-    "raises": RUN + "def init(**named): raise ValueError('see https://me:secret@host/x?key=abc')\n",
+    "hangs": HERE + STUCK["hangs"],
+    "is stopped": HERE + STUCK["is stopped"],
+    "raises": RUN
+    + "import os\ndef init(**named):\n"
+    + " raise ValueError('see https://me:secret@host/x?key=abc ' + os.environ['WANDB_API_KEY'])\n",
     "crashes": RUN + "import os\ndef init(**named): os.abort()\n",
     "exits": RUN + "def init(**named): raise SystemExit('no API key configured')\n",
     "is not the package": "import nothing_of_this_name\n",
@@ -49,12 +63,37 @@ def spec(sqlite_url: str) -> StudySpec:
     return tracked(sqlite_url)
 
 
-def run(url: str, spec: StudySpec, folder: Path, end_s: float) -> list[str]:
-    """Where everything was sent."""
+def run(
+    url: str,
+    spec: StudySpec,
+    folder: Path,
+    end_s: float | None = None,
+    until: Callable[[], object] = lambda: True,
+) -> list[str]:
+    """Where everything was sent, by senders that are asked to end once something has happened."""
     with closing(Store.open(url)) as store:
         senders = Senders(store, spec.study, str(folder), [WANDB], end_s)
         senders.begin()
+        wait_until(until)
         return senders.end()
+
+
+def child_that_holds(file: Path) -> str:
+    """The source of a child process that keeps a file locked."""
+    return f"""
+import fcntl, subprocess
+held = open({str(file)!r}, "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+subprocess.Popen(["sleep", "100000"], pass_fds=[held.fileno()])
+"""
+
+
+def can_lock(held: Path) -> bool:
+    """Whether nobody keeps a file locked any more."""
+    with held.open() as file, suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def library(monkeypatch: pytest.MonkeyPatch, folder: Path, source: str) -> None:
@@ -74,15 +113,21 @@ def test_a_broken_tracker_is_told_of_once_and_left_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     library(monkeypatch, tmp_path, BROKEN[how])
-    end_s = 4.0 if how == "hangs" else PATIENCE_S
+    here = tmp_path / "here"
+    monkeypatch.setenv("HERE", str(here))
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789")
     with caplog.at_level(logging.WARNING, "hpsearch"):
-        sent = run(sqlite_url, spec, tmp_path, end_s)
+        if how in STUCK:
+            sent = run(sqlite_url, spec, tmp_path, 0.1, until=here.exists)
+        else:
+            sent = run(sqlite_url, spec, tmp_path)
     assert sent == []
     (line,) = [record.getMessage() for record in caplog.records]
     assert "track: wandb does not work" in line
     assert "hpsearch track tracked" in line
     assert "secret" not in line
     assert "abc" not in line
+    assert "0123456789" not in line
 
 
 def test_a_library_that_works_is_sent_everything(
@@ -93,7 +138,7 @@ def test_a_library_that_works_is_sent_everything(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     library(monkeypatch, tmp_path, RUN)
-    sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
+    sent = run(sqlite_url, spec, tmp_path)
     assert sent == ["wandb: /hpsearch online"]
     assert caplog.records == []
     assert (tmp_path / "tracking" / "wandb.json").exists()
@@ -103,17 +148,80 @@ def test_what_a_library_leaves_running_ends_with_its_study(
     sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = tmp_path / "held"
-    child = f"""
-import fcntl, subprocess
-held = open({str(held)!r}, "w")
-fcntl.flock(held, fcntl.LOCK_EX)
-subprocess.Popen(["sleep", "100000"], pass_fds=[held.fileno()])
-"""
-    library(monkeypatch, tmp_path, RUN + child)
-    sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
+    library(monkeypatch, tmp_path, RUN + child_that_holds(held))
+    sent = run(sqlite_url, spec, tmp_path)
     assert sent == ["wandb: /hpsearch online"]
-    with held.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # once the child has ended
+    wait_until(lambda: can_lock(held))
+
+
+def test_what_a_library_that_crashes_leaves_running_ends_with_it(
+    sqlite_url: str,
+    spec: StudySpec,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    held = tmp_path / "held"
+    library(monkeypatch, tmp_path, BROKEN["crashes"] + child_that_holds(held))
+    run(sqlite_url, spec, tmp_path, until=lambda: caplog.records and can_lock(held))
+
+
+def test_an_interruption_leaves_no_sender_behind(
+    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / "held"
+    interrupts = """
+import __main__, os, signal, time
+__main__.GRACE_S = 100_000
+def init(**named):
+    os.kill(os.getppid(), signal.SIGUSR1)
+    time.sleep(100_000)
+"""
+    library(monkeypatch, tmp_path, RUN + child_that_holds(held) + interrupts)
+
+    def interrupt(number: int, frame: types.FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(sqlite_url, spec, tmp_path)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    wait_until(lambda: can_lock(held))
+
+
+def test_endless_noise_takes_no_memory(
+    sqlite_url: str, spec: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = "import os\nfor _ in range(512): os.write(2, b'.' * 65536)\n"
+    library(monkeypatch, tmp_path, RUN + noise)
+    tracemalloc.start()
+    try:
+        sent = run(sqlite_url, spec, tmp_path)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sent == ["wandb: /hpsearch online"]
+    assert peak_bytes < 512 * 65536 / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at http://host/path, write to me@host", "at http://host/path, write to me@host"),
+        ("http://host:80/path of me@host", "http://host:80/path of me@host"),
+        ("'http://me:p@ss@host/x?key=abc', me@host", "'http://host/x?...', me@host"),
+        ("postgresql://me:p/w@x@host/x", "postgresql://host/x"),
+        ("got 0123456789 and 01234567", "got ... and ..."),
+    ],
+)
+def test_a_text_keeps_all_but_its_secrets(
+    text: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "01234567")
+    monkeypatch.setenv("SOME_SECRET", "0123456789")
+    assert without_secrets(text) == shown
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no full disk")
@@ -127,6 +235,6 @@ def test_a_disk_that_is_full_is_told_of(
     write_full = "\ndef init(**named): open('/dev/full', 'w').write('x' * 10 ** 6)\n"
     library(monkeypatch, tmp_path, RUN + write_full)
     with caplog.at_level(logging.WARNING, "hpsearch"):
-        sent = run(sqlite_url, spec, tmp_path, PATIENCE_S)
+        sent = run(sqlite_url, spec, tmp_path)
     assert sent == []
     assert "No space left on device" in caplog.text
