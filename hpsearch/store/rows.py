@@ -89,7 +89,7 @@ def values_of(record: Any, **more: Any) -> Values:
         more: Columns beside them.
     """
     values: Values = {}
-    for field, column in column_names(type(record)).items():
+    for field, column in column_names(record.__class__).items():
         value = getattr(record, field)
         if isinstance(value, enum.Enum):
             value = value.value
