@@ -9,6 +9,7 @@ from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS
 from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
 from hpsearch.study_file.space import is_open
+from trials.checkpoints.places import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.models import KEY, Pretrained, brings_code
 
@@ -44,7 +45,7 @@ def _names(spec: StudySpec) -> list[str]:
 
 def _pretrained(name: str, base: Path) -> Pretrained:
     folder = base / name
-    return Pretrained(str(folder) if folder.is_dir() else name)
+    return Pretrained(str(folder) if is_there(folder) else name)
 
 
 def _advice(spec: StudySpec) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def place(folder: Path | str) -> Place:
 def is_url(folder: Path | str) -> bool:
     """Whether it names a store, such as ``s3://bucket/studies``, and is not a path."""
     return isinstance(folder, str) and "://" in folder
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether something is at a path. If its name is too long, or a folder above it closed to this
+    user, nothing is there for this process."""
+    return os.path.exists(path)  # noqa: PTH110 - `Path.exists` raises there
 
 
 def absolute(folder: Path | str) -> str:

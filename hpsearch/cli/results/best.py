@@ -27,6 +27,7 @@ from hpsearch.study_file.reading import space_in
 from hpsearch.views import tables, trust
 from hpsearch.views.gain import gained_by
 from trials.arithmetic import Arithmetic
+from trials.checkpoints.places import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 
@@ -208,4 +209,4 @@ def _absolute(value: Any, base: str | None) -> Any:
     if base is None or not isinstance(value, str):
         return value
     path = Path(base) / value
-    return str(path) if path.suffix in _DATA_SUFFIXES or path.exists() else value
+    return str(path) if path.suffix in _DATA_SUFFIXES or is_there(path) else value

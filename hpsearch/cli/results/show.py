@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -100,7 +99,7 @@ def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
         return []
     number = detail.trial.number
     logs = [str(places.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
-    return logs if places.is_url(folder) else [log for log in logs if Path(log).is_file()]
+    return logs if places.is_url(folder) else [log for log in logs if places.is_there(log)]
 
 
 def trial_as_plain(

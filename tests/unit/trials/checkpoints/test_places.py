@@ -16,6 +16,7 @@ from trials.checkpoints.manifests import CheckpointError, Label, check, run_of
 from trials.checkpoints.places import (
     absolute,
     inside,
+    is_there,
     place,
     split,
     trial_of,
@@ -598,3 +599,9 @@ def test_what_training_code_keeps_beside_its_checkpoints_stays(folder):
     checkpoints.recorded(3.0)
     trim_ended(best)
     assert files.cat_file(f"{root}/plots/loss.png") == b"mine"
+
+
+def test_nothing_is_at_a_path_that_cannot_be(tmp_path: Path) -> None:
+    assert is_there(tmp_path)
+    for name in ("a", "a" * 300, "a/" * 3000, "a\0"):
+        assert not is_there(tmp_path / name)
