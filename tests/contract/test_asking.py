@@ -22,7 +22,7 @@ from hpsearch.store.store import Store
 from patience import wait_until
 
 TRIALS = 30
-SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}}, resources={"lease": 6})
+SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}})
 WORKER = """
 import sys, time
 import hpsearch
