@@ -45,7 +45,7 @@ def _names(spec: StudySpec) -> list[str]:
 
 def _pretrained(name: str, base: Path) -> Pretrained:
     folder = base / name
-    return Pretrained(str(folder) if is_there(folder) else name)
+    return Pretrained(str(folder) if is_there(folder) and folder.is_dir() else name)
 
 
 def _advice(spec: StudySpec) -> Iterator[str]:

@@ -222,21 +222,23 @@ class Toy:
         type_ = column.type.compile(postgresql.dialect())
         self.execute(f"CREATE TABLE kept AS SELECT {name} FROM {table} WHERE {self.row(table)}")
         try:
-            self.execute(harm)
+            place = self.execute(f"{harm} RETURNING ctid")  # the condition may not find it again
         except DBAPIError:
             yield False
         else:
             yield True
             back = f"(SELECT CAST({name} AS {type_}) FROM kept LIMIT 1)"
-            self.execute(f"UPDATE {table} SET {name} = {back} WHERE {self.row(table)}")
+            self.execute(f"UPDATE {table} SET {name} = {back} WHERE ctid = '{place}'")
         self.execute("DROP TABLE kept")
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> Any:
+        """What the statement returns first, if it returns anything."""
         with (
             closing(Store.open(self.url)) as store,
             store._database.transaction("write") as connection,
         ):
-            connection.exec_driver_sql(statement)
+            result = connection.exec_driver_sql(statement)
+            return result.scalar() if result.returns_rows else None
 
     def found(self) -> list[Violation]:
         with closing(Store.open(self.url)) as store, store.reading() as connection:

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, case, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    and_,
+    case,
+    func,
+    literal_column,
+    select,
+    type_coerce,
+)
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.cells import Json, Member
@@ -26,6 +36,18 @@ WITH_LATEST: FromClause = trials.outerjoin(
     ),
 )
 """Trials with their latest report, which is NULL where they have none."""
+
+
+def metrics_in(report: FromClause) -> ColumnElement[object]:
+    """The metrics of a report that an outer join looks for; NULL if there is no such report.
+
+    Metrics that are NULL although the report is there become a text that is damage to its reader.
+    """
+    column = report.c.metrics
+    written = func.coalesce(column, literal_column("'null'"))
+    found = case((report.c.trial.is_not(None), written))
+    return type_coerce(found, column.type).label(column.name)
+
 
 _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 

@@ -40,7 +40,7 @@ from hpsearch.store.asked import heartbeats
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
-from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
+from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, metrics_in, names_of
 from hpsearch.store.schema import attempts, column_name, decisions, reports, studies, trials
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.arithmetic import Arithmetic
@@ -525,7 +525,7 @@ def plain(row: Row[Any]) -> dict[str, Any]:
 
 def _trials_of(study: StudyHead) -> Select[Any]:
     return (
-        select(*_READ, latest.c.metrics)
+        select(*_READ, metrics_in(latest))
         .select_from(WITH_LATEST)
         .where(trials.c.study_id == study.id)
     )

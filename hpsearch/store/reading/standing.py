@@ -14,6 +14,7 @@ from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, Request, StudyState
 from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.names import metrics_in
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.reading.requests import study_requests
 from hpsearch.store.schema import attempts, decisions, reports, trials
@@ -217,7 +218,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     )
     shown = (trials.c.resource, trials.c.value, trials.c.speed)
     live = (
-        select(attempts, *shown, latest.c.metrics, verdict.label("verdict"))
+        select(attempts, *shown, metrics_in(latest), verdict.label("verdict"))
         .join_from(attempts, trials, same_trial)
         .outerjoin(latest, at_latest)
         .where(
