@@ -43,12 +43,12 @@ class StudyReader:
 
     def best(self, top: int = 1) -> pd.DataFrame:
         """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs`,
-        `tied` and `seen_at`.
+        `tied`, `unknown` (trained too little to tell it from the best) and `seen_at`.
 
         `confirmed` is the mean of the trial's repeats with other seeds and `low` to `high` its 90%
         interval; they are absent where it was not repeated. `value` is the best value that it has
-        shown, after as much training as `seen_at` says; `expected`, with the standard deviation
-        `expected_deviation`, is the value that is expected of it if it is trained in full.
+        shown, after as much training as `seen_at` says; `expected`, between `expected_low` and
+        `expected_high` nine times in ten, is the value that is expected of it in full.
 
         Raises:
             UserError: The study has no single direction.
@@ -63,6 +63,7 @@ class StudyReader:
         for name, field in fields.items():
             more[name] = [getattr(each, field, None) for each in confirmed]
         more["tied"] = [each.tied for each in ranked]
+        more["unknown"] = [each.unknown for each in ranked]
         more["seen_at"] = [at.get(each.trial.number) for each in ranked]
         rows = [each.trial for each in ranked]
         return frame_of(rows, more)
@@ -126,7 +127,7 @@ class StudyReader:
         return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
 
     def plot_best_so_far(self, *, wall_clock: bool = False) -> go.Figure:
-        """The best value so far against GPU time, or against wall clock.
+        """The best value so far against compute time, or against wall clock.
 
         This and all that follow are Plotly figures, which need ``pip install "hpsearch[plots]"``,
         and the same as those of `hpsearch report`. With several objectives they show the first one.
@@ -175,7 +176,7 @@ class StudyReader:
         )
 
     def plot_budget(self) -> go.Figure:
-        """Where the GPU time went."""
+        """Where the compute time went."""
         from hpsearch.report import charts
 
         return self._drawn(charts.budget(self._story()))

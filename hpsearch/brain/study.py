@@ -53,6 +53,7 @@ from hpsearch.domain.records import Outcome, ReportRecord, Request, StudyState, 
 from hpsearch.search.questions import Unanswerable
 from hpsearch.search.rungs import Verdict
 from hpsearch.search.searcher import Assessment, Searcher
+from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
 NOTE_S = 1.0
@@ -129,6 +130,13 @@ class Study:
     def active_s(self, now: float) -> float:
         """Seconds that drivers have worked on the study, over all of them."""
         return self._time.so_far(now)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds until the study ends; None where that cannot be known yet."""
+        if self.ending is not None:
+            return None
+        left = TimeLeft(self.spec, self.history.trials, len(self.slots))
+        return left.seconds(self.active_s(now), now)
 
     # ------------------------------------------------------------------------- beginning and ending
 
@@ -574,8 +582,8 @@ class Study:
 
     def _expect(self) -> None:
         """Write down what is expected of trials by now."""
-        for trial, value, deviation in self._searcher.expectations():
-            self._log.expects(trial, value, deviation)
+        for trial, *expected in self._searcher.expectations():
+            self._log.expects(trial, *expected)
 
     def _watch_study(self, now: float) -> list[ev.Command]:
         ending = self.ending

@@ -21,6 +21,10 @@ SAME = 1e-6
 """The share of its size by which an expectation may change without being written again."""
 
 
+EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
+"""The fields of a trial that say what is expected of it."""
+
+
 class TrialLog:
     """Changes the records of one study's trials, and marks them as changed."""
 
@@ -70,7 +74,14 @@ class TrialLog:
             trial.system_attrs[CONSTRAINT + name] = over
         self._history.touch(trial)
 
-    def expects(self, trial: Trial, value: float | None, deviation: float | None) -> None:
+    def expects(
+        self,
+        trial: Trial,
+        value: float | None,
+        deviation: float | None,
+        low: float | None = None,
+        high: float | None = None,
+    ) -> None:
         """Note what is expected of a trial if it is trained in full.
 
         The trial is touched only if that has changed by more than `SAME` of its size.
@@ -81,14 +92,17 @@ class TrialLog:
                 unit and sign; None, or not finite, where nothing is known.
             deviation: The standard deviation of that, in the same unit, not below zero; without a
                 value, or where it is not finite, it counts as unknown.
+            low: The lower end of its 90% interval; likewise.
+            high: The upper end.
         """
         value = _finite(value)
-        deviation = None if value is None else _finite(deviation)
-        is_same = _same(trial.expected, value) and _same(trial.expected_deviation, deviation)
-        if is_same:
+        known = [None if value is None else _finite(each) for each in (deviation, low, high)]
+        now = [value, *known]
+        before = [getattr(trial, name) for name in EXPECTED]
+        if all(map(_same, before, now)):
             return
-        trial.expected = value
-        trial.expected_deviation = deviation
+        for name, each in zip(EXPECTED, now, strict=True):
+            setattr(trial, name, each)
         self._history.touch(trial)
 
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:

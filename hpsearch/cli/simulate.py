@@ -67,7 +67,7 @@ def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
     if len(spec.objectives) > 1:
         directions = [objective.direction for objective in spec.objectives]
         return pareto_front(history.trials, directions)
-    return rank(history.trials, spec.objective.direction)[:top]
+    return rank(history.trials, spec.objective.direction, spec.objective.metric)[:top]
 
 
 def _workers(spec: StudySpec, option: int | str | None) -> int:
@@ -139,6 +139,8 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
         "seen_at": trial.seen_at,
         "expected": trial.expected,
         "expected_deviation": trial.expected_deviation,
+        "expected_low": trial.expected_low,
+        "expected_high": trial.expected_high,
         "values": trial.values,
         "violation": trial.violation,
         "recorded": dict(curves.stand_in(trial.params)),
@@ -147,6 +149,7 @@ def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
         "gpu_seconds": trial.gpu_seconds,
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
+        "unknown": ranked.unknown,
     }
 
 

@@ -192,6 +192,10 @@ class Trial:
     metric's own unit and sign; None where nothing is known."""
     expected_deviation: float | None = field(default=None, metadata=SHOWN)
     """The standard deviation of that expectation, in the same unit; None without one."""
+    expected_low: float | None = field(default=None, metadata=SHOWN)
+    """Its true value lies between this and `expected_high` nine times in ten; None where that is
+    not known."""
+    expected_high: float | None = field(default=None, metadata=SHOWN)
     resource: float = field(default=0.0, metadata=SHOWN)
     """How far it has trained."""
     rung: int | None = field(default=None, metadata=SHOWN)

@@ -4,5 +4,6 @@
 `pareto`     the trials that no other one beats, where there are several objectives
 `repeats`    what repeats with other seeds say: means, intervals, and which trials are behind
 `contenders` which trials have learnt something, and which complete ones may be the best
+`ranges`     the values that a metric can have
 `trust`      how far the standing at a rung foretold the end
 """

@@ -23,6 +23,7 @@ from typing import Protocol
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.ranking.ranges import range_of
 
 CONFIDENCE = 0.90
 """Of the interval of a confirmed mean."""
@@ -98,6 +99,7 @@ class Repeats:
             self.means[number] = math.fsum(values) / count
         self.freedom = sum(self._runs.values()) - len(self._runs)
         """Degrees of freedom of the pooled deviation."""
+        self._seen = [value for values in runs.values() for value in values]
         self.deviation = self._pooled_deviation(runs)
         """Pooled standard deviation of one run; None if no trial has two."""
 
@@ -146,16 +148,21 @@ class Repeats:
             return False
         return self.chance(number, first) < BEHIND
 
-    def confirmed(self) -> dict[int, Confirmed]:
-        """Mean and 90% interval of each trial."""
-        return {number: self._interval(number) for number in self.means}
+    def confirmed(self, metric: str = "") -> dict[int, Confirmed]:
+        """Mean and 90% interval of each trial.
 
-    def _interval(self, number: int) -> Confirmed:
+        Args:
+            metric: The name of the objective: no interval goes beyond what it can be.
+        """
+        low, high = range_of(metric, self._seen)
+        return {number: self._interval(number, low, high) for number in self.means}
+
+    def _interval(self, number: int, lowest: float, highest: float) -> Confirmed:
         mean, runs = self.means[number], self._runs[number]
         if self.deviation is None:
             return Confirmed(mean, None, None, runs)
         half = self._quantile * self.deviation / math.sqrt(runs)
-        return Confirmed(mean, mean - half, mean + half, runs)
+        return Confirmed(mean, max(mean - half, lowest), min(mean + half, highest), runs)
 
     @cached_property
     def _quantile(self) -> float:

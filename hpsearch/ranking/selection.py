@@ -12,19 +12,23 @@ All code that orders trials follows this rule. A trial that was repeated with ot
 was the luckiest of many, while the repeats were not selected. Trials that keep the study's limits
 come before all that do not.
 
-Two trials cannot be told apart if the difference between them may well be chance. Expectations are
-taken as independent and normal: they are told apart if the one that is ahead is really better with
-a probability of more than 95% (`repeats.BEHIND`), by the standard deviation of their difference.
-Values of which nothing more is known are told apart if they differ at all.
+Two trials are tied if the difference between them may well be chance. Expectations are taken as
+independent: they are told apart if the one that is ahead is really better with a probability of
+more than 95% (`repeats.BEHIND`), by the sides of their intervals that face each other. Values of
+which nothing more is known are told apart if they differ at all.
+
+A trial that has hardly trained may turn out to be anything. It is tied with the first one only if
+the value that it has shown says so. Where only what is expected of it leaves that open, it is not
+known yet how good it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
@@ -53,6 +57,10 @@ class Candidate(Protocol):
     @property
     def expected_deviation(self) -> float | None: ...
     @property
+    def expected_low(self) -> float | None: ...
+    @property
+    def expected_high(self) -> float | None: ...
+    @property
     def resource(self) -> float: ...
     @property
     def role(self) -> Role: ...
@@ -77,21 +85,25 @@ class Ranked(Generic[Of]):
     confirmed: Confirmed | None
     tied: bool
     """Whether it cannot be told from the best one; of the best one, whether any other cannot."""
+    unknown: bool = False
+    """Whether it has trained too little to tell: it may be as good as the best one, and has not
+    shown that."""
 
 
-def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
+def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[Of]]:
     """Put trials in order, best first.
 
     Args:
         trials: The trials to compare, with the repeats (role `confirm`) of any of them. Repeats,
             failed trials and trials without a finite value are not ranked themselves.
         direction: ``minimize`` or ``maximize``.
+        metric: The name of the objective: no interval goes beyond what it can be.
     """
     everyone = list(trials)
     sign = -1.0 if direction == "maximize" else 1.0
     places = [trial for trial in everyone if counts(trial)]
     repeats = Repeats(runs_of(everyone), direction)
-    confirmed = repeats.confirmed()
+    confirmed = repeats.confirmed(metric)
     score = _scores(places, confirmed, sign)
 
     def place(trial: Of) -> tuple[float, ...]:
@@ -99,7 +111,7 @@ def rank(trials: Iterable[Of], direction: str) -> list[Ranked[Of]]:
         return (trial.violation, score(trial), is_unconfirmed, *place_of(trial, sign))
 
     places.sort(key=place)
-    return _mark_ties(places, confirmed, repeats)
+    return _mark_ties(places, confirmed, repeats, sign)
 
 
 def leading(trials: Iterable[Trial], sign: float) -> Trial | None:
@@ -139,13 +151,17 @@ def expectation(trial: Candidate) -> float | None:
     return expected
 
 
-def reach(trial: Candidate) -> float:
-    """How far to either side of its expectation the true value of a trial lies, nine times in ten;
-    0 where nothing is known of that."""
-    deviation = trial.expected_deviation
-    if expectation(trial) is None or deviation is None:
-        return 0.0
-    return REACH * deviation if 0 <= deviation < math.inf else 0.0
+def likely_range(trial: Candidate) -> tuple[float, float]:
+    """Between which values the true one of a trial lies, nine times in ten; twice what it is worth
+    where nothing is known of that. A trial of an earlier version has a deviation only."""
+    middle, low, high = standing(trial), trial.expected_low, trial.expected_high
+    if expectation(trial) is None:
+        return middle, middle
+    if low is not None and high is not None:
+        return min(low, middle), max(high, middle)
+    deviation = trial.expected_deviation or 0.0
+    half = REACH * deviation if 0 <= deviation < math.inf else 0.0
+    return middle - half, middle + half
 
 
 def counts(trial: Candidate) -> bool:
@@ -183,84 +199,98 @@ def _scores(
 
 
 def _mark_ties(
-    places: list[Of], confirmed: dict[int, Confirmed], repeats: Repeats
+    places: list[Of], confirmed: dict[int, Confirmed], repeats: Repeats, sign: float
 ) -> list[Ranked[Of]]:
-    """Mark the trials that cannot be told from the first."""
-    tied = [_tied(trial, places[0], confirmed, repeats) for trial in places]
-    if tied:
-        tied[0] = any(tied[1:])
-    ranked = []
-    for trial, is_tied in zip(places, tied, strict=True):
-        ranked.append(Ranked(trial, _value(trial), confirmed.get(trial.number), is_tied))
+    """Mark the trials that cannot be told from the first, and those of which it is not known."""
+    ranked: list[Ranked[Of]] = []
+    for trial in places:
+        of_trial = confirmed.get(trial.number)
+        place = Ranked(trial, _value(trial), of_trial, tied=False)
+        if ranked and _may_be_equal(place, ranked[0], repeats):
+            is_known = _has_shown(place, ranked[0], sign)
+            place = replace(place, tied=is_known, unknown=not is_known)
+        ranked.append(place)
+    if ranked:
+        ranked[0] = replace(ranked[0], tied=any(each.tied for each in ranked))
     return ranked
 
 
-def _tied(
-    trial: Candidate, first: Candidate, confirmed: dict[int, Confirmed], repeats: Repeats
-) -> bool:
-    """Whether two trials cannot be told apart.
-
-    Two that were both repeated are told apart by their repeats. Others stand for a value that may
-    lie some way to either side: for their mean with its interval, for what is expected of them, or
-    for the one value that they have shown. Where nothing but that is known of one of them, they
-    must have been measured at equal resource.
-    """
-    if trial.violation != first.violation:
-        return False
-    of_trial = confirmed.get(trial.number)
-    of_first = confirmed.get(first.number)
-    if of_trial is not None and of_first is not None:
-        return not repeats.behind(trial.number)
-    return _may_be_equal(trial, of_trial, first, of_first)
-
-
-def tied_with(first: Ranked[Of], trial: Candidate) -> bool:
+def tied_with(first: Ranked[Any], trial: Candidate, direction: str) -> bool:
     """Whether a trial that was not repeated cannot be told from the first one.
 
     Args:
         first: The first of a ranking.
         trial: Another trial that can be ranked.
+        direction: ``minimize`` or ``maximize``.
     """
-    if trial.violation != first.trial.violation:
-        return False
-    return _may_be_equal(trial, None, first.trial, first.confirmed)
+    place: Ranked[Any] = Ranked(trial, _value(trial), None, tied=False)
+    sign = -1.0 if direction == "maximize" else 1.0
+    return _may_be_equal(place, first, None) and _has_shown(place, first, sign)
 
 
 def range_of_ties(first: Ranked[Of]) -> tuple[float, float]:
     """Between which values a trial is worth a comparison with the first one (`tied_with`), if its
-    own worth has no deviation.
+    own worth has no interval.
 
     A little wider than what is tied, so that rounding loses nothing.
     """
-    middle, half = _span(first.trial, first.confirmed)
-    rounding = 1e-9 * (abs(middle) + half)
-    width = half + rounding + 2 * EQUAL
-    return middle - width, middle + width
+    _, low, high = _span(first)
+    rounding = 1e-9 * (abs(low) + abs(high)) + 2 * EQUAL
+    return low - rounding, high + rounding
 
 
-def _may_be_equal(
-    one: Candidate, of_one: Confirmed | None, other: Candidate, of_other: Confirmed | None
-) -> bool:
-    if not (_in_full(one, of_one) and _in_full(other, of_other)) and not compares(one, other):
+def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats | None) -> bool:
+    """Whether nothing tells two trials apart.
+
+    Equal values at equal resource are equal, whatever is expected. Two that were both repeated are
+    told apart by their repeats. Others stand for a value that may lie some way to either side: for
+    their mean with its interval, for what is expected of them, or for the one value that they have
+    shown. Where nothing but that is known of one of them, they must have been measured at equal
+    resource.
+    """
+    if one.trial.violation != first.trial.violation:
         return False
-    middle, half = _span(one, of_one)
-    other_middle, other_half = _span(other, of_other)
-    return abs(middle - other_middle) <= math.hypot(half, other_half) + EQUAL
+    if repeats is not None and one.confirmed is not None and first.confirmed is not None:
+        return not repeats.behind(one.trial.number)
+    if not (_in_full(one) and _in_full(first)) and not compares(one.trial, first.trial):
+        return False
+    if compares(one.trial, first.trial) and abs(one.value - first.value) <= EQUAL:
+        return True
+    middle, low, high = _span(one)
+    return _near(middle, (low, high), first)
 
 
-def _span(trial: Candidate, confirmed: Confirmed | None) -> tuple[float, float]:
-    """The value that a trial stands for, and how far to either side the true one may lie."""
+def _has_shown(one: Ranked[Of], first: Ranked[Of], sign: float) -> bool:
+    """Whether a trial that nothing tells from the first one has shown such a value itself."""
+    if one.confirmed is not None or one.trial.state is State.COMPLETE:
+        return True
+    is_as_good = sign * one.value <= sign * _span(first)[0]
+    return is_as_good or _near(one.value, (one.value, one.value), first)
+
+
+def _near(value: float, interval: tuple[float, float], first: Ranked[Of]) -> bool:
+    """Whether the difference of a value and of what the first one stands for may be chance, by the
+    sides of their intervals that face each other."""
+    middle, low, high = _span(first)
+    if value > middle:
+        reaches = (value - interval[0], high - middle)
+    else:
+        reaches = (interval[1] - value, middle - low)
+    return abs(value - middle) <= math.hypot(*reaches) + EQUAL
+
+
+def _span(place: Ranked[Of]) -> tuple[float, float, float]:
+    """The value that a trial stands for, and between which values the true one lies."""
+    confirmed = place.confirmed
     if confirmed is None:
-        return standing(trial), reach(trial)
-    low, high = confirmed.low, confirmed.high
-    if low is None or high is None:
-        return confirmed.mean, 0.0
-    return confirmed.mean, (high - low) / 2
+        return standing(place.trial), *likely_range(place.trial)
+    mean, low, high = confirmed.mean, confirmed.low, confirmed.high
+    return mean, mean if low is None else low, mean if high is None else high
 
 
-def _in_full(trial: Candidate, confirmed: Confirmed | None) -> bool:
+def _in_full(place: Ranked[Of]) -> bool:
     """Whether it is known what a trial is worth when it is trained in full."""
-    return confirmed is not None or expectation(trial) is not None
+    return place.confirmed is not None or expectation(place.trial) is not None
 
 
 def compares(one: Candidate, other: Candidate) -> bool:

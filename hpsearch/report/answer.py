@@ -13,6 +13,7 @@ from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageAnswer, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.views import trust
+from hpsearch.views.answer import others
 from hpsearch.views.gain import LUCK
 from hpsearch.views.numbers import NOTHING, cell, duration, number
 from hpsearch.views.tables import continued, expected, interval, may_change
@@ -37,7 +38,7 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     winner = story.winner
     if winner is None:
         return PageAnswer((_nothing(story),), _costs(story), False, "", (), ())
-    lines = [*_certainty(story, winner), *_rivals(story, winner)]
+    lines = [*_certainty(story, winner), *_rivals(story)]
     if story.gained is not None:
         lines.append((f"Gain: {story.gained.removesuffix(LUCK)}.",))
     caution = trust.caveat(story.trust)
@@ -46,7 +47,10 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     lines += _costs(story)
     tables = [_configuration(winner.trial, parameters)]
     if len(story.ranked) > 1:
-        meaning = " (= cannot be told from the first)" if winner.tied else ""
+        marks = {"= cannot be told from the first": winner.tied}
+        marks["? trained too little to tell"] = any(each.unknown for each in story.ranked)
+        meaning = "; ".join(mark for mark, is_there in marks.items() if is_there)
+        meaning = f" ({meaning})" if meaning else ""
         tables.append(_listed(story, parameters, f"The best trials{meaning}"))
     goal = story.goal
     headline = (f"Trial {winner.trial.number}: ", foreign_name(goal.metric), f" {_value(winner)}")
@@ -130,17 +134,10 @@ def _searched(story: StudyStory) -> int:
     return int((counts & (trials["state"] != State.FAILED)).sum())
 
 
-def _rivals(story: StudyStory, winner: Ranked[TrialRow]) -> list[Pieces]:
-    """The trials that cannot be told from the best one."""
-    if not winner.tied:
-        return []
-    tied = [each.trial.number for each in story.ranked[1:] if each.tied]
-    if not tied:
-        return [("Another trial cannot be told from it.",)]
-    named = ", ".join(map(str, tied))
-    which = "Trial" if len(tied) == 1 else "Trials"
-    more = ", and perhaps more" if len(tied) == len(story.ranked) - 1 > 1 else ""
-    return [(f"{which} {named}{more} cannot be told from it: the difference may be chance.",)]
+def _rivals(story: StudyStory) -> list[Pieces]:
+    """The trials that cannot be told from the best one, and those of which it is not known."""
+    told = others(story.ranked)
+    return [_sentence(told)] if told else []
 
 
 def _costs(story: StudyStory) -> list[Pieces]:
@@ -160,7 +157,7 @@ def _costs(story: StudyStory) -> list[Pieces]:
     so_far = " so far" if story.is_going_on else ""
     if story.attempts.empty and seconds == 0:
         return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)]
-    took = f"{duration(seconds)} of GPU time{money}, {duration(active)} of wall clock"
+    took = f"{duration(seconds)} of compute time{money}, {duration(active)} of wall clock"
     return [(f"Cost{so_far}: {took}, {trials}.",)]
 
 
@@ -237,11 +234,11 @@ def _columns(
     heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
     heads += ["expected in full (90%)"] * is_expected
     heads += ["confirmed (90%)"] * is_confirmed
-    heads += ["GPU time"]
+    heads += ["compute time"]
     cells = []
     for each in ranked:
         trial = each.trial
-        mark = " =" if each.tied and len(goals) == 1 else ""
+        mark = " =" if each.tied and len(goals) == 1 else " ?" * each.unknown
         if trial.continues is not None:
             mark += f" ({continued(trial)})"
         of_goals = [each.value] if trial.values is None else trial.values

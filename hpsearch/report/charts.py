@@ -67,7 +67,7 @@ def best_so_far(story: StudyStory, goal: CourseGoal, against: progress.Spent) ->
         return None
     winner = story.winner
     confirmed = winner.confirmed if winner is not None else None
-    spent = {"gpu_seconds": "GPU time", "wall_seconds": "wall clock"}[against]
+    spent = {"gpu_seconds": "compute time", "wall_seconds": "wall clock"}[against]
     first, last = frame.iloc[0], frame.iloc[-1]
     said = (
         f"The best {goal.metric} shown went from {number(first['value'])} "
@@ -129,7 +129,7 @@ def budget(story: StudyStory) -> Chart | None:
     if frame.empty:
         return None
     parts = [f"{row.part} {duration(row.gpu_seconds)}" for row in each_row(frame)]
-    said = f"GPU time: {', '.join(parts)}."
+    said = f"Compute time: {', '.join(parts)}."
     return Chart(time.budget(frame), None, said)
 
 

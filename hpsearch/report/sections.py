@@ -195,8 +195,8 @@ def _budget(story: StudyStory, with_charts: bool) -> PageSection | None:
         )
         for row in each_row(spent)
     ]
-    heads = ("for", "GPU time", "share", "attempts")
-    table = PageTable("GPU time by purpose", heads, rows, frozenset({1, 2, 3}))
+    heads = ("for", "compute time", "share", "attempts")
+    table = PageTable("Compute time by purpose", heads, rows, frozenset({1, 2, 3}))
     lines: list[Pieces] = [
         (
             "Start-up is the time before an attempt could train. Idle slots are not charged: they "

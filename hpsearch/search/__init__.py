@@ -6,6 +6,7 @@
 `worth`           what a report is worth
 `rungs`           who continues, pauses and is promoted, in a study and as an Optuna pruner
 `rough_order`     trials by what was expected of them before
+`time_left`       how long a study will still take
 `sampler_view`    a study as Optuna's samplers read it;  `design`  quasi-random points
 `optuna_private`  the one place that uses what Optuna does not offer in public
 `curve_gp`        our own sampler: a Gaussian process over whole learning curves

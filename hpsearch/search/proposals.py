@@ -157,7 +157,8 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
         return None
     losses = [name for name in LOSSES if name != spec.objective.metric]
     encoding = encoding_of(spec.space)
-    return Forecast(encoding, history, spec.budget.per_trial.total, losses)
+    total = spec.budget.per_trial.total
+    return Forecast(encoding, history, total, losses, spec.objective.metric)
 
 
 def encoding_of(parameters: space.Space) -> SpaceEncoding:

@@ -321,9 +321,10 @@ class Searcher:
 
     # --------------------------------------------------------------------------------- expectations
 
-    def expectations(self) -> list[tuple[Trial, float, float]]:
+    def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
         """What is expected in full of the trials that lead and of those that have reported since
-        this was last asked: each with the value of the objective and its standard deviation."""
+        this was last asked: each with the value of the objective, its standard deviation and its
+        90% interval."""
         outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
         if outlook is None:
             return []

@@ -18,7 +18,7 @@ from hpsearch.store import schema, shapes
 Values = dict[str, Any]
 """The columns of a row, by name."""
 
-NOT_A_NUMBER = ("value", "expected", "expected_deviation")
+NOT_A_NUMBER = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
 """Fields that are NULL where they are not a number: SQLite has no NaN."""
 
 

@@ -51,7 +51,7 @@ from hpsearch.store.cells import (
     Words,
 )
 
-VERSION = "hpsearch_0007"
+VERSION = "hpsearch_0008"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 

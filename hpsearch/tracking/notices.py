@@ -61,6 +61,8 @@ class Notices:
         self._name, self._deliver, self._clock = study, deliver, clock
         self._study: Study | None = None
         """As of the last tick."""
+        self._now = 0.0
+        """The time of the last tick, by the study's clock."""
         self._best: int | None = None
         """The number of the trial that was ahead when that was last looked at."""
         self._may_be_better = False
@@ -84,6 +86,7 @@ class Notices:
         if self._study is None:
             self._study = study
             self._best = self._ahead_now()  # that of a study that is resumed is not new
+        self._now = now
         at = self._clock()
         self._may_be_better = self._may_be_better or bool(changes.trials)
         if self._may_be_better and at >= self._look_at:
@@ -160,6 +163,7 @@ class Notices:
             "best": None if best is None else self._as_plain(best),
             "trials": dict(counts),
             "gpu_hours": round(spent_s / 3600, 6),
+            "seconds_left": self._study.seconds_left(self._now),
         }
 
     def _as_plain(self, trial: Trial) -> dict[str, Any]:

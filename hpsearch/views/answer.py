@@ -16,7 +16,7 @@ from hpsearch.views import tables, trust
 from hpsearch.views.gain import compared, gained, written
 from hpsearch.views.numbers import cell, count, duration, number
 
-MOST_TIED = 5
+MOST_NAMED = 5
 """Trials that are named of those that cannot be told from the best."""
 
 
@@ -62,7 +62,7 @@ def answer(of: StudyAnswer, width: int | None) -> list[RenderableType]:
         parts.append(front)
         facts = {}
     facts["cost"] = _cost(of.status)
-    if caution := trust.caveat(of.rungs):
+    if caution := trust.caveat(of.rungs, in_full=False):
         facts["rungs"] = caution
     parts.append(tables.fact_table(facts, width, "\nhow good it is" if of.ranked else None))
     if of.next_commands:
@@ -79,11 +79,10 @@ def _of_best(of: StudyAnswer) -> dict[str, str]:
     best = of.ranked[0]
     metric, direction = of.objectives[0]
     facts = {metric: _value(best), "luck": luck(best)}
+    if told := others(of.ranked):
+        facts["others"] = told
     if best.trial.continues is not None:
         facts["training"] = f"it {tables.continued(best.trial)}, under other parameters"
-    others = [each.trial.number for each in of.ranked[1:] if each.tied]
-    if others:
-        facts["tied"] = f"{_trials(others)} cannot be told from it"
     more = gained(best, of.default, direction)
     if more is not None and of.default is not None:
         facts["gain"] = compared(more, of.default)
@@ -100,7 +99,9 @@ def _value(best: Ranked[TrialRow]) -> str:
     if best.confirmed is not None:
         return f"{text}, 90% interval; {number(best.value)} in the search"
     if tables.may_change(best.trial):
-        return f"{text} (90%); {number(best.value)} so far, {best.trial.state.value}"
+        state = best.trial.state
+        when = "in its one training" if state is State.COMPLETE else f"so far, {state.value}"
+        return f"{text} (90%); {number(best.value)} {when}"
     return text
 
 
@@ -115,18 +116,29 @@ def luck(best: Ranked[TrialRow]) -> str:
     return "trained with other seeds, so that the luck of the search is not in this value"
 
 
+def others(ranked: Sequence[Ranked[TrialRow]]) -> str:
+    """The trials that cannot be told from the best one, and those of which it is not known yet;
+    empty where there are none."""
+    tied = [each.trial.number for each in ranked[1:] if each.tied]
+    unknown = [each.trial.number for each in ranked if each.unknown]
+    parts = [f"{_trials(tied)} cannot be told from it"] if tied else []
+    if unknown:
+        parts.append(f"{_trials(unknown)}: not known yet, trained too little to tell")
+    return "; ".join(parts)
+
+
 def _trials(numbers: Sequence[int]) -> str:
     """``trial 3``, ``trials 3, 8``, ``trials 3, 8 and 4 more``"""
-    named = ", ".join(str(number) for number in numbers[:MOST_TIED])
-    more = len(numbers) - MOST_TIED
+    named = ", ".join(str(number) for number in numbers[:MOST_NAMED])
+    more = len(numbers) - MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
     return f"trial{'' if len(numbers) == 1 else 's'} {named}{rest}"
 
 
 def _cost(status: StudyStatus) -> str:
-    """GPU time, money, wall clock, and what came of the trials."""
+    """Compute time, money, wall clock, and what came of the trials."""
     used = {line.name: line.used for line in status.budget}
-    parts = [f"{duration(used['gpu_seconds'])} of GPU time"]
+    parts = [f"{duration(used['gpu_seconds'])} of compute time"]
     if "cost" in used:
         parts[0] += f" (cost {number(used['cost'])})"
     parts.append(f"{duration(used['wall_clock_seconds'])} of wall clock")

@@ -94,7 +94,7 @@ _FACTS: dict[str, Callable[[TrialDetail], str]] = {
     "value": lambda of: values(of.trial),
     "expected (90%)": lambda of: expected(of.trial),
     "resource": lambda of: number(of.trial.resource),
-    "GPU time": lambda of: duration(of.trial.gpu_seconds),
+    "compute time": lambda of: duration(of.trial.gpu_seconds),
     "attempts": lambda of: str(len(of.attempts)),
     "error": lambda of: of.trial.error_kind or NOTHING,
     "last decision": _last_decision,

@@ -22,9 +22,7 @@ def gained_by(connection: Connection, study: StudyHead) -> str | None:
     first = best_trials(connection, study, 1)
     if default is None or not first:
         return None
-    objective = study.written.get("objective")
-    metric = objective.get("metric", "value") if isinstance(objective, dict) else "value"
-    return gain(first[0], default, str(metric), study.direction)
+    return gain(first[0], default, study.metric or "value", study.direction)
 
 
 def default_of(connection: Connection, study: StudyHead) -> TrialRow | None:

@@ -117,7 +117,7 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
     if budget.trials is not None:
         facts["at most"] = _work(budget.trials, budget.per_trial, rehearsal)
     if budget.gpu_hours is not None:
-        facts["GPU time"] = f"at most {number(budget.gpu_hours)} hours"
+        facts["compute time"] = f"at most {number(budget.gpu_hours)} hours"
     if budget.cost is not None:
         rate = number(budget.cost_per_gpu_hour)
         facts["cost"] = f"at most {number(budget.cost)}, at {rate} per GPU hour"

@@ -54,7 +54,7 @@ def status(
         disk: Bytes that its checkpoints take, as far as that is known.
         rungs: How far its rungs can be trusted.
     """
-    facts = study_facts(of)
+    facts = study_facts(of, now)
     if rungs is not None and rungs.rungs:
         facts["rungs"] = "\n".join(trust.lines(rungs))
     if disk is not None:
@@ -101,7 +101,7 @@ def picture(
         workers=None,
         budget=of.budget,
         best=_best(of.summary),
-        pace=_pace(of),
+        pace=_pace(of, now),
         total=budget.per_trial.total,
         unit=budget.per_trial.unit.value,
         running=running,
@@ -188,7 +188,7 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
         "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
         "seed": str(row.seed),
-        "GPU time": duration(row.gpu_seconds) + cost,
+        "compute time": duration(row.gpu_seconds) + cost,
         "started": moment(row.started),
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
@@ -241,7 +241,7 @@ def first_line(text: str | None, longest: int = 200) -> str:
     return line[: longest - 1] + "…"
 
 
-def study_facts(of: StudyStatus) -> dict[str, str]:
+def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     """A study's facts, by their names on the screen."""
     summary, head = of.summary, of.summary.head
     facts = {
@@ -254,9 +254,9 @@ def study_facts(of: StudyStatus) -> dict[str, str]:
     for limit in of.budget:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
-        facts["GPU time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
+        facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
-        facts["speed"] = _pace(of)
+        facts["speed"] = _pace(of, now)
     facts["created"] = moment(head.created)
     return facts
 
@@ -272,16 +272,15 @@ def _best(summary: StudySummary) -> str:
     return f"{text}; it {continued(found)}" if found.continues is not None else text
 
 
-def _pace(of: StudyStatus) -> str:
+def _pace(of: StudyStatus, now: float) -> str:
     """How many trials end in an hour, and how long the rest takes where that can be said."""
-    if of.trials_per_hour is None:
-        return "too early to tell"
-    text = f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour"
-    limit = next((line for line in of.budget if line.name == "trials"), None)
-    if not of.running or limit is None or limit.most is None:
-        return text
-    not_ended = limit.most - sum(n for state, n in of.summary.trials.items() if state.terminal)
-    return f"{text}, about {duration(max(0.0, not_ended) / of.trials_per_hour * 3600)} left"
+    parts = []
+    if of.trials_per_hour is not None:
+        parts.append(f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour")
+    left = of.seconds_left(now)
+    if left is not None:
+        parts.append(f"about {duration(left)} left")
+    return ", ".join(parts) or "too early to tell"
 
 
 def _trial_counts(summary: StudySummary) -> str:
@@ -310,7 +309,7 @@ def remark(summary: StudySummary) -> str:
 
 LABELS = {
     "trials": "budget",
-    "gpu_seconds": "GPU time",
+    "gpu_seconds": "compute time",
     "wall_clock_seconds": "wall clock",
     "cost": "cost",
 }
@@ -368,7 +367,7 @@ def _reports(of: TrialDetail, width: int | None) -> Table:
 
 def _attempts(of: TrialDetail, width: int | None) -> Table:
     heads: list[Head] = [("attempt", NUMERIC), "worker", "device", "started", "outcome"]
-    made = table(*heads, ("GPU time", NUMERIC), "note", width=width, title="\nattempts")
+    made = table(*heads, ("compute time", NUMERIC), "note", width=width, title="\nattempts")
     for each in of.attempts:
         node = f" on {each['node']}" if each["node"] else ""
         made.add_row(

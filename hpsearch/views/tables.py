@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +16,7 @@ from rich.text import Text
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Confirmed
-from hpsearch.ranking.selection import Candidate, Ranked, expectation, reach
+from hpsearch.ranking.selection import Candidate, Ranked, expectation, likely_range
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import BudgetLine, StudySummary
 from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
@@ -29,7 +30,7 @@ EXPECTED: Head = "expected (90%)"
 
 BUDGET_WORDS = {
     "trials": "trials",
-    "gpu_seconds": "GPU time",
+    "gpu_seconds": "compute time",
     "wall_clock_seconds": "wall clock",
     "cost": "cost",
 }
@@ -81,7 +82,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     """Studies, one a line."""
     made = table(
         *("study", "state", ("trials", NUMERIC), ("best", NUMERIC)),
-        *(("GPU time", NUMERIC), "budget", "created"),
+        *(("compute time", NUMERIC), "budget", "created"),
         width=width,
     )
     for each in summaries:
@@ -98,7 +99,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
 
 
 def nearest_limit(lines: Sequence[BudgetLine]) -> str:
-    """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h GPU time``."""
+    """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h compute time``."""
     limits = [line for line in lines if line.most]
     if not limits:
         return NOTHING
@@ -121,10 +122,10 @@ def best(
     """The best trials, best first.
 
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `over limit` marks those that break a limit, and `continues trial 17 from 3` those that
-    continue another one under other parameters. Where it is known what is expected of trials
-    in full, that stands beside the value that they have shown, and how far they had trained when
-    they did.
+    none; `?` those that have trained too little to tell; `over limit` those that break a limit, and
+    `continues trial 17 from 3` those that continue another one under other parameters. Where it is
+    known what is expected of trials in full, that stands beside the value that they have shown, and
+    how far they had trained when they did.
 
     Args:
         ranked: The trials.
@@ -141,7 +142,7 @@ def best(
     head.append("")
     if confirmed:
         head.append("confirmed (90%)")
-    head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
+    head += [("resource", NUMERIC), ("compute time", NUMERIC)]
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
         trial = row.trial
@@ -163,7 +164,7 @@ def best(
 
 def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
     is_over = row.trial.violation > 0
-    standing = "=" if row.tied else ""
+    standing = "=" if row.tied else "?" * row.unknown
     if is_over:
         standing = "over limit"
     told = " ".join(filter(None, (standing, continued(row.trial))))
@@ -183,7 +184,7 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
     head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
     if is_expected:
         head.append(EXPECTED)
-    head += [("resource", NUMERIC), ("GPU time", NUMERIC)]
+    head += [("resource", NUMERIC), ("compute time", NUMERIC)]
     separator = ": " if width is None else "\n"
 
     def cells(row: TrialRow) -> list[str | Text]:
@@ -285,27 +286,32 @@ def may_change(trial: Candidate) -> bool:
     """Whether something is expected of a trial that it has not shown already."""
     if expectation(trial) is None:
         return False
-    return trial.state is not State.COMPLETE or reach(trial) > 0
+    low, high = likely_range(trial)
+    return trial.state is not State.COMPLETE or low < high
 
 
 def expected(trial: Candidate) -> str:
-    """What is expected of a trial in full, with half of its 90% interval: ``0.8123 ± 0.004``."""
-    value, half_width = expectation(trial), reach(trial)
-    if value is None:
-        return NOTHING
-    return f"{number(value)} ± {half_width:.2g}" if half_width else number(value)
+    """What is expected of a trial in full, with its 90% interval: ``0.8123 ± 0.004``."""
+    value = expectation(trial)
+    return NOTHING if value is None else _within(value, *likely_range(trial))
 
 
 def interval(confirmed: Confirmed | None) -> str:
-    """A confirmed mean with half of its interval's width: ``0.8123 ± 0.004 (3 runs)``."""
+    """A confirmed mean with its 90% interval: ``0.8123 ± 0.004 (3 runs)``."""
     if confirmed is None:
         return ""
-    mean = number(confirmed.mean)
-    low, high = confirmed.low, confirmed.high
+    mean, low, high = confirmed.mean, confirmed.low, confirmed.high
     if low is None or high is None:
-        return f"{mean} (1 run)"
-    half_width = (high - low) / 2
-    return f"{mean} ± {half_width:.2g} ({confirmed.runs} runs)"
+        return f"{number(mean)} (1 run)"
+    return f"{_within(mean, low, high)} ({confirmed.runs} runs)"
+
+
+def _within(value: float, low: float, high: float) -> str:
+    """A value with its interval: ``0.8 ± 0.04``; ``0.8 [0.5 to 0.95]`` where its sides differ."""
+    below, above = value - low, high - value
+    if math.isclose(below, above, rel_tol=0.1):
+        return f"{number(value)} ± {(high - low) / 2:.2g}" if low < high else number(value)
+    return f"{number(value)} [{number(low)} to {number(high)}]"
 
 
 def values(row: TrialRow) -> str:

@@ -35,14 +35,21 @@ def line(rung: RungTrust, spec: StudySpec) -> str:
     return "; ".join(parts)
 
 
-def caveat(of: StudyTrust) -> str | None:
+def caveat(of: StudyTrust, *, in_full: bool = True) -> str | None:
     """What to know before the best trial of a study is relied on; None if its rungs can be trusted,
-    or paused no trial."""
+    or paused no trial.
+
+    Args:
+        of: How far its rungs can be trusted.
+        in_full: Whether to say also that nothing is known of them.
+    """
     rung, spec = of.weakest, of.spec
     if rung is None or spec is None or rung.verdict is RungVerdict.TELLS:
         return None
     correlation = rung.correlation
     if correlation is None:
+        if not in_full:
+            return None
         too_few = f"only {count(rung.finished, 'trial')} in full"
         return f"it is not known whether the rungs can be trusted: {too_few}; {MEASURE}"
     found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"

@@ -503,7 +503,7 @@ def test_best_is_what_is_expected_to_be_and_not_what_was_lucky_once(store: Store
     lucky = trial(0, State.PAUSED, value=0.9, expected=0.6, expected_deviation=0.02, resource=1.0)
     good = trial(1, State.PAUSED, value=0.7, expected=0.8, expected_deviation=0.02, resource=2.0)
     others = [trial(n, value=0.5 + n / 1000, expected=0.5 + n / 1000) for n in range(2, 9)]
-    unsure = trial(9, State.PRUNED, value=0.3, expected=0.7, expected_deviation=0.1, resource=1.0)
+    unsure = trial(9, State.PRUNED, value=0.79, expected=0.7, expected_deviation=0.1, resource=1.0)
     sure = trial(10, State.PRUNED, value=0.3, expected=0.71, resource=1.0)
     save(store, [lucky, good, *others, unsure, sure])
     with store.reading() as connection:

@@ -30,7 +30,7 @@ from hpsearch.store.reading.queries import (
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.views import trust
-from hpsearch.views.answer import luck
+from hpsearch.views.answer import luck, others
 from hpsearch.views.gain import gained_by
 
 Plain = dict[str, Any]
@@ -68,9 +68,8 @@ class Reader:
             rungs = study_trust(connection, head)
             gained = gained_by(connection, head)
         sure = [luck(ranked[0])] if ranked and head.has_best else []
-        if ranked and ranked[0].tied:
-            sure.append("others cannot be told from it: see `tied`")
-        sure += [line for line in (gained, trust.caveat(rungs)) if line is not None]
+        told = others(ranked) if head.has_best else ""
+        sure += [line for line in (told, gained, trust.caveat(rungs)) if line]
         rows = [as_plain(head.name, each, at.get(each.trial.number), rungs) for each in ranked]
         return _plain({"trials": rows, "how_sure": sure})
 

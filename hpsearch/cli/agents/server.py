@@ -99,7 +99,7 @@ def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
     @server.tool(annotations=_READS)
     @_told
     def studies() -> list[Plain]:
-        """List all studies, the newest first: state, trials by state, best trial, GPU time."""
+        """List all studies, the newest first: state, trials by state, best trial, compute time."""
         return reader.studies()
 
     @server.tool(annotations=_READS)

@@ -68,6 +68,9 @@ def best(
         ),
     ] = None,
     where: Where = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say how sure it is that the first one is the best.")
+    ] = False,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
     watch: Watch = False,
@@ -81,7 +84,7 @@ def best(
     if watch:
         watch_best(name, top, where, format, storage)
     else:
-        print_best(name, top, where, format, storage)
+        print_best(name, top, where, format, storage, why=why)
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -122,7 +122,7 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
     """What the upper part of the page shows."""
     status = study_status(connection, study)
     decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
-    facts = view.study_facts(status)
+    facts = view.study_facts(status, time.time())
     barred = {limit.name for limit in status.budget if limit.most}
     left_out = ["study", "state", "trials", *(view.LABELS[name] for name in barred)]
     return {

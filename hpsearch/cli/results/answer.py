@@ -9,7 +9,7 @@ from contextlib import suppress
 from sqlalchemy import Connection
 
 from hpsearch.cli.output import show, terminal_width
-from hpsearch.cli.results.best import objectives
+from hpsearch.cli.results.best import RIVALS, objectives
 from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.ranking.selection import Ranked
@@ -20,9 +20,6 @@ from hpsearch.store.store import Store
 from hpsearch.views.answer import StudyAnswer, answer
 from hpsearch.views.gain import default_of
 from trials.descriptions.builtin import BUILT_IN
-
-RANKED = 20
-"""Trials that are looked at for those that cannot be told from the best."""
 
 
 def print_answer(store: Store, name: str, suggested: Callable[[str], str]) -> None:
@@ -46,22 +43,16 @@ def _answer(
     connection: Connection, study: StudyHead, suggested: Callable[[str], str]
 ) -> StudyAnswer:
     several = len(study.directions) > 1
-    ranked = best_trials(connection, study, None if several else RANKED)
+    ranked = best_trials(connection, study, None if several else RIVALS)
+    metrics = objectives(study) if several or not study.metric else [study.metric]
     return StudyAnswer(
         status=study_status(connection, study),
         ranked=ranked,
         default=None if several else default_of(connection, study),
         rungs=study_trust(connection, study),
-        objectives=list(zip(_metrics(study), study.directions, strict=True)),
+        objectives=list(zip(metrics, study.directions, strict=True)),
         next_commands=_next_commands(study, suggested, ranked),
     )
-
-
-def _metrics(study: StudyHead) -> list[str]:
-    objective = study.written.get("objective")
-    if isinstance(objective, dict) and "metric" in objective:
-        return [str(objective["metric"])]
-    return objectives(study)
 
 
 def _next_commands(

@@ -25,21 +25,39 @@ from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views import tables, trust
+from hpsearch.views.answer import luck, others
 from hpsearch.views.gain import gained_by
 from trials.arithmetic import Arithmetic
 from trials.checkpoints.places import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 
+RIVALS = 20
+"""Trials that are looked at for those that cannot be told from the best."""
+
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
 def print_best(
-    name: str | None, top: int | None, where: str | None, format_: Format, storage: str
+    name: str | None,
+    top: int | None,
+    where: str | None,
+    format_: Format,
+    storage: str,
+    *,
+    why: bool = False,
 ) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
 
     With several objectives these are the trials that no other trial beats in all of them.
+
+    Args:
+        name: The study; None for the only one.
+        top: How many; None for one, or the whole front.
+        where: A --where expression.
+        format_: How they are written.
+        storage: The database's URL.
+        why: Whether to say below the table how sure it is that the first one is the best.
 
     Raises:
         UserError: The settings of the best were asked for, and no trial has a value.
@@ -50,6 +68,7 @@ def print_best(
         at = seen_at(connection, study, ranked)
         gained = gained_by(connection, study)
         rungs = study_trust(connection, study)
+        rivals = best_trials(connection, study, RIVALS) if why and study.has_best else []
         documents = []
         if format_ is Format.YAML:
             documents = [_training(connection, study, each.trial) for each in ranked]
@@ -69,9 +88,11 @@ def print_best(
     show(tables.best(ranked, terminal_width(), objectives(study), at))
     if gained is not None and where is None:
         note(gained)
-    caution = trust.caveat(rungs)
+    caution = trust.caveat(rungs, in_full=why)
     if caution is not None:
         note(caution)
+    for line in (luck(rivals[0]), others(rivals)) if rivals else ():
+        note(line)
     if ranked[0].trial.continues is not None:
         note(_not_alone(ranked[0].trial))
 
@@ -131,6 +152,8 @@ def as_plain(
         "seen_at": at,
         "expected": trial.expected,
         "expected_deviation": trial.expected_deviation,
+        "expected_low": trial.expected_low,
+        "expected_high": trial.expected_high,
         "values": None if trial.values is None else list(trial.values),
         "violation": trial.violation,
         "params": dict(trial.params),
@@ -143,6 +166,7 @@ def as_plain(
         "checkpoint": trial.best_checkpoint or trial.checkpoint,
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
+        "unknown": ranked.unknown,
         "rung_verdict": None if weakest is None else weakest.verdict,
     }
 

@@ -47,4 +47,6 @@ def _best(best: Ranked[TrialRow]) -> dict[str, Any]:
         "value": best.value,
         "expected": trial.expected,
         "expected_deviation": trial.expected_deviation,
+        "expected_low": trial.expected_low,
+        "expected_high": trial.expected_high,
     }

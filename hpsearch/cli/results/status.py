@@ -90,6 +90,7 @@ def status_as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dic
         "checkpoint_bytes": disk,
         "checkpoint_limit_bytes": of.summary.head.checkpoint_limit_bytes,
         "trials_per_hour": of.trials_per_hour,
+        "seconds_left": of.seconds_left(time.time()),
         "running": [asdict(each) for each in of.running],
         "failures": [asdict(each) for each in of.failures],
         "rungs": [rung.as_plain() for rung in rungs.rungs],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from hpsearch.study_file.space import Space, contains
 OPTION = "--enqueue "
 """What stands before a configuration that `run` and `resume` are given."""
 
+_SECOND_NAME = re.compile(r"\s[^\s=]+\s*=")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -56,6 +58,8 @@ def parameters_of(text: str, before: str = "") -> dict[str, Any]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
             raise _unreadable(text, before, f"'{part.strip()}' is not NAME=VALUE")
+        if not _in_quotes(value) and _SECOND_NAME.search(value):
+            raise _unreadable(text, before, f"a comma is missing in '{part.strip()}'")
         if name in params:
             raise _unreadable(text, before, f"{name} appears twice")
         params[name] = value_of(value)
@@ -75,8 +79,11 @@ def value_of(text: str) -> Any:
     number = _number(text)
     if number is not None:
         return number if math.isfinite(number) else text
-    in_quotes = len(text) > 1 and text[0] == text[-1] in "'\""
-    return text[1:-1] if in_quotes else text
+    return text[1:-1] if _in_quotes(text) else text
+
+
+def _in_quotes(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] in "'\""
 
 
 def _number(text: str) -> int | float | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Spent = Literal["gpu_seconds", "wall_seconds"]
-_TITLES: dict[Spent, str] = {"gpu_seconds": "GPU time", "wall_seconds": "wall clock"}
+_TITLES: dict[Spent, str] = {"gpu_seconds": "compute time", "wall_seconds": "wall clock"}
 
 
 def best_so_far(

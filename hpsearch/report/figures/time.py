@@ -73,7 +73,7 @@ def budget(spent: pd.DataFrame) -> go.Figure:
             hoverinfo="skip",
         )
     )
-    made.update_xaxes(axis(f"GPU time ({unit})", range=[0, 1.15 * longest / unit_s or 1.0]))
+    made.update_xaxes(axis(f"compute time ({unit})", range=[0, 1.15 * longest / unit_s or 1.0]))
     made.update_yaxes(
         axis(tickvals=places, ticktext=list(spent["part"]), autorange="reversed", showgrid=False)
     )

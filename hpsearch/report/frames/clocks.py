@@ -1,4 +1,4 @@
-"""How much GPU time and wall clock a study had used at a moment.
+"""How much compute time and wall clock a study had used at a moment.
 
 The ledger charges an attempt when it ends. Here its charge is spread evenly over its time, so that
 every moment between has its share. The wall clock stands still while no driver works on the study.

@@ -43,7 +43,7 @@ _OF_STATE = {
 def spending(
     attempts: pd.DataFrame, trials: pd.DataFrame, spans: Sequence[DrivenSpan]
 ) -> pd.DataFrame:
-    """The GPU time of each purpose: columns `part`, `gpu_seconds` and `attempts`, without those
+    """The compute time of each purpose: columns `part`, `gpu_seconds` and `attempts`, without those
     that took nothing.
 
     An attempt's start-up counts as overhead and the rest of it as its trial's, by how the trial

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hpsearch.domain.history import History
+from hpsearch.ranking.ranges import range_of
+from hpsearch.ranking.selection import REACH
 from hpsearch.search.curve_gp.curves import (
     MOST_ROWS,
     CurveReader,
@@ -62,6 +64,7 @@ class Outlook:
         encoding: Of the study's space.
         sign: -1 where the objective is maximised, so that less is always better here.
         agreements: (studies,) Of each earlier study with this one.
+        metric: The name of the objective.
     """
 
     curves: Sequence[ShownCurve]
@@ -72,6 +75,7 @@ class Outlook:
     encoding: SpaceEncoding
     sign: float
     agreements: Sequence[float] = ()
+    metric: str = ""
 
     @property
     def seen(self) -> int:
@@ -105,15 +109,29 @@ class Outlook:
         total = float(squares.sum()) + DOUBTED * DOUBT**2
         return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
 
-    def values(self, numbers: Sequence[int]) -> list[tuple[float, float]]:
-        """What is expected of trials in full, in the objective's own terms, with its standard
-        deviation."""
+    def values(self, numbers: Sequence[int]) -> list[tuple[float, float, float, float]]:
+        """What is expected of trials in full, in the objective's own terms: the value, its standard
+        deviation, and the lower and the upper end of its 90% interval.
+
+        Nothing worse is expected than the worst value that any trial has shown, and nothing that
+        the metric cannot be.
+        """
         means, deviations = self.in_full(numbers)
-        warped = means + self.level
-        expected = self.warp.undone(warped)
-        worse = self.warp.undone(warped + deviations)  # the wider side: bad values are far apart
-        spread = worse - expected
-        return list(zip((self.sign * expected).tolist(), spread.tolist(), strict=True))
+        steps = np.array([[0.0], [1.0], [-REACH], [REACH]])
+        lines = self.warp.undone(means + self.level + steps * deviations)
+        # The deviation is that of the wider side: bad values are far apart.
+        expected, worse, best_end, worst_end = np.clip(lines, *self._possible)
+        ends = self.sign * np.stack([best_end, worst_end])
+        rows = [self.sign * expected, worse - expected, ends.min(axis=0), ends.max(axis=0)]
+        return [tuple(row) for row in np.stack(rows, axis=1).tolist()]
+
+    @cached_property
+    def _possible(self) -> tuple[float, float]:
+        """The best value that the metric can have and the worst one that was seen; smaller is
+        better."""
+        seen = [value for curve in self.curves for value in curve.values if math.isfinite(value)]
+        low, high = range_of(self.metric, [self.sign * value for value in seen])
+        return min(self.sign * low, self.sign * high), max(seen)
 
     def chances(self, numbers: Sequence[int], against: Sequence[int]) -> Floats:
         """(n,) The probability that each trial turns out better than is expected of the best.
@@ -136,6 +154,7 @@ class Forecast:
         total: The full trial budget, in its unit.
         losses: Names of a validation loss, which counts beside the objective; the first one that
             is reported.
+        metric: The name of the objective.
     """
 
     def __init__(
@@ -144,9 +163,11 @@ class Forecast:
         history: History,
         total: float,
         losses: Sequence[str] = (),
+        metric: str = "",
     ) -> None:
         self.encoding = encoding
         self._history = history
+        self._metric = metric
         self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
         self.reader = CurveReader(self.encoding, history, total, losses)
         told = history.study.warm_start
@@ -190,8 +211,8 @@ class Forecast:
             evidence = earlier.beside(evidence, agreements, told)
         posterior = model.condition(evidence)
         points = self.reader.points.copy()
-        encoding, sign = self.encoding, self._sign
-        return Outlook(curves, warp, level, posterior, points, encoding, sign, agreements)
+        known = (points, self.encoding, self._sign, agreements, self._metric)
+        return Outlook(curves, warp, level, posterior, *known)
 
     def _model(self, evidence: Evidence, fit: bool) -> CurveModel:
         """The model with the study's hyperparameters, fitted again when the evidence has grown.

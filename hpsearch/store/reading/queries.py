@@ -99,6 +99,13 @@ class StudyHead:
         return self.directions in (("minimize",), ("maximize",))
 
     @property
+    def metric(self) -> str:
+        """The name of its first objective; empty for a study that was not made from a file."""
+        stated = self.written.get("objective")
+        first = stated[0] if isinstance(stated, list) and stated else stated
+        return str(first.get("metric", "")) if isinstance(first, dict) else ""
+
+    @property
     def limited(self) -> bool:
         """Whether trials may have to keep limits; True where the study file cannot rule it out."""
         if not self.spec:
@@ -385,13 +392,13 @@ def best_trials(
     found = _trial_rows(connection, study, nearest_top)
     found += _trial_rows(connection, study, asked_again)
     candidates = {row.number: row for row in found}
-    ranked = rank([*candidates.values(), *repeats], study.direction)
+    ranked = rank([*candidates.values(), *repeats], study.direction, study.metric)
     if ranked and not study.limited:  # is the first one tied with one further down?
         unrepeated = searched.where(trials.c.number.not_in(repeated))
-        one_tied = _one_tied(connection, unrepeated, ranked[0])
+        one_tied = _one_tied(connection, study, unrepeated, ranked[0])
         for row in _trial_rows(connection, study, searched.where(trials.c.number == one_tied)):
             candidates[row.number] = row
-        ranked = rank([*candidates.values(), *repeats], study.direction)
+        ranked = rank([*candidates.values(), *repeats], study.direction, study.metric)
     return ranked[:top]
 
 
@@ -430,6 +437,8 @@ class _Standing:
     value: float
     expected: float | None
     expected_deviation: float | None
+    expected_low: float | None
+    expected_high: float | None
     resource: float
     role: Role = Role.SEARCH
     repeats: None = None
@@ -437,29 +446,34 @@ class _Standing:
     violation: float = 0.0
 
 
-def _one_tied(connection: Connection, searched: Select[Any], first: Ranked[TrialRow]) -> int | None:
+def _one_tied(
+    connection: Connection, study: StudyHead, searched: Select[Any], first: Ranked[TrialRow]
+) -> int | None:
     """The number of one trial, of those that were not repeated, that cannot be told from the first
     one; None if there is none.
 
     Args:
         connection: To the database.
+        study: The study.
         searched: The trials to choose from.
         first: The first of the ranking.
     """
     low, high = range_of_ties(first)
-    has_deviation = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
-    may_tie = or_(_STANDING.between(low, high), has_deviation)
+    has_range = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
+    is_equal = trials.c.value == first.value
+    may_tie = or_(_STANDING.between(low, high), has_range, is_equal)
     near = searched.where(trials.c.number != first.trial.number, may_tie)
     for number, state, *known in connection.execute(near.with_only_columns(*_OF_STANDING)):
         each = _Standing(number, state, *known)
-        if tied_with(first, each):
+        if tied_with(first, each, study.direction):
             return each.number
     return None
 
 
 _OF_STANDING = (
     *(trials.c.number, trials.c.state, trials.c.value, trials.c.expected),
-    *(trials.c.expected_deviation, trials.c.resource),
+    *(trials.c.expected_deviation, trials.c.expected_low, trials.c.expected_high),
+    trials.c.resource,
 )
 
 

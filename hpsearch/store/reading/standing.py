@@ -12,11 +12,13 @@ from sqlalchemy import Connection, Numeric, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision, Request, StudyState
+from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.ranking.selection import Ranked
+from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.reading.names import metrics_in
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
 from hpsearch.store.reading.requests import study_requests
+from hpsearch.store.reading.trust import spec_of
 from hpsearch.store.schema import attempts, decisions, reports, trials
 
 GPU_USE = "gpu_utilization"
@@ -124,6 +126,14 @@ class StudyStatus:
     """What the checkpoints of all trials take; None if that was never reported."""
     requests: Sequence[Request] = ()
     """What was asked of it while it ran, the oldest first."""
+    time_left: TimeLeft | None = None
+    """Says how long it will still take; None where no driver works on it."""
+
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds until it ends; None where that cannot be known."""
+        if self.time_left is None:
+            return None
+        return self.time_left.seconds(self.summary.head.active_seconds, now)
 
 
 def list_studies(connection: Connection) -> list[StudySummary]:
@@ -146,7 +156,28 @@ def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
         failures=_failures(connection, study),
         checkpoint_bytes=_checkpoint_bytes(connection, study),
         requests=study_requests(connection, study),
+        time_left=_time_left(connection, study),
     )
+
+
+def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
+    """What the rest of a study that is driven follows from: its trials with their attempts."""
+    spec = spec_of(study)
+    if spec is None or study.driver is None or study.is_asked:
+        return None
+    told = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
+    wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
+    columns = [trials.c[name] for name in (*wanted, *told)]
+    in_order = select(*columns).where(trials.c.study_id == study.id).order_by(trials.c.number)
+    found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
+    wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
+    columns = [attempts.c[name] for name in (*wanted, "start_up_seconds")]
+    of_study = select(*columns).where(attempts.c.study_id == study.id)
+    workers = set()
+    for row in connection.execute(of_study.order_by(attempts.c.trial, attempts.c.number)):
+        found[row.trial].attempts.append(Attempt(**row._mapping))
+        workers.add(row.worker)
+    return TimeLeft(spec, list(found.values()), len(workers))
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:

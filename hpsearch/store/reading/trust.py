@@ -61,7 +61,7 @@ def _lower_bound(rung: RungTrust) -> float:
 
 def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
     """How far the rungs of a study can be trusted."""
-    spec = _spec_of(study)
+    spec = spec_of(study)
     if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
         return StudyTrust([], spec)
     levels = rung_levels(spec)
@@ -73,7 +73,7 @@ def _is_spared(spec: StudySpec, number: int, role: Role) -> bool:
     return role is Role.SEARCH and is_spared(spec.seed, number, spec.search.spare)
 
 
-def _spec_of(study: StudyHead) -> StudySpec | None:
+def spec_of(study: StudyHead) -> StudySpec | None:
     """The study file; None if there is none, or it cannot be read any more."""
     if not study.spec:
         return None

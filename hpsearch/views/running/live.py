@@ -8,7 +8,6 @@ from collections import Counter, deque
 from rich.console import Console
 from rich.live import Live
 
-from hpsearch.brain.budget.ledger import gpu_share
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -106,7 +105,8 @@ class LiveView:
             else:
                 self._print(_line(study, trial, is_known=printed is not None))
         if left:
-            self._print(f"{count(len(left), 'paused trial')} ended with the study")
+            trials = count(len(left), "paused trial")
+            self._print(f"{trials} not trained further: more was expected of others")
 
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)
@@ -159,14 +159,11 @@ class LiveView:
         began, ended_before = self._first
         seconds = now - began
         ended = _ended(study) - ended_before
-        if ended < 3 or seconds <= 0:
-            return "too early to tell"
-        per_hour = ended / seconds * 3600
-        pace = f"{number(per_hour)} trials/hour"
-        left = _seconds_left(study, now)
-        if left is None:
-            return pace
-        return f"{pace}, about {duration(left)} left"
+        parts = [f"{number(ended / seconds * 3600)} trials/hour"] if ended and seconds > 0 else []
+        left = study.seconds_left(now)
+        if left is not None:
+            parts.append(f"about {duration(left)} left")
+        return ", ".join(parts) or "too early to tell"
 
 
 def _counts(study: Study) -> Counter[State]:
@@ -200,30 +197,6 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     return line
 
 
-def _seconds_left(study: Study, now: float) -> float | None:
-    """The time that the rest of the study will take, shared by its slots.
-
-    Trials that have not started count at the mean cost so far, promotions included; running trials
-    at their own speed. None if nothing limits the number of trials, or no trial has run yet.
-    """
-    trials = study.history.trials
-    wanted = study.spec.budget.trials
-    spent = [trial.gpu_seconds for trial in trials if trial.gpu_seconds > 0]
-    if wanted is None or not spent or not study.slots:
-        return None
-    slots = list(study.slots.values())
-    not_started = max(0, wanted - len(trials))
-    mean_cost = sum(spent) / len(spent)
-    seconds = not_started * mean_cost / gpu_share(slots[0].gpus)
-    for live in study.live.values():
-        speed = trials[live.attempt.trial].speed
-        if speed:
-            stretch = live.until - live.resource
-            since_heard = now - live.heard
-            seconds += max(0.0, stretch / speed - since_heard)
-    return seconds / len(slots)
-
-
 def _ended(study: Study) -> int:
     """Trials that have had their first turn: ended, or paused at a rung."""
     return sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in study.history.trials)
@@ -249,7 +222,7 @@ def _values(study: Study, trial: Trial) -> str:
 def _budget(study: Study, now: float) -> str:
     """What is spent of the budget, and what is left."""
     budget, ledger = study.spec.budget, study.spending.ledger
-    parts = [f"{duration(ledger.spent)} of GPU time spent"]
+    parts = [f"{duration(ledger.spent)} of compute time spent"]
     if budget.trials is not None:
         started = len(study.history.trials)
         parts.append(f"{started} of {budget.trials} trials started")

@@ -33,6 +33,8 @@ BEST_KEYS = [
         "seen_at",
         "expected",
         "expected_deviation",
+        "expected_low",
+        "expected_high",
         "values",
         "violation",
         "params",
@@ -43,7 +45,7 @@ BEST_KEYS = [
         "gpu_seconds",
         "cost",
     ),
-    *("checkpoint", "confirmed", "tied", "rung_verdict"),
+    *("checkpoint", "confirmed", "tied", "unknown", "rung_verdict"),
 ]
 
 
@@ -161,7 +163,7 @@ def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky:
     head, *rows = run("best", lucky, "--top", "3").out.splitlines()
     assert head.split() == [
         *("trial", "state", "value", "seen", "at", "expected", "(90%)"),
-        *("resource", "GPU", "time", "lr"),
+        *("resource", "compute", "time", "lr"),
     ]
     assert [row.split() for row in rows[:3]] == [
         ["1", "paused", "0.81", "1", "0.85", "±", "0.033", "2", "0", "s", "0.2"],
@@ -194,10 +196,11 @@ def test_what_is_expected_is_told_wherever_the_best_is(run: Run, lucky: str) -> 
     for command in (["ls"], ["status", lucky]):
         found = json.loads(run(*command, "--format", "json").out)
         best = found[0]["best"] if isinstance(found, list) else found["best"]
-        assert best == {"number": 1, "value": 0.81, "expected": 0.85, "expected_deviation": 0.02}
+        told = {"number": 1, "value": 0.81, "expected": 0.85, "expected_deviation": 0.02}
+        assert best == {**told, "expected_low": None, "expected_high": None}
     shown = run("show", lucky, "0").out
-    assert "value       0.95 at 2\n" in shown
-    assert "expected    0.72 ± 0.033 if trained in full (90%)\n" in shown
+    assert "  0.95 at 2\n" in shown
+    assert "0.72 ± 0.033 if trained in full (90%)\n" in shown
     assert "expected" in run("trials", lucky).out.splitlines()[0]
     found = run("trials", lucky, "--top", "3", "--format", "csv").out
     assert [row["number"] for row in csv.DictReader(io.StringIO(found))] == ["1", "0", "2"]

@@ -31,6 +31,7 @@ def test_values_read_as_what_they_are() -> None:
     [
         ("rate", "'rate' is not NAME=VALUE"),
         ("rate=0.1,", "'' is not NAME=VALUE"),
+        ("rate=0.1 depth=3", "a comma is missing in 'rate=0.1 depth=3'"),
         ("rate=0.1, rate=0.2", "rate appears twice"),
         ("rate=2", "rate: must be from 1e-05 to 1.0, not 2"),
         ("layers=1.5", "layers: must be a whole number"),

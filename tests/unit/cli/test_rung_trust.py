@@ -81,7 +81,7 @@ def test_show_says_what_the_rung_of_a_trial_tells_and_that_it_was_spared(
     assert ", spared to measure the rungs" in said
     said = run("show", str(paused["number"])).out
     assert "spared to" not in said
-    assert "rung        1 of 9 epochs: the standing foretells the end" in said
+    assert "  1 of 9 epochs: the standing foretells the end" in said
 
 
 def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
@@ -97,7 +97,9 @@ def test_best_warns_where_too_few_trials_were_trained_in_full(
     run: Run, study: Callable[..., None]
 ) -> None:
     study(Bowl(), trials=3)
-    said = run("best")
+    assert "it is not known whether" not in run("best").err
+    said = run("best", "--why")
+    assert "trained once: part of its value may be luck" in said.err
     assert "it is not known whether the rungs can be trusted: only " in said.err
     (first,) = json.loads(run("best", "--format", "json").out)
     assert first["rung_verdict"] == "unknown"

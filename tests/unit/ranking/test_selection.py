@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.selection import rank, standing
+from hpsearch.ranking.ranges import range_of
+from hpsearch.ranking.selection import rank, standing, tied_with
 
 
 def trial(number: int, value: float | None, state: State = State.COMPLETE, **more: Any) -> Trial:
@@ -219,9 +220,58 @@ def test_exact_expectations_are_tied_only_where_they_are_equal() -> None:
 
 def test_an_expectation_is_compared_with_the_interval_of_one_that_was_repeated() -> None:
     repeats = [repeat(4, 0, 0.84), repeat(5, 0, 0.86)]
-    near, far = hoped(1, 0.5, 0.80, 0.01), hoped(2, 0.5, 0.40, 0.01)
+    near, far = hoped(1, 0.83, 0.80, 0.01), hoped(2, 0.5, 0.40, 0.01)
     ranked = rank([trial(0, 0.9), near, far, *repeats], "maximize")
     assert [(r.trial.number, r.tied) for r in ranked] == [(0, True), (1, True), (2, False)]
+
+
+def test_what_has_hardly_trained_is_not_known_yet_and_what_is_equal_is_tied() -> None:
+    """As in a study of six trials, of which three are complete."""
+    in_full: dict[str, Any] = {"state": State.COMPLETE, "resource": 3.0}
+    best = hoped(0, 0.896, 0.893, 0.002, expected_low=0.889, expected_high=0.897, **in_full)
+    equal = hoped(1, 0.896, 0.870, 0.004, expected_low=0.862, expected_high=0.875, **in_full)
+    worse = hoped(2, 0.786, 0.702, 0.035, expected_low=0.64, expected_high=0.73, **in_full)
+    unseen = hoped(3, 0.105, 0.61, 0.6, expected_low=0.0, expected_high=0.91)
+    near = hoped(4, 0.895, 0.885, 0.02, expected_low=0.84, expected_high=0.90)
+    hopeless = hoped(5, 0.0, 0.2, 0.2, expected_low=0.0, expected_high=0.5)
+    ranked = rank([best, equal, worse, unseen, near, hopeless], "maximize", "accuracy")
+    assert {r.trial.number for r in ranked if r.tied} == {0, 1, 4}
+    assert {r.trial.number for r in ranked if r.unknown} == {3}
+    assert tied_with(ranked[0], near, "maximize")
+    assert not tied_with(ranked[0], unseen, "maximize")
+
+
+def test_the_side_that_faces_the_best_one_decides() -> None:
+    narrow = hoped(1, 0.8, 0.8, 0.1, expected_low=0.5, expected_high=0.81)
+    assert [r.unknown for r in rank([hoped(0, 0.9, 0.9), narrow], "maximize")] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("metric", "seen", "low", "high"),
+    [
+        ("accuracy", [0.2, 0.9], 0.0, 1.0),
+        ("val/acc", [20.0, 90.0], 0.0, 100.0),
+        ("macro_f1", [math.nan, 0.1], 0.0, 1.0),
+        ("mcc", [-0.1, 0.4], -1.0, 1.0),
+        ("eval_loss", [0.1, 3.0], 0.0, math.inf),
+        ("loss", [-4.0, 3.0], -math.inf, math.inf),
+        ("r2", [-4.0, 0.5], -math.inf, 1.0),
+        ("reward", [0.5, 200.0], 0.0, math.inf),
+        ("reward", [-0.5, 200.0], -math.inf, math.inf),
+    ],
+)
+def test_a_metric_lies_in_what_its_name_and_its_values_say(
+    metric: str, seen: list[float], low: float, high: float
+) -> None:
+    assert range_of(metric, seen) == (low, high)
+
+
+def test_the_interval_of_repeats_lies_within_what_the_metric_can_be() -> None:
+    repeats = [repeat(1, 0, 0.9), repeat(2, 0, 0.99)]
+    (first,) = rank([trial(0, 0.97), *repeats], "maximize", "accuracy")
+    assert first.confirmed is not None
+    assert first.confirmed.low is not None
+    assert (first.confirmed.high, first.confirmed.low < 0.9) == (1.0, True)
 
 
 def test_an_expectation_is_not_compared_with_a_value_from_elsewhere() -> None:

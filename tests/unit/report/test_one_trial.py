@@ -69,7 +69,7 @@ def test_the_best_trial_shows_its_parameters_its_value_and_how_sure_it_is(flower
     assert best.confirmed.runs == 2
     assert repr(best) == "<trial 0 of flowers, complete: <b>accuracy</b> 0.9>"
     page = _Elements(best._repr_html_())
-    assert "Confirmed (90%): 0.89 ±" in page.text
+    assert "Confirmed (90%): 0.89 [0.7637 to 1] (2 runs)." in page.text
     assert "trial 0, complete: <b>accuracy</b> 0.9" in page.text
 
 

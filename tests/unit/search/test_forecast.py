@@ -71,11 +71,14 @@ def test_of_complete_trials_about_their_value_is_expected_and_of_others_less_sur
 ) -> None:
     spec = spec_for(direction=direction)
     history = shown_by(spec, MIXED, sign=sign)
-    expected, deviations = values_of(spec, history).T
+    expected, deviations, low, high = values_of(spec, history).T
     complete = np.array([trial.state is State.COMPLETE for trial in history.trials])
     values = np.array([trial.value for trial in history.trials])
     assert np.abs(expected - values)[complete] == pytest.approx(0.0, abs=0.03)
     assert (deviations > 0).all()
+    assert ((low <= expected) & (expected <= high)).all()
+    seen = [sign * report.value for each in history.trials for report in each.reports.values()]
+    assert np.maximum(sign * low, sign * high).max() <= max(seen), "no worse than what was seen"
     assert deviations[~complete].min() > np.median(deviations[complete])
     early = 7  # after 2 epochs, at a place where others have ended well
     assert sign * expected[early] < sign * values[early] - 0.1

@@ -49,7 +49,7 @@ def test_the_document_shown_is_like_those_that_are_sent() -> None:
     (text,) = pages.texts("trackers", "json")
     shown: dict[str, Any] = json.loads(text)
     assert shown["event"] in set(Event)
-    assert {"event", "study", "text", "best", "trials", "gpu_hours"} == set(shown)
+    assert {"event", "study", "text", "best", "trials", "gpu_hours", "seconds_left"} == set(shown)
 
 
 def test_the_command_shown_takes_a_notice(

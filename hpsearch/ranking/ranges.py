@@ -1,0 +1,39 @@
+"""The values that a metric can have, as far as its name and its values so far tell."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+SHARES = frozenset({"accuracy", "acc", "f1", "auc", "auroc", "precision", "recall", "iou", "dice"})
+CORRELATIONS = frozenset({"mcc", "kappa", "correlation", "pearson", "spearman"})
+LOSSES = frozenset({"loss", "error", "err", "rmse", "mse", "mae", "perplexity"})
+
+KNOWN = (
+    (SHARES, 0.0, 1.0),
+    (SHARES, 0.0, 100.0),  # in percent
+    (CORRELATIONS, -1.0, 1.0),
+    (frozenset({"r2"}), -math.inf, 1.0),
+    (LOSSES, 0.0, math.inf),
+)
+"""Words in names, each with the lowest and the highest value of a metric that is called so."""
+
+
+def range_of(metric: str, seen: Iterable[float]) -> tuple[float, float]:
+    """The lowest and the highest value that a metric can have; infinite where nothing says so.
+
+    A range that a value lies outside is not its range: a loss may be negative. A metric of which
+    nothing else is known, and that was never negative, is taken never to be.
+
+    Args:
+        metric: Its name.
+        seen: Values of it; those that are not finite do not count.
+    """
+    values = [value for value in seen if math.isfinite(value)]
+    lowest, highest = min(values, default=0.0), max(values, default=0.0)
+    words = frozenset(re.split(r"[^a-z0-9]+", metric.lower()))
+    for names, low, high in KNOWN:
+        if words & names and low <= lowest and highest <= high:
+            return low, high
+    return (0.0 if lowest >= 0 else -math.inf), math.inf

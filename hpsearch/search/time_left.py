@@ -1,0 +1,261 @@
+"""How long a study will still take, from what its trials have taken so far.
+
+What is still to be trained is counted level by level. New trials reach the first rung, and of those
+that reach a rung the share goes on that has gone on so far, with 1/eta assumed at first. Once all
+have started, the search trains more in full, at least a few (`RACE`), of those that may still turn
+out the best. Then it repeats the leaders (`search.confirm`), few of which run side by side. Under a
+pruner of Optuna new trials are taken to get as far as the later half of those before them did. A
+limit of time or money ends all of this.
+
+What training costs is the mean so far, start-ups counted apart. The numbers below were chosen on
+simulated studies; `tests/sim/test_time_left.py` shows how good the times are on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.ranking.selection import expectation, likely_range, standing
+from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels
+from hpsearch.study_file.models import StudyBudget, StudySpec
+
+FEWEST = 3
+"""Before so many trials have come to rest, only a limit of time or money says anything."""
+PRUNED_FROM = 10
+"""Before so many, nothing is known of how soon a pruner of Optuna ends trials: its first five are
+trained in full."""
+ASSUMED = 3
+"""How many trials the assumption is worth that one in eta goes on from a rung."""
+RACE = 3
+"""How many trials are trained in full at the end of a search, at least."""
+RIVALS = 0.35
+"""Which share of the paused trials that may still turn out the best is trained in full."""
+NEAR = 0.78
+"""How far towards the best end of its interval a trial reaches with a probability of a tenth."""
+TAIL = 0.25
+"""For how much of a full training the other workers wait for the last one, on average."""
+REPEATED = 0.5
+"""Which share of the repeats that are promised takes place: the race may be decided earlier."""
+SIDE_BY_SIDE = 3
+"""How many repeats run at a time, on average: later ones wait for what earlier ones show."""
+
+
+class TimeLeft:
+    """What a study has done so far, and what that says of the rest.
+
+    Args:
+        spec: The study.
+        trials: All of them so far, with their attempts.
+        workers: How many work on it.
+    """
+
+    def __init__(self, spec: StudySpec, trials: Sequence[Trial], workers: int) -> None:
+        self._spec = spec
+        self._total = spec.budget.per_trial.total
+        self._trials = trials
+        self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
+        self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
+        self._workers = workers
+        levels = rung_levels(spec) if spec.search.pruner.kind == PROMOTION else ()
+        self._levels = [*(level for level in levels if level < self._total), self._total]
+        self._now = self._held_s = self._pace = self._start_up_s = self._longest_s = 0.0
+
+    def seconds(self, active_s: float, now: float) -> float | None:
+        """Seconds until the study ends; None where that cannot be known yet.
+
+        Args:
+            active_s: Seconds that it has been worked on.
+            now: The time, by the clock of its attempts.
+        """
+        self._now, self._longest_s = now, 0.0
+        trained = sum(map(self._reached, self._trials))
+        attempts = [attempt for trial in self._trials for attempt in trial.attempts]
+        held = [max(0.0, (attempt.ended or now) - attempt.started) for attempt in attempts]
+        self._held_s = sum(held)
+        if not self._workers or trained <= 0 or self._held_s <= 0:
+            return None
+        known = [each.start_up_seconds for each in attempts if each.start_up_seconds is not None]
+        self._start_up_s = fmean(known) if known else 0.0
+        self._pace = max(0.0, self._held_s - sum(known)) / trained
+        charged = sum(attempt.gpu_seconds for attempt in attempts if attempt.ended is not None)
+        settled_s = sum(s for s, each in zip(held, attempts, strict=True) if each.ended is not None)
+        ends = self._limits_s(active_s, charged / settled_s if settled_s else 1.0)
+        work_s = self._work_s()
+        return min([*ends, *([] if work_s is None else [work_s])], default=None)
+
+    def _limits_s(self, active_s: float, share: float) -> list[float]:
+        """When the limits of time and money end the study.
+
+        Args:
+            active_s: Seconds that it has been worked on.
+            share: GPU-seconds that a worker costs per second.
+        """
+        budget, limits = self._spec.budget, []
+        if budget.wall_clock_s is not None:
+            limits.append(max(0.0, budget.wall_clock_s - active_s))
+        most = _gpu_seconds(budget)
+        if most is not None:
+            left_s = max(0.0, most / share - self._held_s)
+            limits.append(left_s / self._workers + self._tail_s)
+        return limits
+
+    def _work_s(self) -> float | None:
+        """How long all that is still to be trained takes; None where that is not known."""
+        most = self._spec.budget.trials
+        resting = sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
+        if most is None or resting < min(FEWEST, most):
+            return None
+        fresh = max(0, most - len(self._search))
+        if fresh and resting < PRUNED_FROM and self._may_prune:
+            return None
+        work_s = self._to_rungs_s(fresh) if len(self._levels) > 1 else self._one_by_one_s(fresh)
+        seconds = 0.0
+        if work_s:
+            seconds = max(work_s / self._workers, self._longest_s) + self._tail_s
+        return seconds + self._repeats_s()
+
+    @property
+    def _may_prune(self) -> bool:
+        """Whether a pruner of Optuna ends trials."""
+        return self._spec.search.pruner.kind not in (PROMOTION, "none", "nop", "NopPruner")
+
+    @property
+    def _full_s(self) -> float:
+        """Seconds that a trial takes in full."""
+        return self._total * self._pace + self._start_up_s
+
+    @property
+    def _tail_s(self) -> float:
+        """For how long some workers have nothing to do at the end."""
+        return TAIL * (self._workers - 1) / self._workers * self._full_s
+
+    def _reached(self, trial: Trial) -> float:
+        """How far a trial has trained by now, at its own speed since its latest attempt began."""
+        if trial.state is not State.RUNNING or not trial.attempts:
+            return trial.resource
+        attempt = trial.attempts[-1]
+        trains_s = self._now - attempt.started - (attempt.start_up_seconds or 0.0)
+        guess = attempt.start_resource + (trial.speed or 0.0) * max(0.0, trains_s)
+        return min(self._target(trial), max(trial.resource, guess))
+
+    def _target(self, trial: Trial) -> float:
+        """How far a trial trains for now; where it is, if it does not run."""
+        if trial.state not in (State.RUNNING, State.QUEUED):
+            return trial.resource
+        if trial.role in (Role.DEFAULT, Role.CONFIRM):
+            return self._total
+        return next((level for level in self._levels if level > trial.resource), self._total)
+
+    def _rest_s(self, trial: Trial, until: float) -> float:
+        """Seconds that a trial trains on up to a level."""
+        pace = 1 / trial.speed if trial.speed else self._pace
+        seconds = max(0.0, until - self._reached(trial)) * pace
+        self._longest_s = max(self._longest_s, seconds)
+        return seconds
+
+    def _to_rungs_s(self, fresh: int) -> float:
+        """The work of a search whose trials pause at rungs, in seconds of one worker.
+
+        Args:
+            fresh: How many trials have not started.
+        """
+        eta = self._spec.search.pruner.arguments.get("eta", ETA)
+        work_s = sum(self._rest_s(trial, self._target(trial)) for trial in self._search)
+        expected = float(fresh + len(self._search))
+        low = 0.0
+        for level in self._levels:
+            beyond = self._beyond(low)
+            more = max(0.0, expected - len(beyond))
+            work_s += more * ((level - low) * self._pace + self._start_up_s)
+            if level == self._total:
+                break
+            ended = sum(each.state.terminal and each.resource < level for each in beyond)
+            reached = sum(trial.resource >= level for trial in self._search)
+            on = len(self._beyond(level))
+            share = max(1 / eta, (on + ASSUMED / eta) / (reached + ASSUMED))
+            expected = max(on, share * expected * (1 - ended / max(1, len(beyond))))
+            low = level
+        return work_s + self._race_s(fresh, expected)
+
+    def _beyond(self, level: float) -> list[Trial]:
+        """The trials of the search that have gone on from a level; all of them from 0."""
+        return [trial for trial in self._search if self._target(trial) > level or not level]
+
+    def _race_s(self, fresh: int, expected: float) -> float:
+        """The work of training a few more in full than the rungs let through, at the end.
+
+        Args:
+            fresh: How many trials have not started.
+            expected: How many are expected to train in full.
+        """
+        any_runs = any(trial.state is State.RUNNING for trial in self._search)
+        if not fresh and self._repeats and not any_runs:
+            return 0.0
+        rivals = self._rivals()
+        wanted = max(RACE, RIVALS * len(rivals))
+        if fresh:
+            above = self._total - self._levels[0]
+            return max(0.0, wanted - expected) * (above * self._pace + self._start_up_s)
+        last = max(trial.started or 0.0 for trial in self._search)
+        ended = sum(
+            trial.state is State.COMPLETE and (trial.ended or 0.0) > last for trial in self._search
+        )
+        ending = sum(trial.state is State.RUNNING for trial in self._beyond(self._levels[-2]))
+        more = max(RIVALS * len(rivals), RACE - ended - ending)
+        waiting = rivals or [each for each in self._search if each.state is State.PAUSED]
+        each_s = [(self._total - at.resource) * self._pace + self._start_up_s for at in waiting]
+        return min(more, len(each_s)) * fmean(each_s or [0.0])
+
+    def _rivals(self) -> list[Trial]:
+        """The paused trials that may still turn out the best."""
+        sign = self._spec.objective.sign
+        known = [trial for trial in self._search if expectation(trial) is not None]
+        best = min((sign * standing(trial) for trial in known), default=0.0)
+        found = []
+        for trial in known:
+            low, high = likely_range(trial)
+            reach = standing(trial) - low if sign > 0 else high - standing(trial)
+            if trial.state is State.PAUSED and sign * standing(trial) - best <= NEAR * reach:
+                found.append(trial)
+        return found
+
+    def _one_by_one_s(self, fresh: int) -> float:
+        """The work of a search whose trials end where they end, in seconds of one worker.
+
+        Args:
+            fresh: How many trials have not started.
+        """
+        ended = [trial.resource for trial in self._search if trial.state.terminal]
+        lately = ended[len(ended) // 2 :]
+        work_s = fresh * (fmean(lately or [self._total]) * self._pace + self._start_up_s)
+        for trial in self._search:
+            if trial.state in (State.RUNNING, State.QUEUED):
+                reached = self._reached(trial)
+                further = [each for each in lately if each > reached]
+                work_s += self._rest_s(trial, fmean(further or [self._total]))
+        return work_s
+
+    def _repeats_s(self) -> float:
+        """How long the leaders are repeated."""
+        confirm = self._spec.search.confirm
+        if confirm is None:
+            return 0.0
+        running = [trial for trial in self._repeats if not trial.state.terminal]
+        under_way = [self._rest_s(trial, self._total) for trial in running]
+        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        work_s = REPEATED * due * self._full_s + sum(under_way)
+        return max([work_s / min(self._workers, SIDE_BY_SIDE), *under_way])
+
+
+def _gpu_seconds(budget: StudyBudget) -> float | None:
+    """The GPU-seconds that a study may spend, by its limits of time and money; None for none."""
+    limits = []
+    if budget.gpu_hours is not None:
+        limits.append(budget.gpu_hours * 3600)
+    if budget.cost is not None and budget.cost_per_gpu_hour:
+        limits.append(budget.cost / budget.cost_per_gpu_hour * 3600)
+    return min(limits, default=None)

@@ -1,0 +1,80 @@
+"""The time that a study is said to take still, at each third, compared with what it then took."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hpsearch.search.time_left import TimeLeft
+from studies import Simulation, spec_with
+
+
+@dataclass
+class Costly:
+    """Accuracies that rise at different speeds, of configurations that cost up to five times as
+    much as others."""
+
+    def measure(self, params: dict[str, Any], seed: int, resource: float) -> dict[str, float]:
+        x = params["x"]
+        noise = 0.01 * math.sin(seed % 1000 + resource)
+        return {"accuracy": (1 - (x - 0.4) ** 2) * (1 - math.exp(-resource / (1 + 3 * x))) + noise}
+
+    def seconds(self, params: dict[str, Any], resource: float) -> float:
+        return resource * 20.0 * (1 + 4 * params["x"])
+
+
+ONE = {"per_trial": {"epochs": 9}}
+STUDIES: dict[str, dict[str, Any]] = {
+    "trials": {"budget": {"trials": 24, **ONE}},
+    "few trials": {"budget": {"trials": 6, **ONE}},
+    "no pruner": {"budget": {"trials": 12, **ONE}, "search": {"pruner": "none"}},
+    "median": {"budget": {"trials": 24, **ONE}, "search": {"pruner": "median"}},
+    "repeats": {"budget": {"trials": 12, **ONE}, "search": {"confirm": {"top": 2, "seeds": 2}}},
+    "gpu hours": {"budget": {"gpu_hours": 2.0, **ONE}},
+    "wall clock": {"budget": {"wall_clock": "1h", **ONE}},
+}
+THIRDS = (1 / 3, 2 / 3)
+
+
+def ratios(changes: dict[str, Any], workers: int, seed: int) -> list[float]:
+    """What a study was said to take still, over what it took, at each third; without those where
+    nothing was said."""
+    search = {"sampler": "random", **changes.get("search", {})}
+    objective = {"metric": "accuracy", "direction": "maximize"}
+    spec = spec_with(**{**changes, "search": search, "seed": seed, "objective": objective})
+    simulation = Simulation(spec, curves=Costly(), workers=workers, cold_s=30.0, warm_s=2.0)
+    said: list[tuple[float, float | None]] = []
+    while not simulation.study.finished:
+        simulation.tick()
+        now = simulation.executor.now
+        left = simulation.study.seconds_left(now) if simulation.study.ending is None else None
+        said.append((now, left))
+    end = simulation.executor.now
+    found = []
+    for third in THIRDS:
+        now, left = min(said, key=lambda each: abs(each[0] - third * end))
+        if left is not None and end > now:
+            found.append(left / (end - now))
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers: int) -> None:
+    """As a share of all studies: in a single one much depends on what the last trials show."""
+    found = [ratio for each in STUDIES.values() for ratio in ratios(each, workers, seed=11)]
+    near = [ratio for ratio in found if 1 / 1.5 <= ratio <= 1.5]
+    assert len(found) >= len(STUDIES)
+    assert len(near) >= 0.6 * len(found), sorted(found)
+
+
+def test_nothing_is_said_before_anything_is_known() -> None:
+    spec = spec_with()
+    assert TimeLeft(spec, [], 2).seconds(0.0, 0.0) is None
+    simulation = Simulation(spec)
+    simulation.tick()
+    assert simulation.study.seconds_left(simulation.executor.now) is None
+    simulation.run()
+    assert simulation.study.seconds_left(simulation.executor.now) is None, "it has ended"
