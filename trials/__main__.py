@@ -27,7 +27,7 @@ import yaml
 
 from trials import arithmetic, tasks
 from trials.arithmetic import Arithmetic
-from trials.contract import Goal, Problem, Report, Setup, Task, TaskError
+from trials.contract import Goal, Note, Problem, Report, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.disk.whole_files import whole_file
 from trials.interruption import Interruption
@@ -89,7 +89,7 @@ def _refuse_to_share(kind: str) -> None:
 
 def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:
     try:
-        runner = Runner(task, data, setup)
+        runner = Runner(task, data, setup, note=_print_metrics)
         try:
             with Interruption() as interruption:
                 group.listen(lambda: interruption.asked)
@@ -104,6 +104,12 @@ def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int
             _say(failure.details.rstrip())
         _say(f"the training failed: {failure.kind}: {failure.text}")
         return 1
+
+
+def _print_metrics(note: Note) -> None:
+    """Print what a run measures after its last report."""
+    if note.metrics:
+        print(json.dumps({"metrics": dict(note.metrics)}), flush=True)  # noqa: T201 - as reports
 
 
 def _follow(runner: Runner, group: Group) -> int:

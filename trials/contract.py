@@ -121,10 +121,12 @@ class Note:
         attributes: By name; values that JSON has.
         constraints: By name, how far the trial exceeds a limit of its own; 0 or less if it keeps
             it.
+        metrics: Measured after the last report, to which they are added.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constraints: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,23 @@ optuna}``.
         return accuracy
 
 The objective is called as Optuna calls it, with a trial (`ObjectiveTrial`) that talks to the study
-which runs it. What it returns is the report at the full budget.
+which runs it. What it returns is the report at the full budget. A script that calls
+`study.optimize` by itself is imported up to there.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from optuna.exceptions import TrialPruned
+from optuna.study import Study
 
 from hpsearch.adapters.optuna_trial import ObjectiveTrial
 from trials.contract import Problem, Pruned, TaskError
+from trials.script import end_import
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
 
@@ -64,6 +68,20 @@ def _function(objective: Callable[[ObjectiveTrial], Any]) -> Function:
         of_optuna.finish(returned)
 
     return train
+
+
+def _after_imports(optimize: Callable[..., None]) -> Callable[..., None]:
+    """`Study.optimize`, which ends the import of a module that workers import for its objective."""
+
+    @functools.wraps(optimize)
+    def begin(*args: Any, **named: Any) -> None:
+        end_import()
+        optimize(*args, **named)
+
+    return begin
+
+
+Study.optimize = _after_imports(Study.optimize)  # type: ignore[method-assign] # scripts call it
 
 
 def _mistake(what: str) -> TaskError:

@@ -138,7 +138,8 @@ class ObjectiveTrial(BaseTrial):
             return
         self._last_step = step
         if self._last_value is not None:
-            self._report(self._trial.budget, [self._last_value])  # the study ends it here
+            self._report(self._trial.budget, [self._last_value])
+            raise TrialStopped  # it would train beyond its budget
         resource = step + 1 if self._first_step == 0 else step
         if resource < self._trial.budget:
             self._report(resource, [number])

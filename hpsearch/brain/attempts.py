@@ -5,6 +5,7 @@ An attempt holds a slot, and a reservation in the ledger, from its launch to its
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from hpsearch.brain.budget.ledger import Key
@@ -251,10 +252,12 @@ class Attempts:
         self._spending.settle(attempt, outcome, now, live.slot.gpus, note)
         del self.live[attempt.trial]
 
-    def stop_all(self, why: str) -> list[ev.Command]:
-        """Ask every attempt that was not asked before to save and stop."""
-        asked = [live for live in self.live.values() if live.stopping is None]
-        return [self.stop(live, why) for live in asked]
+    def stop_all(self, why: str, spared: Collection[int] = ()) -> list[ev.Command]:
+        """Ask every attempt that was not asked before to save and stop, but not those of the
+        spared trials."""
+        live = [each for number, each in self.live.items() if number not in spared]
+        asked = [each for each in live if each.stopping is None]
+        return [self.stop(each, why) for each in asked]
 
     def stop(self, live: Live, why: str) -> ev.Command:
         """Ask an attempt to save and stop."""

@@ -336,6 +336,8 @@ class Study:
                 self._log.note(trial, event)
             case ev.Finished():
                 return self._finished(live, trial, event, now)
+            case ev.Stopped() | ev.Failed() | ev.Lost() if self._is_trained(trial):
+                self._keep_result(live, trial, event, now)
             case ev.Stopped():
                 self._stopped(live, trial, event, now)
             case ev.Failed(kind=ErrorKind.DISK_FULL):
@@ -506,6 +508,20 @@ class Study:
         self._log.keep(trial, event.checkpoint, event.held)
         return []
 
+    def _is_trained(self, trial: Trial) -> bool:
+        """Whether a trial has reported its full budget: however it ends then, it has its result."""
+        return trial.resource >= self._total and trial.value is not None
+
+    def _keep_result(
+        self, live: Live, trial: Trial, event: ev.Stopped | ev.Failed | ev.Lost, now: float
+    ) -> None:
+        """Complete a trial whose attempt was ended after it had reported its full budget."""
+        why = event.text if isinstance(event, ev.Failed) else live.stopping or event.why
+        self._log.decide(trial, DecisionKind.FINISH, f"budget used, and then: {why}", now)
+        self._attempts.end(live, Outcome.COMPLETE, now, why)
+        self._log.move(trial, State.COMPLETE, ended=now)
+        self._log.keep(trial, None, None)
+
     def _gave_up(self, live: Live, trial: Trial, event: ev.Finished, now: float) -> None:
         """End a trial that says itself that it is not worth more training."""
         self._log.decide(trial, DecisionKind.PRUNE, event.why, now)
@@ -586,12 +602,12 @@ class Study:
             self._log.expects(trial, *expected)
 
     def _watch_study(self, now: float) -> list[ev.Command]:
-        ending = self.ending
-        if ending is not None and not self.interrupted:
-            return self._wind_down(ending)
         if self._time.is_used(now):
             return self._wind_down("its wall-clock time is used up")
-        return []
+        if self.ending is None or self.interrupted:
+            return []
+        trained = [n for n in self.live if self._is_trained(self.history.trials[n])]
+        return self._attempts.stop_all(self.ending, spared=trained)
 
     def _watch_attempts(self, now: float) -> list[ev.Command]:
         """Fail what is overdue, and stop what has outgrown its reservation."""
@@ -611,9 +627,9 @@ class Study:
     def _fail_overdue(self, live: Live, why: str, now: float) -> list[ev.Command]:
         attempt = live.attempt
         trial = self.history.trials[attempt.trial]
-        commands = self._failed(live, trial, ErrorKind.TIMEOUT, why, now)
-        stop = ev.Stop(attempt.trial, attempt.number)
-        return [*commands, stop]
+        key = attempt.trial, attempt.number
+        commands = self._on_current(live, trial, ev.Failed(*key, ErrorKind.TIMEOUT, why), now)
+        return [*commands, ev.Stop(*key)]
 
     def _has_outgrown(self, live: Live, now: float) -> bool:
         """Whether an attempt has used its reservation, and no more could be reserved."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hpsearch.domain.events import Noted, Reported
 from hpsearch.domain.facts import DecisionKind
@@ -16,6 +16,9 @@ from trials.contract import Held
 
 MOST_NAMED = 20
 """Metrics that a message names."""
+
+FINAL = "final_"
+"""Begins the name of a metric that was measured again after the last report."""
 
 SAME = 1e-6
 """The share of its size by which an expectation may change without being written again."""
@@ -73,6 +76,10 @@ class TrialLog:
         for name, over in event.constraints.items():
             trial.system_attrs[CONSTRAINT + name] = over
         self._history.touch(trial)
+        if event.metrics and trial.reports:
+            report = trial.reports[max(trial.reports)]
+            report.metrics = with_later(report.metrics, event.metrics)
+            self._history.add_report(report)
 
     def expects(
         self,
@@ -163,6 +170,17 @@ def lacking(spec: StudySpec, event: Reported) -> str | None:
     if more > 0:
         named += f" and {more} more"
     return f"the report at {event.resource:g} has no {missing}; it has {named}"
+
+
+def with_later(metrics: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of a last report with those that were measured after it.
+
+    What a trial is judged by stays as it is: a name that is there already begins with `FINAL`.
+    """
+    found = dict(metrics)
+    for name, value in later.items():
+        found[f"{FINAL}{name}" if name in metrics else name] = value
+    return found
 
 
 def record_of(spec: StudySpec, event: Reported, now: float) -> ReportRecord:

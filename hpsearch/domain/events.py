@@ -91,6 +91,8 @@ class Noted:
     attributes: Mapping[str, Any] = field(hash=False)
     constraints: Mapping[str, float] = field(hash=False)
     """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Measured after the last report, to which they are added."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from ray.tune import CheckpointConfig, FailureConfig, RunConfig, TuneConfig
+from ray.tune.schedulers import ASHAScheduler
 
 from hpsearch.errors import UserError
 from hpsearch.tune.locating import Located, locate
@@ -24,6 +25,8 @@ DATABASE = "hpsearch.db"
 ITERATION = "training_iteration"
 REPORTS = 100
 """A trial has at most about so many levels at which a class is saved."""
+LEAST_ETA = 2
+"""The smallest reduction factor that promotion knows."""
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
 DECIDED = "a study has its own (docs/search.md)"
@@ -71,15 +74,19 @@ def plan_of(
     located = locate(trainable, space.lists, tuned.reuse_actors)
     name = ran.name or _new_name(located)
     root = _root(ran)
+    budget = _budget(tuned, ran, space)
     study = {
         "study": name,
         "task": _task(located, space),
         "space": space.space,
         "objective": _objective(tuned),
-        "budget": _budget(tuned, ran, space),
+        "budget": budget,
         "resources": _resources(tuned, located),
         "checkpoints": f"{root}/{name}",
     }
+    pruner = _pruner(tuned.scheduler, budget["per_trial"]["steps"])
+    if pruner is not None:
+        study["search"] = {"pruner": pruner}
     if space.grids:
         study["enqueue"] = _enqueued(tuned, space)
     return PlannedStudy(
@@ -88,7 +95,7 @@ def plan_of(
         f"{root}/{name}",
         located.base,
         yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
-        [*_dropped_by_search(tuned, space), *_dropped_by_run(ran)],
+        [*_dropped_by_search(tuned, space, pruner), *_dropped_by_run(ran)],
         quiet=ran.verbose == 0,
     )
 
@@ -218,6 +225,20 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
     return int(found)
 
 
+def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
+    """ASHA's grace period and reduction factor; None if they cannot be carried over.
+
+    A grace period that is longer than a trial is the whole of it: none pauses.
+    """
+    if not isinstance(scheduler, ASHAScheduler) or scheduler._time_attr != ITERATION:
+        return None
+    factor = scheduler._reduction_factor
+    if factor != int(factor) or factor < LEAST_ETA:
+        return None
+    levels = [level for level, _ in scheduler._brackets[0]._rungs]
+    return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
+
+
 def _resources(tuned: TuneConfig, located: Located) -> dict[str, Any]:
     """What a trial takes: without `with_resources` one CPU and no GPU, as in Ray Tune."""
     wanted = located.resources
@@ -234,12 +255,18 @@ def _enqueued(tuned: TuneConfig, space: ReadSpace) -> list[dict[str, Any]]:
 # ----------------------------------------------------------------------------- what is left out
 
 
-def _dropped_by_search(tuned: TuneConfig, space: ReadSpace) -> list[str]:
+def _dropped_by_search(
+    tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
+) -> list[str]:
     found = []
     if tuned.search_alg is not None:
         found.append(f"search_alg {type(tuned.search_alg).__name__}: {DECIDED}")
-    if type(tuned.scheduler).__name__ not in ("NoneType", "FIFOScheduler"):
-        found.append(f"scheduler {type(tuned.scheduler).__name__}: {DECIDED}")
+    name = type(tuned.scheduler).__name__
+    if pruner is not None:
+        what = f"trials pause from {pruner['first_rung']:g} iterations on, and the best 1 in "
+        found.append(f"scheduler {name}: {what}{pruner['eta']} go on; none is stopped for good")
+    elif name not in ("NoneType", "FIFOScheduler"):
+        found.append(f"scheduler {name}: {DECIDED}")
     if tuned.trial_name_creator or tuned.trial_dirname_creator:
         found.append("trial_name_creator, trial_dirname_creator: trials have numbers")
     if space.grids:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -32,7 +31,7 @@ from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
 from trials.checkpoints.places import is_url
-from trials.tasks.function import task as function_task
+from trials.script import end_import
 
 if TYPE_CHECKING:
     from ray.tune import RunConfig, TuneConfig
@@ -57,6 +56,8 @@ class Tuner:
         tune_config: What is searched for, and how much is tried.
         run_config: The study's name and place, and how long a trial is.
 
+    Where a worker imports the script, the import ends here: the trainable is there by then.
+
     Raises:
         UserError: Something that it is given cannot be carried over.
     """
@@ -69,7 +70,7 @@ class Tuner:
         tune_config: TuneConfig | None = None,
         run_config: RunConfig | None = None,
     ) -> None:
-        _refuse_while_imported()
+        end_import()
         self._plan = plan_of(trainable, param_space, tune_config, run_config)
         self._restored = False
 
@@ -98,7 +99,7 @@ class Tuner:
             StudyNotFound: There is no such study.
             UserError: The trainable is another one.
         """
-        _refuse_while_imported()
+        end_import()
         if not resume_unfinished:
             what = "Tuner.restore(resume_unfinished=False) cannot be carried over"
             raise UserError(what, "a study always continues what it began")
@@ -135,7 +136,6 @@ class Tuner:
             StudyHeld: Another driver runs it.
             Unreachable: The database or the cluster does not answer.
         """
-        _refuse_while_imported()
         plan = self._plan
         if ray.is_initialized():
             what = (
@@ -159,22 +159,6 @@ class Tuner:
     def get_results(self) -> ResultGrid:
         """The trials so far."""
         return ResultGrid(self._plan.storage, self._plan.name, self._plan.folder)
-
-
-def _refuse_while_imported() -> None:
-    """Refuse to make a Tuner while a worker, or this process, imports a trainable's module.
-
-    Raises:
-        UserError: It is being imported.
-    """
-    importing = function_task.named.__code__
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code is importing:
-            what = "a worker imports this file too, and would begin a study of its own"
-            hint = 'put tune.Tuner(...) and what follows under if __name__ == "__main__"'
-            raise UserError(what, hint)
-        frame = frame.f_back  # type: ignore[assignment]
 
 
 def _place(path: str | os.PathLike[str]) -> tuple[str, str, str]:

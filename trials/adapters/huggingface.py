@@ -2,6 +2,13 @@
 
     from trials.adapters.huggingface import TrainerReports
 
+    trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports()])
+    trainer.train()
+
+Without an argument, it finds the running trial, and sets the Trainer's arguments to the trial's
+parameters and budget; in a script that is started by hand it does nothing. A training function that
+sets them itself gives its trial:
+
     def train(params, trial):
         arguments = TrainingArguments(num_train_epochs=trial.budget, ...)
         trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports(trial)])
@@ -15,8 +22,11 @@ and the order of the data.
 
 from __future__ import annotations
 
+import enum
 import json
+import math
 import numbers
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,12 +37,14 @@ from safetensors import safe_open
 
 from trials.adapters.pace import Pace
 from trials.adapters.versions import TRANSFORMERS, require
-from trials.contract import TrialStopped, Unit
+from trials.contract import Note, TrialStopped, Unit
+from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
 require("transformers", TRANSFORMERS, install="hpsearch")
 
 from transformers import (  # noqa: E402 - another version may fail in its own way
+    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -49,6 +61,13 @@ _OWN_NAMES = "weights_own_names.pt"
 """The model's weights under its own names, where the Trainer's file has others."""
 _STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)
 """What only a training needs that continues; the rest is the model, and how it came about."""
+_SEARCHED = (
+    "learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
+    "warmup_steps", "lr_scheduler_type", "optim", "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+)  # fmt: skip
+"""Arguments of a Trainer that it reads only when it trains: a trial's parameters may set them after
+it is built."""
 
 
 class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
@@ -60,12 +79,25 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
     A report has all numbers that `Trainer.evaluate` returns, under their names (`eval_loss`,
     `eval_accuracy`), and `train_loss`, the mean training loss since the report before.
 
+    What the Trainer evaluates or predicts after its training is added to the last report.
+
     Args:
-        trial: The second argument of the training function.
+        trial: The second argument of the training function. None for the running trial, whose
+            parameters and budget the Trainer is then given; outside of a study, the callback does
+            nothing.
     """
 
-    def __init__(self, trial: FunctionTrial) -> None:
-        self._trial = trial
+    def __new__(cls, trial: FunctionTrial | None = None) -> Any:
+        if trial is None and running() is None:
+            return TrainerCallback()
+        return super().__new__(cls)
+
+    def __init__(self, trial: FunctionTrial | None = None) -> None:
+        here = trial or running()
+        assert here is not None
+        self._trial = here
+        self._takes_over = trial is None
+        self._is_over = False
         self._is_set_up = False
         self._pace: Pace | None = None
         self._levels: dict[int, float] = {}
@@ -82,18 +114,10 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
     def on_init_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Take over what the trial decides: when to save, and the seed.
-
-        Raises:
-            ValueError: A setting of the Trainer contradicts that.
-        """
-        if args.load_best_model_at_end:
-            what = "load_best_model_at_end=True needs checkpoints that the Trainer keeps itself"
-            advice = "remove it: hpsearch keeps the trial's best checkpoint, by the objective"
-            raise ValueError(f"{what}; {advice}")
-        if args.save_only_model:
-            what = "save_only_model=True leaves out what a paused trial continues from"
-            raise ValueError(f"{what}; remove it")
+        """Take over what the trial decides: when to save, and the seed."""
+        args.save_only_model = False  # a paused trial continues from the rest
+        if self._takes_over:
+            self._set_up_by_trial(args)
         args.save_strategy = SaveStrategy.NO
         args.restore_callback_states_from_checkpoint = True
         args.seed = self._trial.seed
@@ -102,6 +126,30 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         else:
             set_seed(args.seed)
         self._is_set_up = True
+
+    def _set_up_by_trial(self, args: TrainingArguments) -> None:
+        """Give the Trainer the trial's parameters, budget, folder and checkpoint."""
+        trial = self._trial
+        for name in _SEARCHED:
+            before = getattr(args, name)
+            value = trial.get(name, before)
+            setattr(args, name, type(before)(value) if isinstance(before, enum.Enum) else value)
+        if trial.unit is Unit.EPOCHS:
+            args.num_train_epochs, args.max_steps = trial.budget, -1
+        else:
+            of_step = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+            samples = of_step if trial.unit is Unit.SAMPLES else 1
+            args.max_steps = math.ceil(trial.budget / samples)
+        if isinstance(trial.folder, Path):
+            args.output_dir = str(trial.folder)
+        trainer = _trainer_being_built()
+        trainer._train_batch_size = args.train_batch_size
+        train, checkpoint = trainer.train, trial.checkpoint
+
+        def train_on(resume_from_checkpoint: Any = None, **others: Any) -> Any:
+            return train(resume_from_checkpoint=checkpoint, **others)
+
+        trainer.train = train_on
 
     def on_train_begin(
         self,
@@ -131,6 +179,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._require_continued(state)
         if self._trial.checkpoint is not None and model is not None:
             _load_own_names(model, self._trial.checkpoint)
+        self._note_best(state)
         self._pace = pace
         self._levels = pace.levels()
         self._reported_step = state.global_step
@@ -208,6 +257,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
 
         Called once for each evaluation data set.
         """
+        if self._is_over:
+            self._trial.note(Note(metrics=_numbers_in(metrics or {})))
         if not control.should_save or state.global_step <= self._reported_step:
             return
         self._metrics |= _numbers_in(metrics or {})
@@ -244,7 +295,27 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             self._trial.report(self._resource(state.global_step), metrics | losses.as_metrics())
         except TrialStopped as stop:
             self._end(control, stop)
+        else:
+            self._note_best(state)
         return control
+
+    def _note_best(self, state: TrainerState) -> None:
+        """Tell the Trainer what `load_best_model_at_end` loads: the best by the objective."""
+        best = self._trial.best
+        if isinstance(best, Path):
+            state.best_model_checkpoint = str(best)
+
+    def on_predict(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: Mapping[str, Any],
+        **_: Any,
+    ) -> None:
+        """Add what a test after the training shows to the last report."""
+        if self._is_over:
+            self._trial.note(Note(metrics=_numbers_in(metrics)))
 
     def _resource(self, step: int) -> float:
         level = self._levels.get(step)
@@ -262,7 +333,12 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_training_stop = True
 
     def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: torch.nn.Module | None = None,
+        **_: Any,
     ) -> None:
         """End the training function of a trial that was paused or stopped.
 
@@ -271,6 +347,20 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         """
         if self._stop is not None:
             raise self._stop
+        self._is_over = True
+        best = state.best_model_checkpoint
+        if args.load_best_model_at_end and best is not None and model is not None:
+            _load_own_names(model, Path(best))
+
+
+def _trainer_being_built() -> Trainer:
+    """The Trainer whose callbacks are called: they are not given it."""
+    frame = sys._getframe()
+    while not isinstance(frame.f_locals.get("self"), Trainer):
+        assert frame.f_back is not None, "on_init_end is called by a Trainer"
+        frame = frame.f_back
+    trainer: Trainer = frame.f_locals["self"]
+    return trainer
 
 
 class _MeanLoss:

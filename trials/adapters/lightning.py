@@ -2,6 +2,13 @@
 
     from trials.adapters.lightning import LightningReports
 
+    trainer = lightning.Trainer(..., callbacks=[LightningReports()])
+    trainer.fit(module, data)
+
+Without an argument, it finds the running trial, and sets the length of the training to the trial's
+budget; in a script that is started by hand it does nothing. A training function that sets it itself
+gives its trial:
+
     def train(params, trial):
         reports = LightningReports(trial)
         trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], ...)
@@ -34,8 +41,9 @@ import torch
 
 from trials.adapters.pace import Pace
 from trials.adapters.versions import LIGHTNING, require
-from trials.contract import TrialStopped, Unit
+from trials.contract import Note, TrialStopped, Unit
 from trials.randomness import seed_everything
+from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
 require("lightning", LIGHTNING, install="hpsearch[lightning]")
@@ -47,6 +55,8 @@ from lightning.pytorch import (  # noqa: E402 - another version may fail in its 
 )
 
 _FILE = "lightning.ckpt"
+_OWN_CHECKPOINTS = "lightning"
+"""The folder in that of the trial for what Lightning saves by itself."""
 _NEVER = sys.maxsize
 """Validates after so many epochs."""
 _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch ended"
@@ -61,12 +71,24 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     A report has all that was logged with `self.log`, under its names.
 
+    What `Trainer.test` shows after the training is added to the last report.
+
     Args:
-        trial: The second argument of the training function.
+        trial: The second argument of the training function. None for the running trial, whose
+            budget the Trainer is then given; outside of a study, the callback does nothing.
     """
 
-    def __init__(self, trial: FunctionTrial) -> None:
-        self._trial = trial
+    def __new__(cls, trial: FunctionTrial | None = None) -> Any:
+        if trial is None and running() is None:
+            return _Nothing()
+        return super().__new__(cls)
+
+    def __init__(self, trial: FunctionTrial | None = None) -> None:
+        here = trial or running()
+        assert here is not None
+        self._trial = here
+        self._takes_over = trial is None
+        self._is_over = False
         self._pace: Pace | None = None
         self._levels: dict[int, float] = {}
         self._due: float | None = None
@@ -84,6 +106,26 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     # ------------------------------------------------------------------------------- beginning
 
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Give the Trainer the trial's budget, checkpoint and folder."""
+        if stage != "fit" or not self._takes_over:
+            return
+        trial, loop = self._trial, trainer.fit_loop
+        if trial.unit is Unit.EPOCHS and isinstance(trial.budget, int):
+            loop.max_epochs, loop.epoch_loop.max_steps = trial.budget, -1
+        elif trial.unit is Unit.STEPS:
+            loop.max_epochs, loop.epoch_loop.max_steps = -1, trial.budget
+        if isinstance(trial.folder, Path):
+            _keep_own_checkpoints(trainer, trial.folder / _OWN_CHECKPOINTS)
+        connector = trainer._checkpoint_connector
+        begin = connector.resume_start
+
+        def begin_at_trial(checkpoint_path: Any = None, weights_only: Any = None) -> None:
+            begin(self.checkpoint, weights_only=weights_only)
+            del connector.resume_start  # a later test may load another one
+
+        connector.resume_start = begin_at_trial
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Turn the levels of the trial into steps, and put data and random generators in place.
 
@@ -100,7 +142,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             if is_restored:
                 what = "the Trainer continues, but the trial begins afresh"
             raise ValueError(f"{what}; write trainer.fit(..., ckpt_path=reports.checkpoint)")
-        self._pace = _pace_of(trainer, self._trial)
+        self._pace = _pace_of(trainer, self._trial, is_script=self._takes_over)
         self._levels = self._pace.levels()
         trainer.check_val_every_n_epoch = _NEVER
         self._place_data(trainer)
@@ -186,6 +228,12 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Report what was due at the end."""
         self._report(trainer, begins_epoch=None)
+        self._is_over = True
+
+    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Add what a test after the training shows to the last report."""
+        if self._is_over:
+            self._trial.note(Note(metrics=_numbers_in(trainer.callback_metrics)))
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
         """Save and report what is due.
@@ -237,7 +285,21 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             batches["is_last_batch"] = False
 
 
-def _pace_of(trainer: Trainer, trial: FunctionTrial) -> Pace:
+class _Nothing(Callback):  # type: ignore[misc] # lightning is not followed
+    """Stands in for `LightningReports` outside of a study."""
+
+    checkpoint = None
+
+
+def _keep_own_checkpoints(trainer: Trainer, folder: Path) -> None:
+    """Let Lightning keep the checkpoints that it saves by itself apart from those of other trials,
+    where the trial's next attempt finds the best of them."""
+    for callback in trainer.checkpoint_callbacks:
+        if getattr(callback, "dirpath", folder) is None:
+            callback.dirpath = str(folder)
+
+
+def _pace_of(trainer: Trainer, trial: FunctionTrial, *, is_script: bool) -> Pace:
     """How a trial's budget relates to the steps of a Trainer.
 
     Raises:
@@ -258,6 +320,8 @@ def _pace_of(trainer: Trainer, trial: FunctionTrial) -> Pace:
         advice = "write Trainer(max_epochs=trial.budget) without max_steps"
     if trial.unit is Unit.STEPS:
         advice = "write Trainer(max_steps=trial.budget) without max_epochs"
+    if is_script:
+        advice = "state per_trial in whole epochs or in steps"
     pace.require(trainer.estimated_stepping_batches, advice=advice)
     return pace
 

@@ -62,5 +62,5 @@ def describe(kind: Any) -> TaskDescription:
     else:
         what = f"{kind!r} is not a kind of task"
         hint = nearest(kind, known)
-    function = "or name your own function as package.module:function"
+    function = "or name your own function as package.module:function, or script as module:__main__"
     raise TaskError([Problem("task.kind", f"{what}; {hint}, {function}")])

@@ -98,6 +98,8 @@ class Session:
         """Report the next iteration, and wait for the go-ahead."""
         self.iteration += 1
         self.trial.report(self.iteration, numbers_in(metrics))
+        if self.iteration >= self.trial.budget:
+            raise Ended  # as Ray Tune's own stop conditions do
 
 
 def _copy(checkpoint: Any, folder: Path) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hpsearch.brain.trial_log import with_later
 from hpsearch.cli.reproduce.course import RecordedCourse
-from trials.contract import Failure, Report, Setup, Task
+from trials.contract import Failure, Note, Report, Setup, Task
 from trials.runner import Runner, failure_of
 
 
@@ -55,27 +56,48 @@ class Repeated:
 def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
     """Train, and yield the reports; its files are removed in the end.
 
+    A report of the full budget comes when the training has ended, with what was measured after it.
+    As in a study, a training that fails after that has its result.
+
     Args:
         job: What to train.
         outcome: Told how it ended.
     """
+    last: Report | None = None
+
+    def add_later(note: Note) -> None:
+        nonlocal last
+        if last is not None:
+            last = replace(last, metrics=with_later(last.metrics, note.metrics))
+
     with tempfile.TemporaryDirectory(prefix="hpsearch-reproduce-") as folder:
         setup = replace(job.setup, folder=Path(folder) / "trial")
         try:
-            for report in _train_parts(job, setup, outcome):
+            for report in _train_parts(job, setup, outcome, add_later):
                 problem = job.problem_with(report)
                 if problem is not None:
                     outcome.failure = Failure("error", problem)
                     return
-                yield report
+                if report.resource < setup.budget.total:
+                    yield report
+                else:
+                    last = report
         # What a training job raises is its trial's failure.
         except Exception as error:  # noqa: BLE001
-            outcome.failure = failure_of(error)
+            failure = failure_of(error)
+            if last is None:
+                outcome.failure = failure
+            else:
+                outcome.finished = failure.text
+        if last is not None:
+            yield last
 
 
-def _train_parts(job: Job, setup: Setup, outcome: Repeated) -> Iterator[Report]:
+def _train_parts(
+    job: Job, setup: Setup, outcome: Repeated, note: Callable[[Note], None]
+) -> Iterator[Report]:
     pauses = [*job.course.parts[1:], math.inf]
-    runner = Runner(job.task, job.data, setup)
+    runner = Runner(job.task, job.data, setup, note=note)
     try:
         for number, pause in enumerate(pauses, start=2):
             yield from _advance(runner, min(pause, _end(job.course)), job.should_stop)
@@ -89,7 +111,7 @@ def _train_parts(job: Job, setup: Setup, outcome: Repeated) -> Iterator[Report]:
                 continue
             _close(runner)
             setup = replace(setup, resume_from=checkpoint, attempt=number)
-            runner = Runner(job.task, job.data, setup)
+            runner = Runner(job.task, job.data, setup, note=note)
     finally:
         _close(runner)
 

@@ -380,8 +380,12 @@ class Execution:
         return self._control.given
 
     def _note(self, note: Note) -> None:
+        for report in self._thinning.rest():
+            self._said(report, False)  # the last one, which the note may add to
         order = self._order
-        noted = ev.Noted(order.trial, order.attempt, note.attributes, note.constraints)
+        noted = ev.Noted(
+            order.trial, order.attempt, note.attributes, note.constraints, note.metrics
+        )
         self._said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:

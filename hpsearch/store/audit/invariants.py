@@ -188,11 +188,12 @@ def no_report_is_ahead(connection: Connection, which: Which) -> Iterator[Violati
 
 
 def no_attempt_goes_on_past_the_budget(connection: Connection, which: Which) -> Iterator[Violation]:
-    """An attempt reports once at its trial's budget or past it, and never again.
+    """An attempt has one report at its trial's budget or past it: what its code measures while it
+    goes on after that is added to this report.
 
     How far past it that is depends on the code of users: a function or a command reports at the end
-    of a step, which may be long. An attempt that was lost after this report is followed by another
-    one, which may end elsewhere past the budget.
+    of a step, which may be long. A trial whose driver was lost after this report may have another
+    attempt, which may end elsewhere past the budget.
     """
     heads = select(studies.c.id, studies.c.name, studies.c.spec)
     for study, name, text in connection.execute(_of(heads, which)).all():

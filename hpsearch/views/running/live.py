@@ -194,6 +194,8 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
         line += f", {pairs(trial.params)}"
     if trial.error_kind:
         line += f" ({trial.error_kind}: {trial.error_text})"
+    if trial.state is State.COMPLETE and trial.attempts[-1].note:
+        line += f" (after its last report: {trial.attempts[-1].note})"
     return line
 
 

@@ -366,6 +366,22 @@ def test_what_is_no_objective_is_refused(code: str, says: str, tmp_path: Path) -
         load({"kind": f"{module}:objective", "library": "optuna"}, tmp_path)
 
 
+UNGUARDED = """
+import optuna
+
+def objective(trial):
+    return 0.0
+
+optuna.create_study().optimize(objective, n_trials=1)
+raise AssertionError("a worker imported what follows the search")
+"""
+
+
+def test_a_script_without_a_guard_is_imported_up_to_its_search(tmp_path: Path) -> None:
+    (tmp_path / "unguarded_search.py").write_text(UNGUARDED)
+    load({"kind": "unguarded_search:objective", "library": "optuna"}, tmp_path)
+
+
 def test_the_page_shows_an_objective_that_runs(tmp_path: Path) -> None:
     code, text = (pages.texts("optuna", language)[0] for language in LANGUAGES)
     shown = yaml.safe_load(text)

@@ -16,7 +16,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from studies import Bowl, Simulation, brain, history_for, spec_with
+from studies import PLAIN, Bowl, Simulation, brain, history_for, spec_with
 from thoroughness import examples
 from trials.contract import Held
 
@@ -255,6 +255,49 @@ def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind: Error
         "what happened",
     )
     assert study.on_tick(1.0)[0].trial == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (ev.Failed(0, 1, ErrorKind.ERROR, "ValueError: no test rows"), "no test rows"),
+        (ev.Lost(0, 1, "its node died"), "its node died"),
+        (ev.Stopped(0, 1, why="told to end"), "told to end"),
+        (None, "no report for"),
+    ],
+)
+def test_a_trial_trained_in_full_is_complete_however_it_ends_after_that(
+    event: ev.Event | None, why: str
+) -> None:
+    study = brain(spec_with(**NO_PRUNING))
+    (launch,) = begun(study)
+    assert study.on_event(report(launch, 9.0), 1.0) == []
+    study.on_event(ev.Noted(0, 1, {}, {}, {"test_loss": 0.7, "loss": 0.6}), 2.0)
+    now = 3.0
+    if event is None:
+        now = 3.0 + study.spec.resources.report_deadline_s
+        assert ev.Stop(0, 1) in study.on_tick(now)
+    else:
+        study.on_event(event, now)
+    (trial,) = study.history.trials[:1]
+    assert (trial.state, trial.value) == (State.COMPLETE, 0.5)
+    assert trial.reports[9.0].metrics == {"loss": 0.5, "test_loss": 0.7, "final_loss": 0.6}
+    (attempt,) = trial.attempts
+    assert attempt.outcome is Outcome.COMPLETE
+    assert why in (attempt.note or "")
+    assert trial.gpu_seconds == now
+    finish = [each for each in study.history.decided if each.trial == 0][-1]
+    assert why in finish.why
+
+
+def test_a_target_is_reached_and_its_trial_goes_on_to_its_end() -> None:
+    budget = {**PLAIN["budget"], "target": 0.6}
+    study = brain(spec_with(budget=budget, **NO_PRUNING))
+    commands = begun(study, slots=2)
+    study.on_event(report(commands[0], 9.0), 1.0)
+    assert study.on_tick(1.0) == [ev.Stop(1, 1, save=True)]
+    study.on_event(ev.Finished(0, 1), 2.0)
+    assert study.history.trials[0].state is State.COMPLETE
 
 
 def test_a_study_whose_trials_all_fail_the_same_way_stops_early_and_says_so() -> None:

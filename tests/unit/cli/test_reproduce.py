@@ -47,6 +47,8 @@ def train(params, trial):
         with trial.save() as folder:
             (folder / "state").write_text(f"{epoch} {loss!r}")
         trial.report(epoch, {"loss": loss, "seconds": random.random()})
+    trial.report(epoch, {"loss": loss / 2, "test_loss": 2 * loss})
+    raise ValueError("no test rows")
 """
 
 PROGRAM = """
@@ -144,7 +146,9 @@ def test_a_trial_that_was_paused_is_paused_again_and_is_the_same(reproduce, fold
     before = (folder / "study.db").read_bytes()
     said = reproduce("own", str(promoted(folder)))
     assert said.code == 0, said
-    assert said.out.splitlines()[0] == "at 1: the same, 1 metric bit for bit"
+    lines = said.out.splitlines()
+    assert lines[0] == "at 1: the same, 1 metric bit for bit"
+    assert lines[2] == "at 3: the same, 3 metrics bit for bit", "loss, test_loss and final_loss"
     assert "3 reports compared; paused and continued once, as it was" in said.out
     assert said.out.endswith("THE SAME, bit for bit\n")
     assert "not a result" in said.err

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 import yaml
-from ray.tune.schedulers import ASHAScheduler, FIFOScheduler
+from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, HyperBandScheduler
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from hpsearch import tune
@@ -75,14 +75,34 @@ def test_what_a_trainable_is_given_and_takes_goes_along():
 
 
 def test_a_scheduler_may_say_what_is_good_and_how_long_a_trial_is():
-    scheduler = ASHAScheduler(metric="acc", mode="max", max_t=27)
+    scheduler = ASHAScheduler(
+        metric="acc", mode="max", max_t=27, grace_period=3, reduction_factor=3
+    )
     plan = planned(metric=None, mode=None, scheduler=scheduler, run={"stop": None})
     study = yaml.safe_load(plan.text)
     assert study["objective"] == {"metric": "acc", "direction": "maximize"}
     assert study["budget"]["per_trial"]["steps"] == 27
+    assert study["search"] == {"pruner": {"kind": "promotion", "eta": 3, "first_rung": 3}}
     assert plan.dropped == [
-        "scheduler AsyncHyperBandScheduler: a study has its own (docs/search.md)"
+        "scheduler AsyncHyperBandScheduler: trials pause from 3 iterations on, and the best 1 in 3"
+        " go on; none is stopped for good"
     ]
+
+
+def test_a_grace_period_beyond_the_end_of_a_trial_pauses_none():
+    scheduler = ASHAScheduler(grace_period=4)
+    study = study_of(scheduler=scheduler, run={"stop": {"training_iteration": 2}})
+    assert study["search"]["pruner"]["first_rung"] == study["budget"]["per_trial"]["steps"] == 2
+
+
+@pytest.mark.parametrize(
+    "scheduler", [ASHAScheduler(reduction_factor=2.5), ASHAScheduler("steps"), HyperBandScheduler()]
+)
+def test_a_scheduler_without_a_counterpart_is_said(scheduler):
+    plan = planned(scheduler=scheduler)
+    assert "search" not in yaml.safe_load(plan.text)
+    name = type(scheduler).__name__
+    assert plan.dropped == [f"scheduler {name}: a study has its own (docs/search.md)"]
 
 
 def test_a_class_is_saved_as_often_as_it_is_asked_for():
@@ -173,13 +193,27 @@ def test_what_was_typed_into_a_notebook_is_refused(monkeypatch):
         planned(TYPED.typed)
 
 
-def test_a_script_that_would_begin_a_study_in_each_worker_is_refused(tmp_path, monkeypatch):
-    text = "from hpsearch import tune\ndef train(config): pass\ntune.Tuner(train)\n"
-    (tmp_path / "unguarded_script.py").write_text(text)
+UNGUARDED = """
+from hpsearch import tune
+
+def train(config):
+    pass
+
+def search():
+    tuner = tune.Tuner(train)
+    tuner.fit()
+
+search()
+raise AssertionError("a worker imported what follows the study")
+"""
+
+
+def test_a_worker_imports_a_script_without_a_guard_up_to_its_tuner(tmp_path, monkeypatch):
+    (tmp_path / "unguarded_script.py").write_text(UNGUARDED)
     monkeypatch.setattr(sys, "path", [*sys.path])
     part = {"kind": "unguarded_script:train", "library": "ray_tune"}
-    (problem,) = loading.inspect(part, tmp_path)
-    assert 'under if __name__ == "__main__"' in problem.what
+    assert loading.inspect(part, tmp_path) == []
+    assert loading.inspect(part, tmp_path) == [], "the module stays imported"
 
 
 def test_a_mistake_that_only_the_study_shows_is_found_before_a_cluster_is_started(tmp_path):

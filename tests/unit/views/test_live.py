@@ -7,7 +7,8 @@ import io
 from rich.console import Console
 
 from hpsearch.domain.history import Changes
-from hpsearch.views.running.live import LiveView
+from hpsearch.domain.lifecycle import State
+from hpsearch.views.running.live import LiveView, _line
 from studies import Bowl, Simulation, spec_with
 
 
@@ -32,6 +33,16 @@ def test_every_trial_that_comes_to_rest_has_a_line_of_its_own() -> None:
     assert any("complete at 9 epochs: loss " in line for line in told)
     assert any("failed" in line and "(diverged: the loss is not finite" in line for line in told)
     assert {line.split()[1] for line in told} == {str(n) for n in range(9)}
+
+
+def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so() -> None:
+    simulation = Simulation(spec_with())
+    simulation.run()
+    trials = simulation.history.trials
+    trial = next(trial for trial in trials if trial.state is State.COMPLETE)
+    trial.attempts[-1].note = "ValueError: no test rows"
+    told = _line(simulation.study, trial, is_known=True)
+    assert told.endswith(" (after its last report: ValueError: no test rows)")
 
 
 def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:

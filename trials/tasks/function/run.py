@@ -6,12 +6,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Finding, Item, Report, Setup, TrialStopped
+from trials.contract import Finding, Item, Note, Report, Setup, TrialStopped
+from trials.script import in_trial
+from trials.tasks.function.reported import metric_name, number_of
 from trials.tasks.function.thread import idle_thread, taken_lock
-from trials.tasks.function.trial import FunctionCall, FunctionTrial
+from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all_read
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +43,21 @@ class FunctionRun:
         self._function, self._params = function, params
         self._total, self._grace_s = setup.budget.total, grace_s
         self._call = FunctionCall(setup)
-        self._trial = FunctionTrial(setup, self._call, self._hand_over)
+        self._trial = FunctionTrial(replace(setup, params=params), self._call, self._hand_over)
         self._go, self._news = taken_lock(), taken_lock()
         self._started = self._ended = self._waiting = False
         self._item: Item = None
         """What the function's thread has handed over last."""
         self._error: BaseException | None = None
+        self._returned: object = None
+        self._has_reported = False
 
     def __iter__(self) -> Iterator[Item]:
         """The function's reports, questions and notes; None while it takes its time between two of
-        them."""
+        them.
+
+        A function that has reported the full budget may go on until it returns.
+        """
         while self.finished is None and not self._call.stopping:
             self._let_go()
             while not self._news.acquire(timeout=TURN_S):
@@ -56,13 +65,12 @@ class FunctionRun:
                 if self._call.stopping:
                     return
             if self._ended:
-                self._end()
+                yield from self._end()
                 return
             self._waiting = True
             item = self._item
             assert item is not None
-            if isinstance(item, Report) and item.resource >= self._total:
-                self.finished = "budget used"
+            self._has_reported |= isinstance(item, Report)
             yield item
 
     def answer(self, value: Any) -> None:
@@ -81,10 +89,7 @@ class FunctionRun:
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report; None if this attempt has saved nothing."""
-        newest = self._call.newest
-        if newest is None:
-            return None
-        return self._call.checkpoints.best_until(newest)
+        return self._call.best
 
     def recorded(self, resource: float) -> None:
         """The reports up to `resource` are on record: checkpoints from before may go."""
@@ -124,22 +129,32 @@ class FunctionRun:
             self._waiting = False
             self._go.release()
 
-    def _end(self) -> None:
+    def _end(self) -> Iterator[Item]:
+        """How the function has ended, and the metrics that it has returned."""
         error, self._error = self._error, None
+        is_trained = self._call.is_trained
         if isinstance(error, SystemExit):
             code = error.code
             if code not in (None, 0):
                 raise RuntimeError(f"the training function called sys.exit({code!r})") from error
-        elif error is not None:
+        elif error is not None and not (is_trained and isinstance(error, TrialStopped)):
             self.finished = "raised"
             raise error
-        self.finished = "the function returned"
+        self.finished = "budget used" if is_trained else "the function returned"
+        metrics = _metrics_in(self._returned)
+        self._returned = None
+        if metrics and (self._has_reported or self._call.checkpoint is not None):
+            yield Note(metrics=metrics)
+        elif metrics:
+            require_all_read(self._trial)
+            yield self._call.report(self._total, metrics)
 
     # In the function's thread:
 
     def _in_thread(self) -> threading.Lock:
         try:
-            self._function(self._params, self._trial)
+            with in_trial(self._trial):
+                self._returned = self._function(self._params, self._trial)
         except BaseException as error:  # noqa: BLE001 - handed to the iterating thread, which raises it
             self._error = error
         self._ended = True
@@ -149,3 +164,12 @@ class FunctionRun:
         self._item = item
         self._news.release()
         self._go.acquire()
+
+
+def _metrics_in(returned: object) -> dict[str, float]:
+    """Those values of a mapping that a function has returned which are numbers."""
+    found = {}
+    for name, value in returned.items() if isinstance(returned, Mapping) else ():
+        with suppress(ValueError):
+            found[metric_name(name)] = number_of(str(name), value)
+    return found

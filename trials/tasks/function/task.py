@@ -12,22 +12,35 @@ trial, `trial.report` raises `TrialStopped`.
 
 Code that is written for another library is adapted: whoever loads the task gives what turns it into
 such a function.
+
+A script that knows its trial from `trials.script` is called as it is started by hand: a function
+whose parameters all have defaults with the parameters of its trial by name, and
+``my_module:__main__`` is the whole file.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
+import runpy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions.function import LIBRARIES
+from trials.randomness import seed_everything
+from trials.script import ImportEnds, importing, parsed_arguments
 from trials.settings import nearest
 from trials.tasks.function.run import Function, FunctionRun
+from trials.tasks.function.trial import FunctionTrial
+
+SCRIPT = "__main__"
+"""In place of a function: its whole file."""
 
 Adapt = Callable[[Any, Mapping[str, Any]], Function]
 """Turns what `kind` names into a function that takes `(params, trial)`. It is also given the `task`
@@ -88,8 +101,7 @@ def named(kind: str, base: Path) -> Any:
         TaskError: There is no such module or name, or the module fails on import.
     """
     module_name, _, name = kind.partition(":")
-    if str(base) not in sys.path:
-        sys.path.insert(0, str(base))
+    _look_in(base)
     module = _imported(module_name, base)
     found = getattr(module, name, None)
     if found is None:
@@ -104,11 +116,16 @@ def find(kind: str, base: Path) -> Function:
     Raises:
         TaskError: There is no such module or function, it fails on import, or it cannot be called.
     """
+    module_name, _, name = kind.partition(":")
+    if name == SCRIPT:
+        return _whole_file(module_name, base)
     function = named(kind, base)
-    name = kind.partition(":")[2]
     if not callable(function) or isinstance(function, type):
         raise _mistake(f"{kind} is not a function; write def {name}(params, trial)")
     signature = inspect.signature(function)
+    if _is_of_script(signature):
+        file = getattr(sys.modules[module_name], "__file__", None) or module_name
+        return _called_by_name(function, signature, file)
     try:
         signature.bind(None, None)
     except TypeError:
@@ -119,6 +136,76 @@ def find(kind: str, base: Path) -> Function:
         raise _mistake(f"{what}; {hint}") from None
     found: Function = function
     return found
+
+
+def _is_of_script(signature: inspect.Signature) -> bool:
+    """Whether a function can be called with nothing, and is not given its trial."""
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = signature.parameters.values()
+    return "trial" not in signature.parameters and all(
+        each.kind in plain and each.default is not each.empty for each in parameters
+    )
+
+
+def _called_by_name(
+    function: Callable[..., object], signature: inspect.Signature, file: str
+) -> Function:
+    """A function of a script as one that takes `(params, trial)`."""
+
+    def train(params: Mapping[str, Any], trial: FunctionTrial) -> object:
+        with _as_script(file, trial):
+            given = {}
+            for name, parameter in signature.parameters.items():
+                given[name] = trial.get(name, parameter.default)
+            return function(**given)
+
+    return train
+
+
+def _whole_file(module_name: str, base: Path) -> Function:
+    """A script, run as Python runs it.
+
+    Raises:
+        TaskError: There is no such file.
+    """
+    _look_in(base)
+    file = _file_of(module_name)
+    if file is None:
+        raise _mistake(f"no module named {module_name!r}; it must be in {base} or be installed")
+    _look_in(Path(file).parent)
+
+    def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
+        with _as_script(file, trial):
+            runpy.run_path(file, run_name=SCRIPT)
+
+    return train
+
+
+def _file_of(module_name: str) -> str | None:
+    """The file of a module that is not imported; None if there is none."""
+    try:
+        found = importlib.util.find_spec(module_name)
+    except ModuleNotFoundError:  # the package that it would be in
+        return None
+    return None if found is None else found.origin
+
+
+@contextmanager
+def _as_script(file: str, trial: FunctionTrial) -> Iterator[None]:
+    """Begin as if the file was started by hand, with the trial's parameters as its arguments."""
+    seed_everything(trial.seed)
+    trial.unread = set(trial.params)
+    before, sys.argv = sys.argv, [file]
+    try:
+        with parsed_arguments():
+            yield
+    finally:
+        sys.argv = before
+
+
+def _look_in(base: Path) -> None:
+    if str(base) not in sys.path:
+        sys.path.insert(0, str(base))
 
 
 def _refuse_library(task: Mapping[str, Any]) -> None:
@@ -141,7 +228,11 @@ def _imported(name: str, base: Path) -> ModuleType:
         TaskError: There is no such module, or it fails on import.
     """
     try:
-        return importlib.import_module(name)
+        with importing(name):
+            return importlib.import_module(name)
+    except ImportEnds as end:
+        sys.modules[name] = end.module
+        return end.module
     except ModuleNotFoundError as error:
         missing = error.name
         if missing is not None and f"{name}.".startswith(f"{missing}."):

@@ -34,6 +34,7 @@ class FunctionCall:
     def __init__(self, setup: Setup) -> None:
         # A checkpoint from a store is downloaded for as long as the function runs.
         self._open = ExitStack()
+        self._total = setup.budget.total
         self.checkpoint: Path | None = None
         self.checkpoints = Checkpoints(setup.folder)
         if setup.resume_from is not None:
@@ -59,9 +60,7 @@ class FunctionCall:
             ValueError: As `FunctionTrial.report` says.
         """
         reached = self._reached(resource)
-        values = {}
-        for name, value in metrics.items():
-            values[metric_name(name)] = number_of(f"metric {name!r}", value)
+        values = _numbers(metrics)
         elapsed = self._elapsed()
         saved, self._unreported = self._unreported, None
         self.course.note(reached, values, elapsed, saved)
@@ -70,6 +69,27 @@ class FunctionCall:
         # The clock stops until `go_on`.
         self._before = elapsed
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it has reported the full budget of its trial."""
+        return self._resource >= self._total
+
+    def afterwards(self, resource: float, metrics: Mapping[str, Any]) -> Note:
+        """What is reported once more at the full budget: it is added to the last report.
+
+        Raises:
+            ValueError: As `FunctionTrial.report` says.
+            TrialStopped: It is a report of more training than the trial has.
+        """
+        if number_of("resource", resource) > self._resource:
+            raise TrialStopped
+        return Note(metrics=_numbers(metrics))
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report; None if this call has saved nothing."""
+        return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def _reached(self, resource: float) -> float:
         reached = number_of("resource", resource)
@@ -125,6 +145,8 @@ class FunctionTrial:
 
     Attributes:
         number: The trial's in its study; 0 without a study.
+        params: Everything from `args` and `settings`, and the trial's own parameters.
+        unread: Of these, the names of those that a script has yet to read.
         seed: The trial's own seed.
         goals: The objectives, the first one first; empty if nobody says.
         budget: How far to train, in the study file's unit; an int where it is whole.
@@ -139,6 +161,8 @@ class FunctionTrial:
     def __init__(self, setup: Setup, call: FunctionCall, hand_over: Callable[[Item], None]) -> None:
         total = setup.budget.total
         self.number = setup.number
+        self.params = setup.params
+        self.unread: set[str] = set()
         self.seed = setup.seed
         self.goals: tuple[Goal, ...] = setup.goals
         if not self.goals and setup.goal is not None:
@@ -163,8 +187,26 @@ class FunctionTrial:
         to a store; None if it has saved none."""
         return self._call.newest
 
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report so far: a path, or a URL where checkpoints go to a
+        store; None if this attempt has saved none."""
+        return self._call.best
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A parameter of the trial by its name; where it has none of that name, the default.
+
+        `seed` is the trial's seed, and its budget is found under the name of its unit, such as
+        `epochs`.
+        """
+        self.unread.discard(name)
+        known = {"seed": self.seed, self.unit.value: self.budget, **self.params}
+        return known.get(name, default)
+
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
+
+        What is reported again at the full budget is added to the last report.
 
         Args:
             resource: How far the trial has trained, in the budget's unit; above that of the report
@@ -177,6 +219,10 @@ class FunctionTrial:
             TrialStopped: The trial is over; `finally` blocks run.
         """
         self._call.raise_if_stopping()
+        require_all_read(self)
+        if self._call.is_trained:
+            self.note(self._call.afterwards(resource, metrics))
+            return
         self._hand_over(self._call.report(resource, metrics))
         self._call.go_on()
         self._call.raise_if_stopping()
@@ -228,6 +274,31 @@ class FunctionTrial:
         self._call.raise_if_stopping()
         with self._call.saving(state) as folder:
             yield folder
+
+
+def require_all_read(trial: FunctionTrial) -> None:
+    """Make sure that the parameters of a trial have an effect.
+
+    Raises:
+        ValueError: A script has not read them all.
+    """
+    if trial.unread:
+        names = ", ".join(sorted(trial.unread))
+        what = f"the script has not read {names} of the study file before its first report"
+        advice = f'write trial.get("{min(trial.unread)}", ...), or remove it from the study file'
+        raise ValueError(f"{what}: {advice}")
+
+
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Metrics as a report has them.
+
+    Raises:
+        ValueError: One is not a number, or its name is not one that a person can type.
+    """
+    values = {}
+    for name, value in metrics.items():
+        values[metric_name(name)] = number_of(f"metric {name!r}", value)
+    return values
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from trials.contract import Report, Setup
+from trials.contract import Goal, Note, Report, Setup
 from trials.report_grid import budget_from
 from trials.runner import Runner
 from trials.tasks.function.run import FunctionRun
@@ -37,23 +38,35 @@ class Driven:
         train: The function.
         folder: For its checkpoints.
         per_trial: Its budget, as a study file says it.
+        goal: Which report is the best.
         params: Of the trial.
     """
 
-    def __init__(self, train: Train, folder: Path, per_trial: dict[str, Any], **params: Any):
+    def __init__(
+        self,
+        train: Train,
+        folder: Path,
+        per_trial: dict[str, Any],
+        goal: Goal | None = None,
+        **params: Any,
+    ):
         self._train = train
-        self._setup = Setup(params, 7, budget_from(per_trial), folder)
+        self._setup = Setup(params, 7, budget_from(per_trial), folder, goal=goal)
+        self.folder = folder
         self.reports: list[Report] = []
+        self.notes: list[Note] = []
 
     def attempt(self, until: float | None = None) -> Report:
-        """Continue from the newest report's checkpoint, with random generators in another state."""
+        """Continue from the newest report's checkpoint, with random generators in another state.
+
+        Without `until`, until the function returns."""
         torch.manual_seed(random.randrange(2**31))
         np.random.seed(random.randrange(2**31))
         saved = self.reports[-1].checkpoint if self.reports else None
-        runner = Runner(OfFunction(self._train), None, replace(self._setup, resume_from=saved))
-        total = self._setup.budget.total
+        setup = replace(self._setup, resume_from=saved)
+        runner = Runner(OfFunction(self._train), None, setup, note=self.notes.append)
         try:
-            for report in runner.advance(total if until is None else until):
+            for report in runner.advance(math.inf if until is None else until):
                 self.reports.append(report)
         finally:
             runner.close()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 import threading
 import time
+import types
+from pathlib import Path
 
 import peft
 import pytest
@@ -14,6 +17,8 @@ import transformers
 from transformers import Trainer, TrainingArguments
 
 from trials.adapters.huggingface import TrainerReports
+from trials.contract import Goal
+from trials.tasks.function.task import find
 
 ROWS, BATCH = 22, 4
 STEPS = 6
@@ -241,11 +246,6 @@ def test_a_save_that_fails_leaves_nothing(drive, tmp_path, monkeypatch):
     [
         ({"num_train_epochs": 2}, r"set to 12 steps.*3 epochs, which are 18 steps; write Training"),
         ({"max_steps": 5}, r"set to 5 steps.*num_train_epochs=trial\.budget\) without max_steps"),
-        ({"save_only_model": True}, "what a paused trial continues from; remove it"),
-        (
-            {"load_best_model_at_end": True, "eval_strategy": "epoch", "save_strategy": "epoch"},
-            "load_best_model_at_end=True needs.*remove it: hpsearch keeps the trial's best",
-        ),
     ],
 )
 def test_a_trainer_that_contradicts_the_trial_is_told(drive, tmp_path, arguments, said):
@@ -262,4 +262,85 @@ def test_a_trainer_that_does_not_continue_from_the_trials_checkpoint_is_told(
     afresh = Trainer.train
     monkeypatch.setattr(Trainer, "train", lambda trainer, **_: afresh(trainer))
     with pytest.raises(ValueError, match="begins at step 0, but the trial is at step 6; write tra"):
+        trial.attempt()
+
+
+# ---------------------------------------------------------------------------------- as a script
+
+
+def script(tmp_path, losses, reloaded):
+    """An ordinary script: the callback is all that it knows of studies."""
+
+    def main():
+        transformers.set_seed(42)
+        arguments = TrainingArguments(
+            output_dir=str(tmp_path / "output"),
+            num_train_epochs=1,
+            learning_rate=1e-5,
+            per_device_train_batch_size=BATCH,
+            logging_steps=1,
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            save_only_model=True,
+            load_best_model_at_end=True,
+            metric_for_best_model="accuracy",
+            disable_tqdm=True,
+            use_cpu=True,
+        )
+        trainer = Trainer(
+            tiny_model(),
+            arguments,
+            train_dataset=Rows(ROWS, 1),
+            eval_dataset=Rows(9, 2),
+            compute_metrics=accuracy,
+            callbacks=[Losses(losses), TrainerReports()],
+        )
+        trainer.train()
+        reloaded.append(trainer.state.best_model_checkpoint)
+        trainer.predict(Rows(9, 3))
+        trainer.save_model()
+        return trainer
+
+    return main
+
+
+def driven_script(drive, main, monkeypatch, **params):
+    """A trial of a script's function, as a study calls it."""
+    module = types.ModuleType("a_script")
+    module.main = main
+    monkeypatch.setitem(sys.modules, "a_script", module)
+    goal = Goal("eval_accuracy", maximize=True)
+    return drive(find("a_script:main", Path()), {"epochs": 2}, goal=goal, **params)
+
+
+def test_a_script_with_the_callback_runs_alone_as_before(tmp_path):
+    losses = []
+    trainer = script(tmp_path, losses, [])()
+    assert trainer.state.global_step == len(losses) == STEPS
+    assert trainer.args.learning_rate == 1e-5
+    assert (tmp_path / "output" / f"checkpoint-{STEPS}").is_dir()
+
+
+def test_a_script_is_given_the_parameters_budget_and_checkpoint_of_its_trial(
+    drive, tmp_path, monkeypatch
+):
+    whole, parts, reloaded = [], [], []
+    params = {"learning_rate": 1e-2, "lr_scheduler_type": "constant"}
+    never = driven_script(drive, script(tmp_path, whole, reloaded), monkeypatch, **params)
+    never.attempt()
+    paused = driven_script(drive, script(tmp_path, parts, reloaded), monkeypatch, **params)
+    paused.attempt(until=1.0)
+    paused.attempt()
+    assert parts == whole
+    assert len(whole) == 2 * STEPS
+    assert paused.levels == never.levels == [1.0, 2.0]
+    best_of_each = [str(never.reports[-1].best), str(paused.reports[-1].best)]
+    assert reloaded == best_of_each
+    assert {"test_loss", "test_accuracy"} <= paused.notes[-1].metrics.keys()
+    assert (paused.folder / "model.safetensors").is_file()
+
+
+def test_a_parameter_that_a_script_does_not_use_is_an_error(drive, tmp_path, monkeypatch):
+    trial = driven_script(drive, script(tmp_path, [], []), monkeypatch, width=3)
+    with pytest.raises(ValueError, match="has not read width of the study file"):
         trial.attempt()

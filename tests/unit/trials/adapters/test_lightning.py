@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import types
 import warnings
 from pathlib import Path
 
 import lightning
 import pytest
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
 from trials.adapters.lightning import LightningReports
@@ -184,3 +187,43 @@ def test_the_example_learns_and_continues(drive):
     trial.attempt()
     assert trial.levels == [1.0, 2.0, 3.0, 4.0]
     assert trial.reports[-1].metrics["val_accuracy"] > 0.85
+
+
+def test_a_script_needs_the_callback_alone(drive, monkeypatch, tmp_path):
+    steps, best = [], []
+
+    def main(rate=0.5):
+        lightning.seed_everything(1, verbose=False)
+        module = Classifier(steps, "cosine")
+        module.test_step = lambda batch: module.log("test_loss", 0.25)
+        trainer = lightning.Trainer(
+            max_epochs=1,
+            accelerator="cpu",
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            callbacks=[LightningReports(), ModelCheckpoint(monitor="val_loss")],
+        )
+        data = torch.utils.data.DataLoader(Rows(ROWS, 1), BATCH, shuffle=True)
+        held_out = torch.utils.data.DataLoader(Rows(9, 2), BATCH)
+        trainer.fit(module, data, held_out)
+        trainer.test(module, held_out, ckpt_path="best", verbose=False)
+        best.append(Path(trainer.checkpoint_callback.best_model_path).parent)
+
+    monkeypatch.chdir(tmp_path)
+    main()
+    assert len(steps) == STEPS, "by hand, it trains for as long as it says"
+    steps.clear()
+    script = types.ModuleType("a_script")
+    script.main = main
+    monkeypatch.setitem(sys.modules, "a_script", script)
+    trial = drive(find("a_script:main", Path()), {"epochs": 2}, rate=0.1)
+    trial.attempt(until=1)
+    trial.attempt()
+    assert trial.levels == [1.0, 2.0]
+    assert [epoch for epoch, *_ in steps] == [0] * STEPS + [1] * STEPS
+    assert trial.notes[-1].metrics["test_loss"] == 0.25
+    assert best == [tmp_path / "checkpoints", trial.folder / "lightning"]
+    uncounted = drive(find("a_script:main", Path()), {"samples": 10}, rate=0.1)
+    with pytest.raises(ValueError, match="state per_trial in whole epochs or in steps"):
+        uncounted.attempt()

@@ -411,7 +411,7 @@ def test_a_training_function_continues_from_a_store(lab):
         return FunctionRun(counting, {}, setup)
 
     first = run()
-    items = iter(first)
+    items = (item for item in first if item is not None)
     reports = [next(items), next(items)]
     first.close()
     second = run(reports[1].checkpoint)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import json
+import os
 import pickle
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -34,8 +38,13 @@ def run_of(function, tmp_path, grace_s=5.0, **changes):
     return FunctionRun(function, {}, setup_in(tmp_path, **changes), grace_s)
 
 
+def items_of(run):
+    """What a run says, without the turns in which its function says nothing."""
+    return (item for item in run if item is not None)
+
+
 def reports_of(run):
-    return [item for item in run if item is not None]
+    return list(items_of(run))
 
 
 @pytest.fixture
@@ -108,7 +117,7 @@ def test_the_function_trains_on_only_when_it_is_asked_to(tmp_path):
             steps.append(epoch)
             trial.report(epoch, {})
 
-    run = iter(run_of(train, tmp_path))
+    run = items_of(run_of(train, tmp_path))
     assert steps == []
     next(run)
     assert steps == [1]
@@ -137,7 +146,7 @@ def test_an_exception_comes_out_with_its_traceback(tmp_path):
         raise KeyError("their own mistake")
 
     run = run_of(train, tmp_path)
-    items = iter(run)
+    items = items_of(run)
     next(items)
     with pytest.raises(KeyError, match="their own mistake") as caught:
         next(items)
@@ -204,14 +213,14 @@ def test_a_closed_run_raises_trial_stopped_and_finally_blocks_run(tmp_path):
             seen.append("cleaned up")
 
     run = run_of(train, tmp_path)
-    next(iter(run))
+    next(items_of(run))
     run.close()
     assert seen == ["cleaned up"]
 
 
 def test_a_closed_run_is_not_iterated_further(tmp_path):
     run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
-    items = iter(run)
+    items = items_of(run)
     next(items)
     run.close()
     run.close()
@@ -238,9 +247,8 @@ def test_closing_does_not_hang_on_a_function_that_never_reports_again(tmp_path, 
             raise
 
     run = run_of(train, tmp_path, grace_s=0.01)
-    items = iter(run)
-    next(items)
-    next(items)
+    next(items_of(run))
+    next(iter(run))
     run.close()
     assert "continues in the background until its next trial.report" in caplog.text
     end.set()
@@ -257,7 +265,7 @@ def test_closing_does_not_hang_on_a_function_that_will_not_stop(tmp_path, caplog
             end.wait()
 
     run = run_of(train, tmp_path, grace_s=0.01)
-    next(iter(run))
+    next(items_of(run))
     run.close()
     assert "continues in the background" in caplog.text
     end.set()
@@ -296,7 +304,7 @@ def counting(params, trial):
 
 def test_a_saved_checkpoint_belongs_to_the_report_that_follows_and_is_continued_from(tmp_path):
     first = run_of(counting, tmp_path, total=4.0)
-    items = iter(first)
+    items = items_of(first)
     reports = [next(items), next(items)]
     saved = first.save()
     assert saved == reports[1].checkpoint
@@ -318,7 +326,7 @@ def test_a_damaged_checkpoint_gives_the_one_before(tmp_path):
 
 def test_nothing_is_saved_for_a_report_without_a_checkpoint(tmp_path):
     run = run_of(lambda params, trial: trial.report(1, {}), tmp_path)
-    report = next(iter(run))
+    report = next(items_of(run))
     assert report.checkpoint is None
     assert run.save() is None
     run.close()
@@ -398,7 +406,7 @@ def test_a_function_that_becomes_slow_is_told(tmp_path):
 def test_the_course_goes_on_in_the_next_attempt(tmp_path):
     reports = [{"train_loss": 1 / n, "loss": abs(n - 3) + 1.0} for n in range(1, 12)]
     first = run_of(reporting(*reports), tmp_path, total=11.0)
-    items = iter(first)
+    items = items_of(first)
     saved = [next(items) for _ in range(6)][-1].checkpoint
     first.close()
     second = run_of(reporting(*reports), tmp_path, total=11.0, resume_from=saved)
@@ -460,7 +468,7 @@ def test_the_best_of_an_earlier_attempt_counts_in_the_next(tmp_path, place):
     folder = tmp_path / "trial" if place == "path" else f"memory://{tmp_path.name}/trial"
     more = {"total": 6.0, "goal": Goal("accuracy", maximize=True), "folder": folder}
     first = run_of(reporting(*ACCURACIES), tmp_path, **more)
-    items = (item for item in first if item is not None)
+    items = items_of(first)
     reports = [next(items) for _ in range(3)]
     first.close()
     second = run_of(reporting(*ACCURACIES), tmp_path, resume_from=reports[-1].checkpoint, **more)
@@ -516,7 +524,7 @@ def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
     assert problem_of("nowhere.at_all:train", tmp_path) == (
         f"no module named 'nowhere'; it must be in {tmp_path} or be installed"
     )
-    base = module("def train(params, trial): ...\nclass Train: ...\ndef bare(): ...\n")
+    base = module("def train(params, trial): ...\nclass Train: ...\ndef bare(needed): ...\n")
     assert (
         problem_of("their_training:trian", base)
         == "their_training has no function 'trian'; did you mean train?"
@@ -524,7 +532,9 @@ def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
     assert "is not a function; write def Train(params, trial)" in problem_of(
         "their_training:Train", base
     )
-    assert "bare() cannot be called with (params, trial)" in problem_of("their_training:bare", base)
+    assert "bare(needed) cannot be called with (params, trial)" in problem_of(
+        "their_training:bare", base
+    )
 
 
 def test_a_module_that_fails_on_import_is_told(tmp_path, module):
@@ -562,3 +572,111 @@ def test_the_digits_example_learns_and_continues(tmp_path):
     assert [r.resource for r in reports] == [3.0, 4.0]
     assert reports[-1].metrics["accuracy"] > 0.9
     second.close()
+
+
+# -------------------------------------------------------------------------- after the last report
+
+
+def test_what_follows_the_last_report_runs_and_its_metrics_are_noted(tmp_path):
+    def train(params, trial):
+        trial.report(3, {"loss": 0.5})
+        trial.report(3, {"test_loss": 0.6})
+        (tmp_path / "model").touch()
+        return {"test_accuracy": np.float32(0.5), "name": "a"}
+
+    run = run_of(train, tmp_path)
+    report, *notes = reports_of(run)
+    assert report.metrics == {"loss": 0.5}
+    assert [note.metrics for note in notes] == [{"test_loss": 0.6}, {"test_accuracy": 0.5}]
+    assert (run.finished, (tmp_path / "model").exists()) == ("budget used", True)
+
+
+def test_more_training_than_the_budget_ends_at_its_report(tmp_path):
+    def train(params, trial):
+        for epoch in itertools.count(1):
+            trial.report(epoch, {})
+
+    run = run_of(train, tmp_path)
+    assert [report.resource for report in reports_of(run)] == [1, 2, 3]
+    assert run.finished == "budget used"
+
+
+def test_returned_metrics_are_the_report_of_a_function_that_makes_none(tmp_path):
+    (report,) = reports_of(run_of(lambda params, trial: {"accuracy": 1}, tmp_path))
+    assert (report.resource, report.metrics) == (3.0, {"accuracy": 1.0})
+
+
+# ------------------------------------------------------------------------------------- as scripts
+
+
+SCRIPT = """
+import argparse
+from trials.script import trial
+
+def main(rate=0.5, epochs=2, seed=0):
+    for epoch in range(1, epochs + 1):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"rate": rate, "seed": seed})
+    return epochs, rate, trial.checkpoint
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--epochs", type=int, default=1)
+    arguments = parser.parse_args()
+    print(main(arguments.rate, arguments.epochs))
+"""
+
+
+def test_a_script_that_is_started_by_hand_runs_as_it_says(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "script.py", "--rate", "0.25"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(tasks.__file__).parents[2])}
+    said = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "(1, 0.25, None)\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
+def test_a_script_in_a_folder_finds_what_lies_beside_it(tmp_path, module):
+    base = module("")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "beside_it.py").write_text("LOSS = 0.5")
+    lines = (
+        "import beside_it",
+        "from trials.script import trial",
+        "trial.report(3, {'loss': beside_it.LOSS})",
+    )
+    (tmp_path / "scripts" / "theirs.py").write_text("\n".join(lines))
+    task = tasks.load({"kind": "scripts.theirs:__main__"}, base)
+    (report,) = reports_of(task.start(setup_in(tmp_path), None))
+    assert report.metrics == {"loss": 0.5}
+
+
+def test_a_script_that_trains_while_it_is_imported_is_refused_and_runs_as_a_whole_file(
+    tmp_path, module
+):
+    base = module(
+        "from trials.script import trial\ntrial.report(3, {'rate': trial.get('rate', 1)})\n"
+    )
+    said = problem_of("their_training:main", base)
+    assert "it asks for its trial while it is imported: write kind: their_training:__main__" in said
+    task = tasks.load({"kind": "their_training:__main__"}, base)
+    run = task.start(setup_in(tmp_path, params={"rate": 0.1}), None)
+    assert [report.metrics for report in reports_of(run)] == [{"rate": 0.1}]
+
+
+@pytest.mark.parametrize("name", ["main", "__main__"])
+def test_a_script_in_a_trial_has_its_parameters_and_budget(tmp_path, module, name):
+    base = module(SCRIPT)
+    task = tasks.load({"kind": f"their_training:{name}"}, base)
+    before = list(sys.argv), argparse.ArgumentParser.parse_known_args
+    reports = reports_of(task.start(setup_in(tmp_path, params={"rate": 0.1}), None))
+    assert [report.metrics["rate"] for report in reports] == [0.1, 0.1, 0.1]
+    assert reports[-1].checkpoint is not None
+    assert (sys.argv, argparse.ArgumentParser.parse_known_args) == before
+    unused = task.start(setup_in(tmp_path, params={"rate": 0.1, "width": 3}), None)
+    with pytest.raises(ValueError, match="has not read width of the study file"):
+        reports_of(unused)
