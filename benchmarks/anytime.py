@@ -30,7 +30,7 @@ behind random search in full, TPE in full or ASHA by more than twice the standar
 paired differences, its rank over all families, and how early it reaches the best peer's final
 regret.
 
-LCBench needs onnxruntime, and the `syne` peers need syne-tune: pip install hpsearch[benchmarks].
+LCBench needs onnxruntime, and the `syne` peers need syne-tune: pip install ".[benchmarks]".
 The peers neps-priorband, smac-mf, ax, ax-early-stopping and hebo run in environments of their own,
 with the packages that `peer_environments` pins. The first race of such a peer makes its environment
 in --environments, with pip. A peer whose packages cannot be installed is left out, and the reason

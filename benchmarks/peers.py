@@ -58,7 +58,7 @@ def _of(module: str, name: str) -> Callable[[Task, int, Terms], Contender]:
             peers: Any = importlib.import_module(module)
         except ModuleNotFoundError as error:
             raise SystemExit(
-                f"{name} needs the package {error.name}: pip install hpsearch[benchmarks]"
+                f"{name} needs the package {error.name}: pip install '.[benchmarks]'"
             ) from error
         contender: Contender = getattr(peers, name)(task, seed)
         return contender

@@ -8,7 +8,7 @@ and beside it the one that compares trials, as a phone shows it: `dashboard.png`
 `hpsearch report` writes its page, and `report.png` is the top of that. Pillow reduces pictures to a
 palette of colours, so that each stays below 200 kB.
 
-Needs Chromium, and `pip install "hpsearch[dev]"`. `--keep` names a folder for the study; one that
+Needs Chromium, and `pip install ".[dev]"`. `--keep` names a folder for the study; one that
 has it already is drawn again without a search. `--quick` searches for some seconds only, which
 shows that the command works.
 """

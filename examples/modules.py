@@ -1,4 +1,4 @@
-"""A LightningModule learns digits. Searched by modules.yaml; needs hpsearch[lightning]."""
+"""A LightningModule learns digits. Searched by modules.yaml; needs the extra `lightning`."""
 
 import lightning
 import torch

@@ -129,11 +129,11 @@ class StudyReader:
     def plot_best_so_far(self, *, wall_clock: bool = False) -> go.Figure:
         """The best value so far against compute time, or against wall clock.
 
-        This and all that follow are Plotly figures, which need ``pip install "hpsearch[plots]"``,
-        and the same as those of `hpsearch report`. With several objectives they show the first one.
+        This and all that follow are Plotly figures, the same as those of `hpsearch report`. With
+        several objectives they show the first one.
 
         Raises:
-            UserError: Plotly is not installed, or there is nothing to draw yet.
+            UserError: There is nothing to draw yet.
         """
         from hpsearch.report import charts
 

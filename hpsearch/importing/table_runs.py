@@ -44,6 +44,11 @@ def read(path: Path, mapped: Mapped, misfits: Misfits) -> PastRuns:
     found = PastRuns(kind, str(path), measures.objectives, reading.runs())
     if reading.left_out:
         found.notes.append(f"{reading.left_out} unfinished runs without a report were left out")
+    named = (mapped.params or {}).values()
+    unused = (name for name in table.columns if name not in named)
+    stated = next((name for name in unused if name.lower() in ("state", "status")), None)
+    if mapped.state is None and stated is not None:
+        found.notes.append(f"all runs count as complete; --state {stated} reads how each has ended")
     return found
 
 

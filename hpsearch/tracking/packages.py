@@ -37,7 +37,8 @@ def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
 
 def install(absent: Iterable[str]) -> str:
     """The command that installs what trackers need."""
-    return f'pip install "hpsearch[{",".join(absent)}]"'
+    extras = ",".join(absent)
+    return f'pip install ".[{extras}]" in the folder of hpsearch\'s sources'
 
 
 def _is_installed(kind: str) -> bool:

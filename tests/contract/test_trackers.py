@@ -245,7 +245,7 @@ def need(kind: str) -> None:
     """Skip a test whose tracker is not installed, unless it must be."""
     if kind not in packages.missing([NamedTracker.model_validate({kind: {}})]):
         return
-    why = f'{kind} is not installed: pip install "hpsearch[{kind}]"'
+    why = f"{kind} is not installed: {packages.install([kind])}"
     if os.environ.get(REQUIRED):
         pytest.fail(why)
     pytest.skip(why)

@@ -94,7 +94,11 @@ def test_the_recipes_can_be_followed(shell: pages.Shell) -> None:
     past_runs_of_others(shell.folder)
     texts_with_labels(shell.folder)
     write_first(shell)
-    shell.instead = LOCAL | {"postgresql://ann@db.example.com/hpsearch": "sqlite:///hpsearch.db"}
+    shell.instead = (
+        LOCAL
+        | {"--train mine.csv": "--train mine.csv --model scratch"}
+        | {"postgresql://ann@db.example.com/hpsearch": "sqlite:///hpsearch.db"}
+    )
     shell.walk("recipes")
     said = shell.call("hpsearch check next.yaml")
     assert "from-wandb (4 trials), from-optuna (4 trials), from-tune (4 trials)" in said
@@ -144,7 +148,10 @@ def test_the_readme_can_be_followed(shell: pages.Shell) -> None:
     texts_with_labels(shell.folder)
     reviews = shell.folder / "reviews.csv"
     reviews.write_text(reviews.read_text().replace("opinion", "stars", 1))
-    shell.instead = {"hpsearch run study.yaml": "hpsearch run study.yaml --workers 1"}
+    shell.instead = {
+        "hpsearch run study.yaml": "hpsearch run study.yaml --workers 1",
+        "--text review --label stars": "--text review --label stars --model scratch",
+    }
     shell.walk("README")
     assert (shell.folder / "report.html").exists()
 

@@ -41,7 +41,7 @@ from trials.contract import Note, TrialStopped, Unit
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
-require("transformers", TRANSFORMERS, install="hpsearch")
+require("transformers", TRANSFORMERS)
 
 from transformers import (  # noqa: E402 - another version may fail in its own way
     Trainer,

@@ -46,7 +46,7 @@ from trials.randomness import seed_everything
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
-require("lightning", LIGHTNING, install="hpsearch[lightning]")
+require("lightning", LIGHTNING)
 
 from lightning.pytorch import (  # noqa: E402 - another version may fail in its own way
     Callback,

@@ -14,18 +14,17 @@ TRANSFORMERS = SpecifierSet(">=5.0,<6")
 LIGHTNING = SpecifierSet(">=2.6,<2.7")
 
 
-def require(library: str, versions: SpecifierSet, install: str) -> None:
+def require(library: str, versions: SpecifierSet) -> None:
     """Make sure that a library is installed in one of the versions.
 
     Args:
         library: Its name on the package index.
         versions: Those that its adapter works with.
-        install: What to install to get one of them.
 
     Raises:
         ImportError: It is not installed, or in another version.
     """
-    advice = f"install {library}{versions} with: pip install '{install}'"
+    advice = f"pip install '{library}{versions}'"
     try:
         installed = metadata.version(library)
     except metadata.PackageNotFoundError:

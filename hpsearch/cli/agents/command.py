@@ -22,7 +22,7 @@ def serve_agents(storage: str, *, allow_changes: bool) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
-        hint = "install it: pip install 'hpsearch[mcp]'"
+        hint = "install it, in the folder of hpsearch's sources: pip install '.[mcp]'"
         raise UserError("the Model Context Protocol's package is not installed", hint) from None
     Store.open(storage, create=False).close()
     server_of(storage, allow_changes=allow_changes).run("stdio")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import closing
+from importlib.metadata import version
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -62,7 +63,9 @@ def server_of(storage: str, *, allow_changes: bool) -> MCPServer[Any]:
         storage: The database's URL.
         allow_changes: Whether there are tools that change studies.
     """
-    server: MCPServer[Any] = MCPServer("hpsearch", instructions=INSTRUCTIONS, log_level="WARNING")
+    server: MCPServer[Any] = MCPServer(
+        "hpsearch", instructions=INSTRUCTIONS, version=version("hpsearch"), log_level="WARNING"
+    )
     _add_reading(server, Reader(storage))
     if allow_changes:
         _add_changes(server, storage)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 import hpsearch
@@ -16,3 +19,21 @@ app = typer.Typer(
 db = typer.Typer(help="Upgrade and check the database.", no_args_is_help=True)
 
 SEARCH, RESULTS, MAINTENANCE = "Search", "Results", "Maintenance"
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hpsearch {version('hpsearch')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass

@@ -49,7 +49,8 @@ def init(
         str | None,
         typer.Option(
             "--kind",
-            help="The kind of the task, command or function. Default: text_classification.",
+            help="The kind of the task, command or function. Default: text_classification, or "
+            "tabular where no column of the data holds texts.",
         ),
     ] = None,
     command: Annotated[
@@ -58,6 +59,9 @@ def init(
             "--command",
             help='A command line whose numbers are searched, such as: "python train.py --lr 0.1".',
         ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The study's name. Default: that of the data.")
     ] = None,
     train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
     text: Annotated[
@@ -75,18 +79,32 @@ def init(
             "labels. Default: guessed from the data.",
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="A model to start from: a hub id, or a folder."),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="What to optimize. Default: by the data.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.study_files.init import TEXTS, DataOptions, write_from_command, write_starter
+    from hpsearch.cli.study_files.init import (
+        DataOptions,
+        StudyOptions,
+        write_from_command,
+        write_starter,
+    )
 
-    data = DataOptions(train, tuple(text or ()), tuple(label or ()))
+    data = DataOptions(train, tuple(text or ()), tuple(label or ()), model)
+    wanted = StudyOptions(name, metric)
     if command is None:
-        write_starter(path, kind or TEXTS[0], data, force=force)
+        write_starter(path, kind, data, wanted, force=force)
         return
     if data.given or kind not in (None, "command"):
-        raise UserError("--command needs no other option than --force", "remove the others")
-    write_from_command(path, command, force=force)
+        message = "--command goes with --name, --metric and --force alone"
+        raise UserError(message, "remove the other options")
+    write_from_command(path, command, wanted, force=force)
 
 
 @app.command(rich_help_panel=SEARCH)

@@ -22,7 +22,7 @@ SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
 PACKAGES = (
-    *("a2wsgi", "bottle", "optuna_dashboard", "plotly"),
+    *("a2wsgi", "bottle", "optuna_dashboard"),
     *("python_multipart", "starlette", "uvicorn"),
 )
 """What the extra `dashboard` installs."""
@@ -63,7 +63,7 @@ def serve_dashboard(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
-        hint = "install it: pip install 'hpsearch[dashboard]'"
+        hint = "install it, in the folder of hpsearch's sources: pip install '.[dashboard]'"
         raise UserError("the dashboard is not installed", hint) from None
 
     family, address = _resolve(host, port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,8 @@ LOOK_S = 0.5
 """How often a log that is followed is read."""
 LOOK_INTO_STORE_S = 10.0
 """The same of one in a store, which arrives there now and then."""
+_STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What progress bars write to colour text and to move the cursor."""
 ASK_S = 2.0
 """How often the database is asked whether its trial has ended."""
 
@@ -207,9 +210,10 @@ def _content(log: str) -> str | None:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines of a log: of a progress bar, what it showed last."""
+    """Lines of a log: of a progress bar, what it showed last, without colours and movements."""
     if not text:
         return
     for line in text.removesuffix("\n").split("\n"):
-        _, _, shown = line.rstrip("\r").rpartition("\r")
+        plain = _STEERING.sub("", line)
+        _, _, shown = plain.rstrip("\r").rpartition("\r")
         yield escaped(shown) + "\n"

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-import itertools
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.cli.study_files import command_starter, schema
-from hpsearch.cli.study_files.starters import ONE_CLASS, SEVERAL_LABELS, STARTERS, starter
+from hpsearch.cli.study_files.starters import SCRATCH, STARTERS, objective, starter
 from hpsearch.errors import UserError
-from trials.data import files
+from trials.contract import TaskError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpsearch.cli.study_files.data_facts import DataFacts
 
 TEXTS = ("text_classification", "text_regression")
-"""The kinds whose columns are guessed."""
+"""The kinds that learn something of texts in a column."""
+TABULAR = "tabular"
+LOOKED_AT = (*TEXTS, TABULAR)
+"""The kinds whose data is looked at: their columns are guessed, and the rest follows from them."""
+WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
+PRETRAINED = "distilbert-base-uncased"
+"""The model where there are too few texts for one from scratch, and it can be had."""
+UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
+"""Names of data files that say nothing of the data."""
 
 TEXT_NAMES = (
     "text",
@@ -38,6 +51,8 @@ TEXT_NAMES = (
 
 LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "topic", "tag", "y")
 """Usual names of a column of classes, most usual first."""
+TARGET_NAMES = (*LABEL_NAMES, "outcome", "species", "diagnosis", "survived", "quality", "price")
+"""Those of what is learnt from the other columns of a table."""
 
 SAMPLE_ROWS = 200
 """Rows that are read to tell texts from classes where the names of columns do not."""
@@ -50,14 +65,16 @@ class DataOptions:
     Args:
         train: Its path.
         text: Of a task of `TEXTS`, the column with the texts, or the two of pairs; empty to guess
-            it from a CSV file.
+            it from the data.
         label: The column with the classes or numbers, or those of several labels; empty to guess it
-            from a CSV file.
+            from the data.
+        model: The model to start from; None to decide it by the data.
     """
 
     train: Path | None = None
     text: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
+    model: str | None = None
 
     @property
     def names_columns(self) -> bool:
@@ -67,26 +84,173 @@ class DataOptions:
     @property
     def given(self) -> bool:
         """Whether anything is given."""
-        return self.train is not None or self.names_columns
+        return self.train is not None or self.names_columns or self.model is not None
 
 
-def write_starter(path: Path, kind: str, data: DataOptions, *, force: bool) -> None:
+@dataclass(frozen=True)
+class StudyOptions:
+    """What the command line says about the study.
+
+    Args:
+        name: Its name; None to take that of the data.
+        metric: What it optimizes; None to decide it by the data.
+    """
+
+    name: str | None = None
+    metric: str | None = None
+
+
+NOTHING = StudyOptions()
+
+
+def write_starter(
+    path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions = NOTHING, *, force: bool
+) -> None:
     """Write a study file, and beside it the schema that editors use to complete and check it.
 
     Args:
         path: The file; a folder gets a study.yaml.
-        kind: One of `STARTERS`.
+        kind: One of `STARTERS`; None to decide it by the data.
         data: The training data.
+        wanted: The study.
         force: Whether to replace a file that exists.
 
     Raises:
-        UserError: The file exists or cannot be written, its columns cannot be guessed, or another
-            program's file has the name of the schema.
+        UserError: The file exists or cannot be written, the data cannot be read or its columns
+            cannot be guessed, or another program's file has the name of the schema.
     """
     path = _file_at(path)
+    refuse_taken(path, force=force)
+    table = None
+    if data.train is not None and kind in (None, *LOOKED_AT):
+        from hpsearch.cli.study_files import data_facts
+
+        table = data_facts.read(data.train)
+    kind = kind or _kind_of(table, data)
     _refuse_options(path, kind, data)
-    names = _names(path, kind, data)
+    names = {"study": _study_name(path, wanted.name, data.train)}
+    if data.train is not None:
+        names["train"] = _quoted(os.path.relpath(data.train.resolve(), path.resolve().parent))
+    if data.model is not None:
+        names["model"] = _quoted(data.model)
+    if kind in LOOKED_AT:
+        names |= _looked_at(kind, table, data, wanted.metric)
+    else:
+        names |= objective(kind, wanted.metric)
+    if table is not None and names.get("model", SCRATCH) == SCRATCH:
+        names |= _measured(kind, names, table, path)
     _write_both(path, starter(kind, **names), force=force)
+
+
+def _kind_of(table: pd.DataFrame | None, data: DataOptions) -> str:
+    """The kind of task where none is given: tabular where no column holds texts."""
+    if table is None or data.text:
+        return TEXTS[0]
+    from hpsearch.cli.study_files.data_facts import holds_texts
+
+    some = table.head(SAMPLE_ROWS)
+    columns = list(table.columns)
+    if _usual(TEXT_NAMES, columns) or any(holds_texts(some, column) for column in columns):
+        return TEXTS[0]
+    note(f"no column of {data.train} holds texts: the study learns from a table")
+    return TABULAR
+
+
+def _study_name(path: Path, name: str | None, train: Path | None) -> str:
+    """The name of the study: as given, or that of the data, and none that a study file of the
+    folder has."""
+    if name is not None:
+        return _quoted(name)
+    name = "my-study"
+    if train is not None:
+        place = train.resolve()
+        name = place.parent.name if UNTOLD.fullmatch(place.stem) else place.stem
+        name = re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:90] or "my-study"
+    taken = set()
+    for other in path.resolve().parent.glob("*.y*ml"):
+        if other.name != path.name:
+            taken.update(re.findall(r"^study: (\S+)", other.read_text("utf-8", "replace"), re.M))
+    names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 2))]
+    return _quoted(next(each for each in names if _quoted(each) not in taken))
+
+
+def _looked_at(
+    kind: str, table: pd.DataFrame | None, data: DataOptions, metric: str | None
+) -> dict[str, str]:
+    """What a starter names of a task whose data may be looked at."""
+    columns = _columns(kind, table, data)
+    text, label = columns["text"], columns["label"]
+    variant = "several labels" if len(label) > 1 else kind
+    names = {name: _named(each) for name, each in columns.items() if each}
+    if table is None:
+        return names | objective(variant, metric)
+    for column in (*text, *label):
+        if column not in table.columns:
+            has = ", ".join(map(str, table.columns[:20]))
+            raise UserError(f"{data.train} has no column {column!r}", f"it has {has}")
+    from hpsearch.cli.study_files import data_facts
+
+    if kind == TABULAR:
+        predicts, instead = _predicted(table, label[0])
+        names |= {"predicts": predicts, "instead": instead}
+        variant = kind if predicts == "classification" else predicts
+    has_classes = variant in (TEXTS[0], TABULAR)
+    facts = data_facts.facts_of(table, text, label[0] if has_classes else None)
+    if kind == TEXTS[0] and not data.label:
+        _hint_at_numbers(table, label[0])
+    names["validation"] = str(facts.validation)
+    if text:
+        names["max_length"] = str(facts.max_length)
+        names |= _model(data, facts)
+    return names | objective(variant, metric or ("macro_f1" if facts.rare else None))
+
+
+def _predicted(table: pd.DataFrame, target: str) -> tuple[str, str]:
+    """What the target of a table asks for, and the other."""
+    from trials.descriptions.tabular import OBJECTIVES
+    from trials.tasks.tabular.columns import objective as asked
+    from trials.tasks.tabular.spec import TabularSpec
+
+    task = {"train": "", "validation": 0.1, "target": target}
+    predicts = asked(TabularSpec.parse(task, Path()), table)
+    (instead,) = set(OBJECTIVES) - {predicts}
+    return predicts, instead
+
+
+def _model(data: DataOptions, facts: DataFacts) -> dict[str, str]:
+    """The model of a task on texts, and what suits one that is pretrained."""
+    from hpsearch.cli.study_files.data_facts import TEXTS_FROM_SCRATCH, can_be_had
+
+    tuned = {"rates": "low: 1.0e-5, high: 2.0e-4", "total": "3"}
+    if data.model not in (None, "scratch"):
+        return tuned
+    if data.model or facts.rows >= TEXTS_FROM_SCRATCH:
+        return {"model": SCRATCH}
+    what = f"{facts.rows} texts are too few for a model from scratch"
+    if not can_be_had(PRETRAINED):
+        note(f"{what}, but {PRETRAINED} is not on this machine and its hub is not reached")
+        note("the study starts from scratch; name the folder of a pretrained model with --model")
+        return {"model": SCRATCH}
+    note(f"{what}: the study starts from {PRETRAINED} (--model names another one)")
+    return tuned | {"model": PRETRAINED}
+
+
+def _measured(kind: str, names: dict[str, str], table: pd.DataFrame, path: Path) -> dict[str, str]:
+    """The budget of a trial, by how long one step takes here.
+
+    Raises:
+        UserError: Nothing can be learnt of the data.
+    """
+    from hpsearch.cli.study_files import data_facts
+    from hpsearch.study_file.reading import parse
+
+    spec = parse(starter(kind, **names), base=path.resolve().parent)
+    try:
+        step_s, samples = data_facts.step_seconds(spec, table)
+    except TaskError as error:
+        hint = "mend the data, or name other columns with --label and --text"
+        raise UserError(error.problems[0].what, hint) from None
+    return data_facts.budget(names, table, step_s, samples)
 
 
 def _file_at(path: Path) -> Path:
@@ -109,19 +273,28 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     note(f"edit it, then run: hpsearch check {path}")
 
 
-def write_from_command(path: Path, line: str, *, force: bool) -> None:
+def write_from_command(
+    path: Path, line: str, wanted: StudyOptions = NOTHING, *, force: bool
+) -> None:
     """Write a study file that searches the numbers of a command line.
 
     Args:
         path: The file; a folder gets a study.yaml.
         line: The command line.
+        wanted: The study.
         force: Whether to replace a file that exists.
 
     Raises:
         UserError: The command has nothing to search, or as `write_starter` says.
     """
     found = command_starter.found_in(line)
-    _write_both(_file_at(path), starter("command", **found.as_names()), force=force)
+    path = _file_at(path)
+    names = {
+        "study": _study_name(path, wanted.name, None),
+        **objective("command", wanted.metric),
+        **found.as_names(),
+    }
+    _write_both(path, starter("command", **names), force=force)
     for text in command_starter.lines(found):
         note(text)
 
@@ -131,45 +304,34 @@ def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
         message = f"there is no starter for tasks of the kind {kind!r}"
         raise UserError(message, f"use one of {', '.join(STARTERS)}")
     if kind in ("function", "command") and data.given:
-        message = "--train, --text and --label are for built-in tasks"
+        message = "--train, --text, --label and --model are for built-in tasks"
         raise UserError(message, "your own code reads its data")
-    if kind not in TEXTS and data.names_columns:
-        message = f"--text and --label are for {' and '.join(TEXTS)}"
-        raise UserError(message, f"edit the columns in {path} once it is written")
+    for option, given, kinds in (
+        ("--text", data.text, TEXTS),
+        ("--label", data.label, LOOKED_AT),
+        ("--model", data.model, WITH_MODEL),
+    ):
+        if given and kind not in kinds:
+            message = f"{option} is for {', '.join(kinds)}, and the task is {kind}"
+            raise UserError(message, f"edit {path} once it is written")
     if len(data.text) > 2:
         message = f"--text is given {len(data.text)} times, and a pair has two texts"
         raise UserError(message, "give it once or twice")
     if kind != TEXTS[0] and len(data.label) > 1:
-        message = f"--label is given {len(data.label)} times, and {kind} has one number for a text"
+        message = f"--label is given {len(data.label)} times, and {kind} has one"
         raise UserError(message, f"give it once, or use --kind {TEXTS[0]}")
 
 
-def _names(path: Path, kind: str, data: DataOptions) -> dict[str, str]:
-    """What a starter names, as YAML: its columns and its data, as far as they are known."""
-    names = {}
-    if kind in TEXTS:
-        columns = _columns(data)
-        names = {name: _named(each) for name, each in columns.items()}
-        several = len(columns["label"]) > 1
-        names |= SEVERAL_LABELS if several else ONE_CLASS
-        if kind == TEXTS[0] and data.train is not None and not data.label:
-            _hint_at_numbers(data.train, columns["label"])
-    if data.train is not None:
-        folder = path.resolve().parent
-        names["train"] = _quoted(os.path.relpath(data.train.resolve(), folder))
-    return names
-
-
-def _hint_at_numbers(train: Path, label: tuple[str, ...]) -> None:
+def _hint_at_numbers(table: pd.DataFrame, label: str) -> None:
     """Say which kind learns numbers, if the column that was guessed holds some with fractions."""
-    if train.suffix.lower() != ".csv":
-        return
+    from trials.tasks.tables import texts_in
+
     try:
-        numbers = [float(cell) for cell in _cells(_first_rows(train), label[0]) if cell]
+        numbers = [float(cell) for cell in texts_in(table.head(SAMPLE_ROWS), label) if cell]
     except ValueError:
         return  # some are words: they are classes
     if any(math.isfinite(number) and not number.is_integer() for number in numbers):
-        what = f"column {label[0]} holds numbers, each of which would be a class"
+        what = f"column {label} holds numbers, each of which would be a class"
         note(f"{what}; to learn a number for each text, use --kind {TEXTS[1]}")
 
 
@@ -183,60 +345,34 @@ def _named(columns: Sequence[str]) -> str:
     return quoted.strip()
 
 
-def _columns(data: DataOptions) -> dict[str, tuple[str, ...]]:
-    """The columns of texts and classes: as given, as a CSV file suggests, or the usual ones.
+def _columns(
+    kind: str, table: pd.DataFrame | None, data: DataOptions
+) -> dict[str, tuple[str, ...]]:
+    """The columns of texts and of what is learnt: as given, by their usual names, or by what is in
+    them. A table has none of texts, and its last or first column is often what is learnt.
 
     Raises:
-        UserError: The file cannot be read, or its columns cannot be guessed.
+        UserError: There are too few columns.
     """
-    train, text, label = data.train, data.text, data.label
-    if train is None or (text and label):
-        return {"text": text or ("text",), "label": label or ("label",)}
-    if train.suffix.lower() != ".csv":
-        message = f"{train} is not a CSV file: its columns are not guessed"
-        raise UserError(message, "name them with --text and --label")
-    return _guessed_columns(train, text, label)
-
-
-def _guessed_columns(
-    train: Path, text: tuple[str, ...], label: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    """The columns of a CSV file: as given, by their usual names, or by what is in them."""
-    rows = _first_rows(train)
-    header = rows[0]
-    free = [name for name in header if name not in (*text, *label)]
-    if not text:
-        found = _usual(TEXT_NAMES, free) or _longest(rows, free)
+    text, label = data.text, data.label
+    if table is None:
+        return {"text": text, "label": label}
+    some = table.head(SAMPLE_ROWS)
+    free = [name for name in some.columns if name not in (*text, *label)]
+    if not text and kind in TEXTS:
+        found = _usual(TEXT_NAMES, free) or _longest(some, free)
         text = () if found is None else (found,)
     free = [name for name in free if name not in text]
-    if not label:
-        found = _usual(LABEL_NAMES, free) or _least_varied(rows, free)
-        label = () if found is None else (found,)
-    if not text or not label:
-        message = f"{train} has too few columns: {', '.join(header)}"
+    if not label and free:
+        if kind == TABULAR:
+            label = (_usual(TARGET_NAMES, free) or _at_an_end(some, free),)
+        else:
+            label = (_usual(LABEL_NAMES, free) or _least_varied(some, free),)
+        note(f"what is learnt is column {label[0]} (--label names another one)")
+    if not label or (kind in TEXTS and not text):
+        message = f"{data.train} has too few columns: {', '.join(table.columns)}"
         raise UserError(message, "name them with --text and --label")
     return {"text": text, "label": label}
-
-
-def _first_rows(train: Path) -> list[list[str]]:
-    """The header and some rows."""
-    try:
-        files.refuse_odd(train)
-        files.refuse_binary(train)
-        with train.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(itertools.islice(csv.reader(file), SAMPLE_ROWS + 1))
-    except OSError as error:
-        message = f"{train} cannot be read: {error.strerror}"
-        raise UserError(message, "check the path") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        message = f"{train} is not a CSV file in UTF-8: {error}"
-        raise UserError(message, "convert it, or name --text and --label") from None
-    except ValueError as error:
-        message = f"{train} {error}"
-        raise UserError(message, "or name its columns with --text and --label") from None
-    if not rows or not rows[0]:
-        raise UserError(f"{train} is empty", "it needs a header and rows")
-    return rows
 
 
 def _usual(names: Sequence[str], among: list[str]) -> str | None:
@@ -248,19 +384,29 @@ def _usual(names: Sequence[str], among: list[str]) -> str | None:
     return None
 
 
-def _longest(rows: list[list[str]], among: list[str]) -> str | None:
+def _longest(some: pd.DataFrame, among: list[str]) -> str | None:
     """The column with the most characters."""
-    return max(among, key=lambda name: sum(map(len, _cells(rows, name))), default=None)
+    return max(among, key=lambda name: some[name].astype(str).str.len().sum(), default=None)
 
 
-def _least_varied(rows: list[list[str]], among: list[str]) -> str | None:
+def _least_varied(some: pd.DataFrame, among: list[str]) -> str:
     """The column with the fewest different values."""
-    return min(among, key=lambda name: len(set(_cells(rows, name))), default=None)
+    return min(among, key=lambda name: some[name].astype(str).nunique())
 
 
-def _cells(rows: list[list[str]], name: str) -> list[str]:
-    column = rows[0].index(name)
-    return [row[column] for row in rows[1:] if len(row) > column]
+def _at_an_end(some: pd.DataFrame, among: list[str]) -> str:
+    """The last column, or the first one where that alone has names of classes."""
+    first, last = among[0], among[-1]
+    return first if _names_classes(some, first) and not _names_classes(some, last) else last
+
+
+def _names_classes(some: pd.DataFrame, column: str) -> bool:
+    """Whether a column has words, each of which stands in several rows."""
+    from trials.tasks.tables import texts_in
+
+    words = [cell for cell in texts_in(some, column) if cell]
+    has_numbers = all(re.fullmatch(r"[-+.,:/eE\d\s]+", word) for word in words)
+    return not has_numbers and 1 < len(set(words)) <= len(words) / 2
 
 
 def _quoted(text: str) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from string import Template
 
+from hpsearch.errors import UserError
+from trials.settings import SMALLER_IS_BETTER, nearest
+
 OPENING = """\
 # A study: what is searched, for what, and with which budget. Check it with: hpsearch check
-study: my-study                        # its name in the database
+study: $study   # its name in the database
 seed: 0                                # the seed of everything random
 
 """
@@ -20,7 +23,7 @@ budget:
   trials: 20
   # gpu_hours: 1.5                     # the first limit that is reached ends the study
   # wall_clock: 2h
-  per_trial: {$counted: $total}               # or steps, samples, seconds$unit
+  per_trial: {$counted: $total}               # or steps, samples, seconds$unit$expected
 
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
@@ -34,47 +37,49 @@ TEXT_CLASSIFICATION = """\
 task:
   kind: text_classification
   train: $train
-  validation: 0.15                     # a fraction of the training data, or a file
+  validation: $validation                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
   text: $text
   label: $label
   # text: [question, answer]           # two columns: pairs of texts
   # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
   # class_weights: balanced            # a rare class weighs more
-  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
+  model: $model   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
+  max_length: $max_length                       # tokens of a text; longer ones are cut
 
 space:                                 # what is searched (YAML needs the point in 1.0e-5)
-  learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
+  learning_rate: {type: float, $rates, log: true}
   batch_size: {type: categorical, choices: [16, 32, 64]}
   warmup: {type: float, low: 0.0, high: 0.3}
   # momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
 
-objective: {metric: $metric, direction: maximize}   # or $others
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 TEXT_REGRESSION = """\
 task:
   kind: text_regression
   train: $train
-  validation: 0.15                     # a fraction of the training data, or a file
+  validation: $validation                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
   text: $text
   label: $label
   # text: [question, answer]           # two columns: pairs of texts
-  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-uncased), or a folder
+  model: $model   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
+  max_length: $max_length                       # tokens of a text; longer ones are cut
 
 space:                                 # what is searched (YAML needs the point in 1.0e-5)
-  learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
+  learning_rate: {type: float, $rates, log: true}
   batch_size: {type: categorical, choices: [16, 32, 64]}
   warmup: {type: float, low: 0.0, high: 0.3}
 
-objective: {metric: mae, direction: minimize}   # or mse, pearson, spearman (maximize), loss
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 TOKEN_CLASSIFICATION = """\
@@ -85,7 +90,7 @@ task:
   # test: test.conll                   # never seen by the search
   # tokens: tokens                     # of Parquet, JSONL: the column of lists of words
   # tags: tags                         # of Parquet, JSONL: the column of lists of tags
-  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilbert-base-cased), or a folder
+  model: $model   # or a hub id (distilbert-base-cased), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
@@ -95,7 +100,7 @@ space:                                 # what is searched (YAML needs the point 
   batch_size: {type: categorical, choices: [8, 16, 32]}
   warmup: {type: float, low: 0.0, high: 0.3}
 
-objective: {metric: f1, direction: maximize}   # or precision, recall, accuracy, loss
+objective: {metric: $metric, direction: $direction}   # or $others
 """  # noqa: S105 - no password: tokens are words here
 
 LANGUAGE_MODELING = """\
@@ -105,7 +110,7 @@ task:
   validation: 0.1                      # a fraction of the documents, or a file
   # test: test.txt                     # never seen by the search
   # text: text                         # in a file with columns: the one with the texts
-  model: {scratch: {layers: 2, width: 128}}   # or a hub id (distilgpt2), or a folder
+  model: $model   # or a hub id (distilgpt2), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
@@ -116,7 +121,7 @@ space:                                 # what is searched (YAML needs the point 
   batch_size: {type: categorical, choices: [8, 16, 32]}
   weight_decay: {type: float, low: 1.0e-3, high: 0.3, log: true}
 
-objective: {metric: perplexity, direction: minimize}   # or loss
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 SEQUENCE_TO_SEQUENCE = """\
@@ -127,7 +132,7 @@ task:
   # test: test.csv                     # never seen by the search
   source: source                       # the column with the texts that are read
   target: target                       # the column with the texts to write for them
-  model: {scratch: {layers: 2, width: 128}}   # or a hub id (t5-small), or a folder
+  model: $model   # or a hub id (t5-small), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
@@ -137,7 +142,7 @@ space:                                 # what is searched (YAML needs the point 
   batch_size: {type: categorical, choices: [8, 16, 32]}
   warmup: {type: float, low: 0.0, high: 0.3}
 
-objective: {metric: loss, direction: minimize}   # or perplexity
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 IMAGE_CLASSIFICATION = """\
@@ -158,17 +163,17 @@ space:                                 # what is searched (YAML needs the point 
   flip: {type: categorical, choices: [true, false]}   # mirror half of the training images
   shift: {type: int, low: 0, high: 4}
 
-objective: {metric: accuracy, direction: maximize}   # or macro_f1, mcc, loss
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 TABULAR = """\
 task:
   kind: tabular
   train: $train
-  validation: 0.15                     # a fraction of the training data, or a file
+  validation: $validation                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
-  target: target                       # the column to predict
-  objective_kind: classification       # or regression
+  target: $label                       # the column to predict
+  objective_kind: $predicts       # or $instead
   # numeric: [age, income]             # columns of numbers; default: from the data
   # categorical: [city]
 
@@ -181,7 +186,7 @@ space:                                 # what is searched (YAML needs the point 
   width: {type: int, low: 32, high: 512, log: true}
   dropout: {type: float, low: 0.0, high: 0.5}
 
-objective: {metric: accuracy, direction: maximize}   # of a regression: rmse, mae, r2, loss
+objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 FUNCTION = """\
@@ -200,7 +205,7 @@ space:                                 # passed in `params` (YAML needs the poin
   optimizer: {type: categorical, choices: [adam, sgd]}
   momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
 
-objective: {metric: accuracy, direction: maximize}   # a name that the function reports
+objective: {metric: $metric, direction: $direction}   # a name that the function reports
 """
 
 COMMAND = """\
@@ -216,7 +221,7 @@ task:
 space:                                 # its placeholders (YAML needs the point in 1.0e-5)
 $space
 
-objective: {metric: accuracy, direction: maximize}   # a name that the program reports
+objective: {metric: $metric, direction: $direction}   # a name that the program reports
 $enqueue"""
 
 STARTERS = {
@@ -236,8 +241,6 @@ PLAIN_COMMAND = {
     "run": "python train.py --lr {learning_rate} --epochs {budget} --out {folder}",
     "space": "  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}",
     "enqueue": "",
-    "counted": "epochs",
-    "total": "9",
 }
 """What the starter of a command names where no command line is given."""
 
@@ -247,11 +250,46 @@ TRAIN = {
     "image_classification": "train",
 }
 """The name of the training data where none is given; train.csv for all other kinds."""
+UNITS = {
+    "function": ": the unit that the function reports in",
+    "command": ": the unit that the program reports in",
+}
+"""What a budget counts where a built-in task does not say it."""
 
 
-ONE_CLASS = {"metric": "accuracy", "others": "macro_f1, mcc, loss"}
-SEVERAL_LABELS = {"metric": "micro_f1", "others": "macro_f1, exact_match, loss"}
-"""The objective of a text classification, and its other metrics, by what a text has."""
+OBJECTIVES = {
+    "text_classification": ("accuracy", "macro_f1", "mcc", "loss"),
+    "text_regression": ("mae", "mse", "pearson", "spearman", "loss"),
+    "token_classification": ("f1", "precision", "recall", "accuracy", "loss"),
+    "language_modeling": ("perplexity", "loss"),
+    "sequence_to_sequence": ("loss", "perplexity"),
+    "image_classification": ("accuracy", "macro_f1", "mcc", "loss"),
+    "tabular": ("accuracy", "macro_f1", "mcc", "loss"),
+    "several labels": ("micro_f1", "macro_f1", "exact_match", "loss"),
+    "regression": ("rmse", "mae", "r2", "loss"),
+}
+"""The metrics of each kind and of its variants, the usual one first."""
+SCRATCH = "{scratch: {layers: 2, width: 128}}"
+
+
+def objective(kind: str, metric: str | None) -> dict[str, str]:
+    """What a starter names of its objective.
+
+    Args:
+        kind: One of `STARTERS`, or a variant of one, as `OBJECTIVES` has it.
+        metric: What is optimized; None for the usual one.
+
+    Raises:
+        UserError: A task of this kind does not have the metric.
+    """
+    known = OBJECTIVES.get(kind)
+    metric = metric or (known or ("accuracy",))[0]
+    if known is not None and metric not in known:
+        raise UserError(f"{metric!r} is not a metric of {kind}", nearest(metric, known))
+    smaller = any(metric.endswith(name) for name in SMALLER_IS_BETTER)
+    others = ", ".join(name for name in known or () if name != metric)
+    direction = "minimize" if smaller else "maximize"
+    return {"metric": metric, "direction": direction, "others": others}
 
 
 def starter(kind: str, **names: str) -> str:
@@ -259,18 +297,29 @@ def starter(kind: str, **names: str) -> str:
 
     Args:
         kind: One of `STARTERS`.
-        names: The training data (`train`), the columns, and of a text classification the objective
-            (`metric`) and what else it could be (`others`), or what a command line has
-            (`PLAIN_COMMAND`), as YAML.
+        names: What is known of the study, as YAML: its name (`study`), its training data (`train`),
+            columns, model, objective, and budget, or what a command line has (`PLAIN_COMMAND`).
     """
-    filled = {"train": TRAIN.get(kind, "train.csv"), **ONE_CLASS, **names}
-    budget = {"counted": "epochs", "total": "3", "unit": "", "first": ""}
-    if kind == "function":
-        budget |= {"total": "9", "unit": ": the unit that the function reports in"}
+    usual = {
+        "study": "my-study",
+        "train": TRAIN.get(kind, "train.csv"),
+        "validation": "0.15",
+        "max_length": "128",
+        "text": "text",
+        "label": "target" if kind == "tabular" else "label",
+        "predicts": "classification",
+        "instead": "regression",
+        "model": SCRATCH,
+        "rates": "low: 1.0e-4, high: 3.0e-3",
+        "counted": "epochs",
+        "total": "9",
+        "unit": UNITS.get(kind, ""),
+        "first": "",
+        "expected": "",
+        **objective(kind, None),
+    }
     if kind == "command":
-        filled = {**PLAIN_COMMAND, **names}
-        by_epochs = filled["counted"] == "epochs"
-        first = ", first_rung: 1" if by_epochs else ""
-        budget = {"unit": ": the unit that the program reports in", "first": first, **filled}
-    own_part = Template(STARTERS[kind]).substitute(filled)
-    return OPENING + own_part + Template(CLOSE).substitute(budget)
+        by_epochs = names.get("counted", "epochs") == "epochs"
+        usual |= PLAIN_COMMAND | {"first": ", first_rung: 1" if by_epochs else ""}
+    own_part = OPENING + STARTERS[kind] + CLOSE
+    return Template(own_part).substitute(usual | names)

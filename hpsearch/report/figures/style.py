@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from hpsearch.errors import UserError
 from hpsearch.views.numbers import number
 from hpsearch.views.terminal import escaped
 
@@ -32,17 +31,9 @@ MOST_WHOLE = 8
 
 
 def plotly() -> Any:
-    """Plotly's figures.
+    """Plotly's figures, which take long to import and which tables do without."""
+    import plotly.graph_objects as figures
 
-    Raises:
-        UserError: Plotly is not installed.
-    """
-    try:
-        import plotly.graph_objects as figures
-    except ModuleNotFoundError:
-        message = "pictures need plotly, which is not installed"
-        hint = 'install it with: pip install "hpsearch[plots]" - or print --format md'
-        raise UserError(message, hint) from None
     return figures
 
 

@@ -79,8 +79,7 @@ class LiveView:
         self._print_ended(study, changes)
         if since_drawn_s >= PLAIN_S:
             self._drawn = now
-            parts = [f"{name} {text}" for name, text in self._progress(study, now)]
-            self._print(", ".join(parts))
+            self._print(self._progress(study, now))
 
     def _note_decisions(self, study: Study, changes: Changes) -> None:
         """Remember what was decided last, for the panel."""
@@ -142,16 +141,17 @@ class LiveView:
             verdict=live.stopping or self._verdicts.get(trial_number),
         )
 
-    def _progress(self, study: Study, now: float) -> list[tuple[str, str]]:
-        """The lines of the panel, each a name and a text."""
-        return [
-            ("study", study.history.study.name),
-            ("trials", counted(_counts(study)) or "none yet"),
-            ("workers", _workers(study)),
-            ("best", _best(study)),
-            ("budget", _budget(study, now)),
-            ("pace", self._pace(study, now)),
-        ]
+    def _progress(self, study: Study, now: float) -> str:
+        """Where the study stands, on a line."""
+        trials = counted(_counts(study)) or f"workers {_workers(study)}"
+        if study.spec.budget.trials is not None:
+            trials += f" of {study.spec.budget.trials}"
+        best = leading(study.history.trials, study.spec.objective.sign)
+        parts = [trials]
+        if best is not None:
+            parts.append(f"best {_values(study, best)} (trial {best.number})")
+        parts += [_budget(study, now), _left(study, now) or self._pace(study, now)]
+        return f"{study.history.study.name}: {'; '.join(parts)}"
 
     def _pace(self, study: Study, now: float) -> str:
         """Trials an hour since this driver began, and the time that the rest will take."""
@@ -160,10 +160,15 @@ class LiveView:
         seconds = now - began
         ended = _ended(study) - ended_before
         parts = [f"{number(ended / seconds * 3600)} trials/hour"] if ended and seconds > 0 else []
-        left = study.seconds_left(now)
-        if left is not None:
-            parts.append(f"about {duration(left)} left")
+        if left := _left(study, now):
+            parts.append(left)
         return ", ".join(parts) or "too early to tell"
+
+
+def _left(study: Study, now: float) -> str:
+    """The time that the rest will take; empty where that is not known."""
+    seconds = study.seconds_left(now)
+    return "" if seconds is None else f"about {duration(seconds)} left"
 
 
 def _counts(study: Study) -> Counter[State]:
@@ -224,10 +229,7 @@ def _values(study: Study, trial: Trial) -> str:
 def _budget(study: Study, now: float) -> str:
     """What is spent of the budget, and what is left."""
     budget, ledger = study.spec.budget, study.spending.ledger
-    parts = [f"{duration(ledger.spent)} of compute time spent"]
-    if budget.trials is not None:
-        started = len(study.history.trials)
-        parts.append(f"{started} of {budget.trials} trials started")
+    parts = [f"{duration(ledger.spent)} spent"]
     if ledger.limit is not None:
         free = duration(ledger.left)
         parts.append(f"{free} free of {duration(ledger.limit)}")

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.store.owners import this_process
 from hpsearch.store.store import Store
 
-mcp = pytest.importorskip("mcp", reason="needs hpsearch[mcp]")
+mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
 PROGRAM = "from hpsearch.cli.main import main; main()"
 READING = {"studies", "status", "best", "trials", "trial", "compare", "report"}
@@ -52,6 +53,7 @@ def test_an_agent_reads_studies_and_is_told_how_sure_the_best_is(flowers, sqlite
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
         assert all(tool.annotations.read_only_hint for tool in tools)
+        assert client.server_info.version == version("hpsearch")
         return (
             await call("studies", {}),
             await call("status", {"study": "flowers"}),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,12 @@ def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str
     )
 
 
+def test_the_program_says_its_version(run: Run) -> None:
+    said = run("--version")
+    assert said.code == 0
+    assert said.out == f"hpsearch {version('hpsearch')}\n"
+
+
 def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:
     assert run("db", "upgrade").code == 0
     assert json.loads(run("ls", "--format", "json").out) == []
@@ -178,4 +185,4 @@ def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
     said = run("dashboard")
     assert said.code == 2
-    assert "pip install 'hpsearch[dashboard]'" in said.err
+    assert "pip install '.[dashboard]'" in said.err

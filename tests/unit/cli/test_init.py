@@ -8,11 +8,19 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
 
 from hpsearch.cli.main import main
-from hpsearch.cli.study_files.init import DataOptions, write_starter
+from hpsearch.cli.study_files.data_facts import DataFacts, budget
+from hpsearch.cli.study_files.init import (
+    TEXTS,
+    DataOptions,
+    StudyOptions,
+    write_from_command,
+    write_starter,
+)
 from hpsearch.cli.study_files.starters import STARTERS
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
@@ -23,10 +31,13 @@ from trials.descriptions.builtin import BUILT_IN
 
 
 def write(
-    path: Path, kind: str = "text_classification", train: Path | None = None, **options: str | None
+    path: Path,
+    kind: str | None = "text_classification",
+    train: Path | None = None,
+    **options: str | None,
 ) -> None:
     named = {key: tuple(value.split("+")) for key, value in options.items() if value}
-    data = DataOptions(train, named.get("text", ()), named.get("label", ()))
+    data = DataOptions(train, named.get("text", ()), named.get("label", ()), options.get("model"))
     write_starter(path, kind, data, force=False)
 
 
@@ -70,7 +81,8 @@ def data_of(kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named: bool) -> None:
     data = data_of(kind, tmp_path)
-    write(tmp_path / "mine.yaml", kind, data if named else None)
+    model = "scratch" if kind in TEXTS else None  # so few texts would get one of the hub
+    write(tmp_path / "mine.yaml", kind, data if named else None, model=model)
     assert load(tmp_path / "mine.yaml", inspect=tasks.inspect).task["train"] == data.name
     with pytest.raises(SystemExit) as ended:
         main(["check", str(tmp_path / "mine.yaml")])
@@ -134,7 +146,9 @@ def test_columns_are_guessed_from_a_csv_file(
 
 
 def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("text,title,label,topic\n")
+    (tmp_path / "train.csv").write_text(
+        "text,title,label,topic\n" + "a b,c d,e,f\ng h,i j,k,l\n" * 9
+    )
     write(tmp_path / "study.yaml", train=tmp_path / "train.csv", text="title", label="topic")
     spec = load(tmp_path / "study.yaml")
     assert (spec.task["text"], spec.task["label"]) == ("title", "topic")
@@ -154,10 +168,125 @@ def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) 
     assert spec.objective.metric == "micro_f1"
 
 
+def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> None:
+    table = tmp_path / "train.csv"
+    table.write_text("width,height,sort\n" + "1,2.5,a\n3,4,b\n" * 20 + "5,6,rare\n" * 2)
+    write(tmp_path / "table.yaml", None, table)
+    spec = load(tmp_path / "table.yaml", inspect=tasks.inspect)
+    assert (spec.task["kind"], spec.task["target"]) == ("tabular", "sort")
+    assert spec.task["validation"] == 0.3
+    assert spec.objective.metric == "macro_f1"
+    assert spec.budget.per_trial.total >= 9
+    write(tmp_path / "number.yaml", None, table, label="height")
+    spec = load(tmp_path / "number.yaml", inspect=tasks.inspect)
+    assert (spec.task["objective_kind"], spec.objective.metric) == ("regression", "rmse")
+    assert spec.objective.direction == "minimize"
+    few = tmp_path / "texts.csv"
+    few.write_text("text,label\n" + "a text of not so many words,a\nanother one,b\n" * 9)
+    assert DataFacts(rows=100_000, rare=False, tokens=2000).max_length == 512
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "target"),
+    [
+        ("sort,width,year", ["gentoo,1.5,2007", "adelie,3,2008"], "sort"),
+        ("age,income", ["31,low", "44,high"], "income"),
+        ("Survived,age,port", ["0,31,c", "1,44,s"], "Survived"),
+        ("a,b", ["1.5,2.5", "3.5,4.5"], "b"),
+    ],
+)
+def test_what_a_table_teaches_is_guessed(
+    tmp_path: Path, header: str, rows: list[str], target: str
+) -> None:
+    (tmp_path / "flowers.csv").write_text("\n".join([header, *rows * 20]))
+    write(tmp_path / "study.yaml", "tabular", train=tmp_path / "flowers.csv")
+    assert load(tmp_path / "study.yaml").task["target"] == target
+
+
+@pytest.mark.parametrize("had", [True, False], ids=["on this machine", "out of reach"])
+def test_few_texts_get_a_pretrained_model_where_it_can_be_had(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    had: bool,
+) -> None:
+    cache = tmp_path / "cache"
+    snapshot = cache / "models--distilbert-base-uncased" / "snapshots" / "0123"
+    if had:
+        snapshot.mkdir(parents=True)
+        (snapshot / "config.json").write_text("{}")
+        refs = cache / "models--distilbert-base-uncased" / "refs"
+        refs.mkdir()
+        (refs / "main").write_text("0123")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
+    few = tmp_path / "texts.csv"
+    few.write_text("text,label\n" + "a text of not so many words,a\nanother one,b\n" * 9)
+    write(tmp_path / "texts.yaml", None, few)
+    spec = load(tmp_path / "texts.yaml")
+    assert (spec.task["model"] == "distilbert-base-uncased") is had
+    assert spec.settings["max_length"] == 16
+    assert "--model" in capsys.readouterr().err, "how to name another one"
+
+
+HUGE = "n" * 3000
+STRANGE_TABLES = {
+    "no obvious target": "width,height\n" + "1.5,2\n3,4.5\n" * 20,
+    "one class only": "width,label\n" + "1,a\n2,a\n" * 20,
+    "a column without values": "width,empty,label\n" + "1,,a\n2,,b\n" * 20,
+    "200 classes": "width,label\n" + "".join(f"{n},c{n % 200}\n" for n in range(600)),
+    "one column of ids": "id\n" + "".join(f"u{n}\n" for n in range(40)),
+    "three texts": "text,label\nthe first text of these few,a\nand a second one of them,b\nc,a\n",
+    "a huge name": f"{HUGE},label\n" + "1,a\n2,b\n" * 20,
+}
+
+
+@pytest.mark.parametrize("content", STRANGE_TABLES.values(), ids=STRANGE_TABLES)
+def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to_do(
+    tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "train.csv").write_text(content)
+    hint = None
+    try:
+        write(tmp_path / "study.yaml", None, tmp_path / "train.csv", model=None)
+    except UserError as refused:
+        hint = refused.hint
+    assert (tmp_path / "study.yaml").exists() is (hint is None)
+    if hint is not None:
+        return
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(tmp_path / "study.yaml")])
+    assert not ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("rows", "step_s", "total", "first"),
+    [(5000, 0.01, 9, 1), (1700, 0.01, 27, 3), (150, 0.01, 81, 9), (1700, 0.3, 9, 1)],
+)
+def test_a_model_from_scratch_trains_until_it_has_learnt_if_there_is_time(
+    rows: int, step_s: float, total: int, first: int
+) -> None:
+    names = budget({}, pd.DataFrame(index=range(rows)), step_s, 32)
+    assert names["total"] == str(total)
+    assert names.get("first", ", first_rung: 1") == f", first_rung: {first}"
+
+
+def test_studies_of_a_folder_have_names_of_their_own(tmp_path: Path) -> None:
+    data = data_of("tabular", tmp_path)
+    named = data.rename(tmp_path / "my flowers.csv")
+    for number in range(3):
+        write(tmp_path / f"{number}.yaml", "tabular", named)
+    asked = StudyOptions("mine", "loss")
+    write_from_command(tmp_path / "3.yaml", "train --lr 0.1", asked, force=False)
+    specs = [load(tmp_path / f"{number}.yaml") for number in range(4)]
+    assert [spec.study for spec in specs] == ["my-flowers", "my-flowers-2", "my-flowers-3", "mine"]
+    assert (specs[3].objective.metric, specs[3].objective.direction) == ("loss", "minimize")
+
+
 def test_a_column_of_fractions_is_not_taken_for_classes_in_silence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [f"a text of number {n},{n / 2}" for n in range(9)]
+    rows = [f"a text of number {n},{n % 8 / 2}" for n in range(40)]
     (tmp_path / "train.csv").write_text("\n".join(["text,label", *rows]))
     write(tmp_path / "study.yaml", train=tmp_path / "train.csv")
     assert "use --kind text_regression" in capsys.readouterr().err
@@ -171,8 +300,9 @@ def test_a_column_of_fractions_is_not_taken_for_classes_in_silence(
     [
         ("train.csv", b"", "is empty"),
         ("train.csv", b"alone\nx\n", "has too few columns: alone"),
-        ("train.csv", b"t\xe9xt,label\n", "is not a CSV file in UTF-8"),
-        ("train.parquet", b"PAR1", "its columns are not guessed"),
+        ("train.csv", b"t\xe9xt,label\n", "is not UTF-8 text"),
+        ("train.csv", b"text,label\n", "has no rows"),
+        ("train.parquet", b"PAR1", "cannot be read as PARQUET"),
     ],
 )
 def test_data_that_does_not_tell_its_columns_is_refused(
@@ -185,14 +315,18 @@ def test_data_that_does_not_tell_its_columns_is_refused(
 
 
 def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no such file"):
         write(tmp_path / "study.yaml", train=tmp_path / "none.csv")
     with pytest.raises(UserError, match="no starter for tasks of the kind 'images'"):
         write(tmp_path / "study.yaml", "images")
     with pytest.raises(UserError, match="are for built-in tasks"):
         write(tmp_path / "study.yaml", "function", text="text")
-    with pytest.raises(UserError, match="are for text_classification"):
-        write(tmp_path / "study.yaml", "tabular", label="target")
+    with pytest.raises(UserError, match="--text is for text_classification"):
+        write(tmp_path / "study.yaml", "tabular", text="words")
+    with pytest.raises(UserError, match=r"--model is for .* the task is tabular"):
+        write_starter(tmp_path, "tabular", DataOptions(model="distilgpt2"), force=False)
+    with pytest.raises(UserError, match="'rmse' is not a metric of text_classification"):
+        write_starter(tmp_path, None, DataOptions(), StudyOptions(metric="rmse"), force=False)
     with pytest.raises(UserError, match="--text is given 3 times"):
         write(tmp_path / "study.yaml", text="a+b+c")
     with pytest.raises(UserError, match="--label is given 2 times, and text_regression has one"):

@@ -66,8 +66,7 @@ def folder(sqlite_url: str, tmp_path: Path) -> Path:
 
 FIRST = "zero\none\n[hpsearch] attempt 1: paused after 1.0 s, begun {at}\n"
 SECOND = (
-    "\\x1b[31mtwo\n100%\nhalf a li\n"
-    "[hpsearch] attempt 2: lost after 1.0 s, begun {at}: its worker died\n"
+    "two\n100%\nhalf a li\n[hpsearch] attempt 2: lost after 1.0 s, begun {at}: its worker died\n"
 )
 
 

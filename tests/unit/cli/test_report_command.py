@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -93,17 +92,6 @@ def test_an_unknown_study_is_named(run: Run, flowers: str) -> None:
     said = run("report", "flower", "--format", "md")
     assert said.code == 2
     assert "did you mean flowers?" in said.err
-
-
-def test_without_plotly_the_error_says_what_to_install_and_markdown_works(
-    run: Run, flowers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    said = run("report", flowers, "-o", str(tmp_path / "report.html"))
-    assert said.code == 2
-    assert 'pip install "hpsearch[plots]"' in said.err
-    assert not list(tmp_path.glob("*.html"))
-    assert "Trial 2" in run("report", flowers, "--format", "md").out
 
 
 def test_a_study_of_an_earlier_version_has_a_report(

@@ -72,6 +72,14 @@ def test_the_space_is_inferred_and_printed(
     assert "depth      int from 2 to 8, in 5 of 6 runs" in said
 
 
+def test_a_column_of_states_that_is_not_named_is_suggested(
+    table: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text("".join(RUNS.splitlines(keepends=True)[:3]))
+    imported(sqlite_url, table, *OPTIONS, *MEASURED)
+    assert "--state status" in capsys.readouterr().err
+
+
 def test_two_decades_are_not_yet_logarithmic(tmp_path: Path, sqlite_url: str) -> None:
     (tmp_path / "t.csv").write_text("x,loss\n0.01,1\n1.0,2\n")
     options = ("--params", "x", "--metric", "loss", "--direction", "minimize")

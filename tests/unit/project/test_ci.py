@@ -31,13 +31,13 @@ def project(tmp_path: Path) -> Path:
         "build/trackers/bin/python": 'echo "trackers required=$HPSEARCH_TESTS_REQUIRE_TRACKERS $*" '
         '>> "$LOG"',
         "docker/check.sh": 'echo check.sh >> "$LOG"',
+        ".ci/packages": 'echo packages >> "$LOG"',
     }
     for name, script in programs.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-    (tmp_path / ".ci").mkdir()
     shutil.copy(SCRIPT, tmp_path / ".ci" / "run")
     return tmp_path
 
@@ -67,11 +67,12 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     assert names[:3] == ["make .venv/.ready", "make test", "make test-processors"]
     assert Counter(names[3:]) == {
         "check.sh": 1,
+        "packages": 1,
         "make check": 1,
         "make docs": 1,
         "trackers required=1": 2,  # installed, then tested
     }
-    assert output.count("passed") == 9
+    assert output.count("passed") == 10
     assert "not audited" in output, "and that is no failure"
     assert "FAILED" not in output
 
@@ -95,7 +96,7 @@ def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(proj
         "passed",
         "passed",
         "FAILED",
-        *["passed"] * 6,
+        *["passed"] * 7,
     ]
     assert "check.sh" in calls
 
