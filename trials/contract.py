@@ -229,6 +229,11 @@ class Task(Protocol):
     def start(self, setup: Setup, data: Any) -> Run:
         """Build a run, resumed from its checkpoint where `setup` names one."""
 
+
+@runtime_checkable
+class Rehearsed(Protocol):
+    """A task that can measure a step before it trains."""
+
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Run one training step and one evaluation step on the longest batch.
 

@@ -88,7 +88,7 @@ class Questions:
         if name in given:
             return _asked_for(name, given[name], wanted)
         if wanted.single():
-            return _only_value(wanted)
+            return _first_value(wanted)
         view = self._proposals.view_for_question(trial, name)
         if view is None:
             what = f"the objective asks for {name!r}, which the space does not name"
@@ -127,7 +127,12 @@ def _asked_for(name: str, value: Any, wanted: BaseDistribution) -> Any:
     raise Unanswerable(f"{what}; ask for a value in there")
 
 
-def _only_value(distribution: BaseDistribution) -> Any:
+def first_value(distribution: str) -> Any:
+    """The first choice or the lowest number of a distribution, in Optuna's JSON."""
+    return _first_value(json_to_distribution(distribution))
+
+
+def _first_value(distribution: BaseDistribution) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[0]
     assert isinstance(distribution, FloatDistribution | IntDistribution)

@@ -62,6 +62,7 @@ class TimeLeft:
         self._workers = workers
         levels = rung_levels(spec) if spec.search.pruner.kind == PROMOTION else ()
         self._levels = [*(level for level in levels if level < self._total), self._total]
+        self._repeated = REPEATED
         self._now = self._held_s = self._pace = self._start_up_s = self._longest_s = 0.0
 
     def seconds(self, active_s: float, now: float) -> float | None:
@@ -86,6 +87,22 @@ class TimeLeft:
         ends = self._limits_s(active_s, charged / settled_s if settled_s else 1.0)
         work_s = self._work_s()
         return min([*ends, *([] if work_s is None else [work_s])], default=None)
+
+    def in_all_s(self, pace: float, start_up_s: float) -> tuple[float | None, float | None]:
+        """Seconds that a study takes of which nothing has run yet, with all promised repeats.
+
+        Args:
+            pace: Seconds that one worker trains for one unit of the budget.
+            start_up_s: Seconds that an attempt takes until it trains.
+
+        Returns: For all its work, and until its budget ends it; None for what is not limited.
+        """
+        self._pace, self._start_up_s, self._repeated = pace, start_up_s, 1.0
+        share = self._spec.resources.gpu
+        costs = float(share) if isinstance(share, int | float) and share else 1.0
+        trials = self._spec.budget.trials
+        work_s = None if trials is None else self._all_s(trials)
+        return work_s, min(self._limits_s(0.0, costs), default=None)
 
     def _limits_s(self, active_s: float, share: float) -> list[float]:
         """When the limits of time and money end the study.
@@ -112,6 +129,14 @@ class TimeLeft:
         fresh = max(0, most - len(self._search))
         if fresh and resting < PRUNED_FROM and self._may_prune:
             return None
+        return self._all_s(fresh)
+
+    def _all_s(self, fresh: int) -> float:
+        """How long all that is still to be trained takes.
+
+        Args:
+            fresh: How many trials have not started.
+        """
         work_s = self._to_rungs_s(fresh) if len(self._levels) > 1 else self._one_by_one_s(fresh)
         seconds = 0.0
         if work_s:
@@ -163,7 +188,8 @@ class TimeLeft:
         Args:
             fresh: How many trials have not started.
         """
-        eta = self._spec.search.pruner.arguments.get("eta", ETA)
+        spare = self._spec.search.spare
+        assumed = spare + (1 - spare) / self._spec.search.pruner.arguments.get("eta", ETA)
         work_s = sum(self._rest_s(trial, self._target(trial)) for trial in self._search)
         expected = float(fresh + len(self._search))
         low = 0.0
@@ -176,7 +202,7 @@ class TimeLeft:
             ended = sum(each.state.terminal and each.resource < level for each in beyond)
             reached = sum(trial.resource >= level for trial in self._search)
             on = len(self._beyond(level))
-            share = max(1 / eta, (on + ASSUMED / eta) / (reached + ASSUMED))
+            share = max(assumed, (on + ASSUMED * assumed) / (reached + ASSUMED))
             expected = max(on, share * expected * (1 - ended / max(1, len(beyond))))
             low = level
         return work_s + self._race_s(fresh, expected)
@@ -199,6 +225,7 @@ class TimeLeft:
         wanted = max(RACE, RIVALS * len(rivals))
         if fresh:
             above = self._total - self._levels[0]
+            wanted = min(wanted, fresh + len(self._search))
             return max(0.0, wanted - expected) * (above * self._pace + self._start_up_s)
         last = max(trial.started or 0.0 for trial in self._search)
         ended = sum(
@@ -247,7 +274,7 @@ class TimeLeft:
         running = [trial for trial in self._repeats if not trial.state.terminal]
         under_way = [self._rest_s(trial, self._total) for trial in running]
         due = max(0, confirm.top * confirm.seeds - len(self._repeats))
-        work_s = REPEATED * due * self._full_s + sum(under_way)
+        work_s = self._repeated * due * self._full_s + sum(under_way)
         return max([work_s / min(self._workers, SIDE_BY_SIDE), *under_way])
 
 

@@ -26,6 +26,13 @@ class Costly:
         return resource * 20.0 * (1 + 4 * params["x"])
 
 
+class Even(Costly):
+    """The same, at one cost for all."""
+
+    def seconds(self, params: dict[str, Any], resource: float) -> float:
+        return resource * 60.0
+
+
 ONE = {"per_trial": {"epochs": 9}}
 STUDIES: dict[str, dict[str, Any]] = {
     "trials": {"budget": {"trials": 24, **ONE}},
@@ -78,3 +85,17 @@ def test_nothing_is_said_before_anything_is_known() -> None:
     assert simulation.study.seconds_left(simulation.executor.now) is None
     simulation.run()
     assert simulation.study.seconds_left(simulation.executor.now) is None, "it has ended"
+
+
+@pytest.mark.parametrize("name", ["trials", "no pruner", "repeats", "wall clock"])
+def test_the_whole_is_known_from_what_one_trial_takes(name: str) -> None:
+    """Of a study whose trials all cost as much as the one that was measured."""
+    objective = {"metric": "accuracy", "direction": "maximize"}
+    spec = spec_with(**{**STUDIES[name], "seed": 11, "objective": objective})
+    simulation = Simulation(spec, curves=Even(), workers=2, warm_s=2.0)
+    simulation.run()
+    took_s = simulation.executor.now
+    pace = Even().seconds({}, 1.0)
+    work_s, limit_s = TimeLeft(spec, (), 2).in_all_s(pace, start_up_s=2.0)
+    said_s = min(each for each in (work_s, limit_s) if each is not None)
+    assert 1 / 1.5 <= said_s / took_s <= 1.5

@@ -3,5 +3,6 @@
 - `builtin`: the built-in kinds by name, and the description of any kind
 - `description`: what a description is: fields, settings, metrics
 - `models`: the model that a `task` part names, read from its name and its folder alone
+- `report_pattern`: patterns that find reports in what any program prints
 - `images`, `tabular`, `text`: the built-in kinds, with their settings
 """

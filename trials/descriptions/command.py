@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trials.contract import Problem, TaskError
+from trials.descriptions import report_pattern
 from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
 from trials.descriptions.description import Field, TaskDescription
 from trials.settings import nearest
@@ -27,6 +28,13 @@ _FIELDS = (
         limits={"minLength": 1},
     ),
     Field("shell", (bool,), "whether a shell runs the command; false if missing"),
+    Field(
+        "report",
+        (str, list),
+        "a pattern of the lines that are reports, such as epoch {resource} .* val_acc {accuracy}, "
+        "or a list of them; lines of JSON if missing",
+        limits={"minLength": 1, "minItems": 1, "items": {"type": "string", "minLength": 1}},
+    ),
     Field(
         "reports",
         (str,),
@@ -109,6 +117,11 @@ def _option_problems(task: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("cwd", "reports", "resource"):
         if task.get(key) == "":
             yield Problem(f"task.{key}", "is empty; remove it, or name something")
+    if "report" in task:
+        yield from report_pattern.problems_with(report_pattern.texts_of(task))
+    if "report" in task and "resource" in task:
+        what = f"is not used beside report; write {{{report_pattern.RESOURCE}}} in that"
+        yield Problem("task.resource", what)
     reports = PurePosixPath(task.get("reports") or "reports")
     if reports.is_absolute() or ".." in reports.parts:
         what = f"must be a path inside the attempt's folder, not {str(reports)!r}"
@@ -149,5 +162,6 @@ COMMAND = CommandDescription(
     fields={field.name: field for field in _FIELDS},
     settings=None,
     metrics=None,
+    metrics_of=report_pattern.metrics_of,
 )
 """The description of every command."""

@@ -116,7 +116,7 @@ class TaskDescription:
     settings: Mapping[str, Setting] | None
     metrics: frozenset[str] | None
     tokens: bool = True
-    metrics_of: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
+    metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
 
     def of_part(self, task: Mapping[str, Any]) -> TaskDescription:
         """The description of a task with this part: with the metrics that it reports, and no

@@ -69,7 +69,7 @@ def _on_texts(
     metrics: frozenset[str],
     settings: type[Settings],
     train: str = TABLE_FILES,
-    metrics_of: Callable[[Mapping[str, Any]], frozenset[str]] | None = None,
+    metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None,
 ) -> TaskDescription:
     """The description of a task on texts.
 

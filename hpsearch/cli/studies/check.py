@@ -1,22 +1,28 @@
 """`hpsearch check`: find mistakes before anything is paid for, and print what the study would do.
 
-Nothing is written: no database is made, no cluster is started. The study file and its data are
-read, the database and the cluster are asked whether they answer, and one training step and one
-evaluation step are run on the longest batch.
+Nothing of it remains: no database is made, no cluster is started. The study file and its data are
+read, the database and the cluster are asked whether they answer. A built-in task trains and
+evaluates one step on the longest batch; then one trial of any task trains up to its first report,
+in a process of its own.
 """
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters import loading
+from hpsearch.brain.trial_log import lacking
 from hpsearch.cli.output import note, show, terminal_width
+from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
 from hpsearch.executors.address import refuse_unreachable
+from hpsearch.executors.first_report import Tried, try_out
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
@@ -28,19 +34,30 @@ from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpe
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
 from hpsearch.tracking.packages import refuse_missing
-from hpsearch.views import footprint, plan
+from hpsearch.views import footprint, forecast, plan
+from hpsearch.views.numbers import duration, number, pairs
 from hpsearch.views.plan import Capacity
 from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
-from hpsearch.wiring.workers import goal_of
-from trials.contract import ProgramFailed, Setup, Task, TaskError
+from hpsearch.wiring.workers import goal_of, worker_config
+from trials.contract import Problem, Rehearsed, Setup, TaskError
+from trials.descriptions import report_pattern
 from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts
+from trials.disk.log_file import OURS
 from trials.runner import failure_of
+from trials.tasks.command.program import exit_text
+
+LIMIT_S = 120.0
+"""How long a trial may take to its first report."""
+MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
+HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
+SHOWN_LINES, SHOWN_LETTERS = 12, 200
+"""Of what a trial has printed."""
 
 HEAVY = ("batch_size", "max_length", "max_target_length", "width", "depth", "lora_rank")
 """Settings whose largest value takes the most memory or disk.
@@ -50,8 +67,8 @@ The rehearsal uses that value, so that what does not fit fails here and not late
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
-    """Check a study file, its data, the database and the cluster; rehearse one step; print the
-    plan.
+    """Check a study file, its data, the database and the cluster; train up to a first report; print
+    the plan, and how long the study will take.
 
     Args:
         study: The study file.
@@ -59,11 +76,11 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         address: The address of a Ray cluster; None for this machine.
 
     Raises:
-        UserError: Mistakes in the study file, the data or the arguments, or a first step that
-            fails.
+        UserError: Mistakes in the study file, the data or the arguments, a first step that fails,
+            or a first trial without a report in time, or with one that the study cannot use.
         Unreachable: The database or the cluster does not answer.
     """
-    spec = load(study, inspect=loading.inspect)
+    spec = load(study, inspect=_inspect)
     refuse_missing(spec.track)
     note(f"{study.name}: no mistakes found")
     for line in advice(spec):
@@ -73,15 +90,17 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     if address is not None:
         refuse_unreachable(address)
     device = _device(spec)
-    rehearsal = {}
+    measured: dict[str, float] = {}
+    if spec.task["kind"] in BUILT_IN:
+        note(f"trying one training step and one evaluation step on {device} ...")
+        measured = _rehearse(spec, study.name, device)
     if spec.task["kind"] != ASK.kind:
-        note(_what_is_tried(spec, device))
-        rehearsal = _rehearse(spec, study.name, device)
+        measured = {**_first_report(spec, study.name, device), **measured}
     capacity = None if address is not None else _capacity()
-    show(*plan.plan(spec, rehearsal, capacity, terminal_width()))
-    checkpoint = plan.checkpoint_of(rehearsal)
+    show(*plan.plan(spec, measured, capacity, terminal_width()))
+    workers = plan.workers_of(spec.resources, capacity)
+    checkpoint = plan.checkpoint_of(measured)
     if checkpoint is not None:
-        workers = plan.workers_of(spec.resources, capacity)
         for line in footprint.warnings(spec, checkpoint, workers, folder):
             note(f"{study.name}: {line}")
     if exists:
@@ -89,6 +108,10 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
+    note(forecast.sentence(spec, measured, workers))
+    if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
+        message = f"no report arrived within {duration(LIMIT_S)}, so nothing shows that one will"
+        raise UserError(message, "report more often; a study itself waits longer")
 
 
 def _check_storage(storage: str, spec: StudySpec) -> bool:
@@ -157,10 +180,10 @@ def _check_folder(folder: Path, database: str) -> None:
         raise StoreUnreachable(message, "check its permissions")
 
 
-def _what_is_tried(spec: StudySpec, device: str) -> str:
-    if spec.task["kind"] == COMMAND.kind:
-        return "trying the command, until its first report or for 20 seconds ..."
-    return f"trying one training step and one evaluation step on {device} ..."
+def _inspect(task: Mapping[str, Any], base: Path | None) -> list[Problem]:
+    """What is wrong with a built-in task. The user's own code is imported by the first trial's
+    process, so that it does nothing in this one."""
+    return loading.inspect(task, base) if task.get("kind") in BUILT_IN else []
 
 
 def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
@@ -177,26 +200,151 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
         if isinstance(share, float | int) and share > 0:
             keep_to_share(device, share)
         try:
-            task: Task = loading.load(spec.task, spec.base)
+            task = loading.load(spec.task, spec.base)
+            assert isinstance(task, Rehearsed), "every built-in task is"
             return task.rehearse(setup, task.prepare(setup.params))
         except TaskError as error:
             raise refusal(spec.text, name, error.problems) from error
         except Exception as error:
             failure = failure_of(error)
-            if failure.kind == "error" and not _runs_code_of_others(spec):
+            if failure.kind == "error" and not spec.task.get(KEY):
                 raise  # a bug of ours: it keeps its traceback
             message = f"the first step fails ({failure.kind}): {failure.text}"
-            if isinstance(error, ProgramFailed):
-                message = failure.text
             raise UserError(message, _HINTS.get(failure.kind)) from error
 
 
 _HINTS = {"out_of_memory": "lower max_length or eval_batch_size, or use a smaller model"}
 
 
-def _runs_code_of_others(spec: StudySpec) -> bool:
-    """Whether the task is the user's own, or its model brings code."""
-    return spec.task["kind"] not in BUILT_IN or bool(spec.task.get(KEY))
+def _first_report(spec: StudySpec, name: str, device: str) -> dict[str, float]:
+    """Train one trial up to its first report; return what was measured.
+
+    Raises:
+        SpecError: The task refuses its part of the file.
+        UserError: The trial fails or ends without a report, or its report is not one that the
+            study can use.
+    """
+    known = space.defaults(spec.space, describe(spec.task["kind"]).settings) or {}
+    params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known)
+    note(f"trying one trial until its first report, for at most {duration(LIMIT_S)} ...")
+    if params:
+        note(f"with {pairs(params)}")
+    share = spec.resources.gpu
+    with drafts.temporary("hpsearch-check-") as folder:
+        config = worker_config(spec, folder)
+        order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
+        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
+        tried = try_out(config, order, device, of_device, LIMIT_S)
+        log = Path(str(config.log(0, 1)))
+        logged = log.read_bytes().split(b"\n") if log.is_file() else []
+    lines = [report_pattern.visible(line) for line in logged]
+    printed = [line for line in lines if not line.startswith(OURS)]
+    if isinstance(tried.news, ev.Reported):
+        _tell_matched(spec, printed)
+        return _measured(spec, tried.news, tried)
+    if isinstance(tried.news, list):
+        raise refusal(spec.text, name, tried.news)
+    _tell_printed(printed)
+    if spec.task["kind"] == COMMAND.kind:
+        _tell_pattern(spec, printed)
+    if isinstance(tried.news, ev.Failed):
+        failure = tried.news
+        raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
+    if tried.news is not None:
+        raise UserError("the first trial ends without a report", HOW_TO_REPORT)
+    if tried.exit_code is not None:
+        raise _process_ended(spec, tried)
+    _tell_unfinished(spec, tried)
+    return {}
+
+
+def _measured(spec: StudySpec, report: ev.Reported, tried: Tried) -> dict[str, float]:
+    """What a first report tells of the study.
+
+    Raises:
+        UserError: It lacks a metric that the study needs, or that is not finite.
+    """
+    unit = spec.budget.per_trial.unit.value
+    at = f"{number(report.resource)} {unit}"
+    note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
+    problem = lacking(spec, report)
+    if problem is not None:
+        raise UserError(problem, "report it, or change objective or constraints")
+    for objective in spec.objectives:
+        value = report.metrics[objective.metric]
+        if not math.isfinite(value):
+            message = f"the first report, at {at}, has {objective.metric} {value}"
+            raise UserError(message, "it must be a finite number; try other parameters")
+    trained_s = tried.seconds if report.elapsed is None else report.elapsed
+    measured = {
+        "reported_at": report.resource,
+        "reported_after_s": trained_s,
+        "start_up_seconds": tried.start_up_s,
+        "process_seconds": max(0.0, tried.seconds - trained_s - tried.start_up_s),
+    }
+    if report.held is not None:
+        measured |= {"checkpoint_bytes": report.held.now, "weights_bytes": report.held.ended}
+    return measured
+
+
+def _process_ended(spec: StudySpec, tried: Tried) -> UserError:
+    """The error that the process of the first trial ended by itself."""
+    how = exit_text(tried.exit_code or 0)
+    if not tried.imported:
+        message = f"importing {spec.task['kind']} ended its process with {how}"
+        return UserError(message, MAIN_GUARD)
+    hint = "lower what takes memory, such as the batch size" if tried.exit_code == -9 else None
+    return UserError(f"the process of the first trial ended with {how}", hint)
+
+
+def _tell_matched(spec: StudySpec, lines: list[str]) -> None:
+    """Where each pattern of a command was found first."""
+    for text in report_pattern.texts_of(spec.task):
+        pattern = report_pattern.ReportPattern(text)
+        line = next((line for line in lines if pattern.numbers_in(line)), None)
+        if line is not None:
+            note(f"matched: {line[:SHOWN_LETTERS]}")
+            note(f"read from it: {pairs(pattern.numbers_in(line))}")
+        elif "reports" not in spec.task:
+            note(f"no line matches {_in_yaml(text)}")
+
+
+def _tell_pattern(spec: StudySpec, lines: list[str]) -> None:
+    """What no line has matched, and what would match."""
+    _tell_matched(spec, lines)
+    if "reports" in spec.task:
+        return
+    offer = report_pattern.offered(lines, spec.objective.metric)
+    if offer is not None and offer != spec.task.get("report"):
+        note(f"a pattern that finds {spec.objective.metric} in these lines, for the task:")
+        note(f"  report: {_in_yaml(offer)}")
+
+
+def _in_yaml(report: str | list[str]) -> str:
+    """Patterns as the study file states them."""
+    if isinstance(report, list):
+        return f"[{', '.join(map(_in_yaml, report))}]"
+    quoted = report.replace("'", "''")
+    return f"'{quoted}'"
+
+
+def _tell_printed(lines: list[str]) -> None:
+    """The last lines that the trial has printed."""
+    last = [line for line in lines if line.strip()][-SHOWN_LINES:]
+    if last:
+        note("the first trial has printed, at last:")
+    for line in last:
+        note(f"  {line[:SHOWN_LETTERS]}")
+
+
+def _tell_unfinished(spec: StudySpec, tried: Tried) -> None:
+    """What is known of a trial that trains on when the time is over."""
+    after = f"no report within {duration(tried.seconds)}"
+    if not tried.imported:
+        note(f"{after}: {spec.task['kind']} was still being imported")
+        note(MAIN_GUARD)
+        return
+    note(f"{after}; the trial was still running, and nothing had failed")
 
 
 def _heaviest(spec: StudySpec) -> dict[str, Any]:

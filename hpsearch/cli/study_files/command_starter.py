@@ -207,4 +207,5 @@ def lines(found: Found) -> Iterator[str]:
         yield f"write {{{BUDGET}}} where the command is told how long to train, and set per_trial"
     if found.fixed:
         yield f"left as they are: {', '.join(found.fixed)}"
-    yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part'
+    yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'
+    yield "if it prints other lines, hpsearch check offers a pattern that reads them: report"

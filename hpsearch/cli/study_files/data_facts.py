@@ -23,7 +23,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.numbers import duration
 from hpsearch.wiring.workers import goal_of
-from trials.contract import Setup, TaskError
+from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.tasks import tables
 
@@ -156,6 +156,7 @@ def step_seconds(spec: StudySpec, table: pd.DataFrame) -> tuple[float, int]:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             task = loading.load(_some_rows(spec.task, table, folder), spec.base)
+            assert isinstance(task, Rehearsed), "every built-in task is"
             device = "cuda:0" if torch.cuda.is_available() else "cpu"
             budget = trial_budget(spec)
             setup = Setup(params, 0, budget, folder, device=device, goal=goal_of(spec))

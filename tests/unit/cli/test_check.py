@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from command_runs import is_gone
+from hpsearch.cli.studies import check
 from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.domain.records import StudyRecord
@@ -21,6 +27,7 @@ from hpsearch.study_file.reading import load
 from hpsearch.views import footprint
 from hpsearch.views.plan import Capacity, fitting_workers
 from hpsearch.wiring import driving
+from patience import wait_until
 from trials import tasks
 from trials.contract import Setup
 from trials.runner import Runner
@@ -257,19 +264,144 @@ def test_a_cluster_that_answers_is_where_workers_run(
     assert "as many as fit, on the cluster" in capsys.readouterr().out
 
 
-def test_own_training_code_is_imported_but_not_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+CODE = """\
+import os, signal, time
+
+def train(params, trial):
+    for step in range(trial.budget):
+        time.sleep(0.01)
+        trial.report(step + 1, {"loss": 1 / (step + 1)})
+
+def fails(params, trial):
+    raise ValueError("no such column")
+
+def silent(params, trial):
+    print("trained")
+
+def nan(params, trial):
+    trial.report(1, {"loss": float("nan")})
+
+def other(params, trial):
+    trial.report(1, {"accuracy": 0.5})
+
+def killed(params, trial):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def own(folder: Path, name: str) -> Path:
+    (folder / "checked_code.py").write_text(CODE)
+    file = folder / "study.yaml"
+    file.write_text(OWN.replace("CODE:train", f"checked_code:{name}"))
+    return file
+
+
+def test_own_training_code_runs_to_its_first_report(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "checked_code.py").write_text(
-        "def train(params, trial):\n    raise SystemExit('ran')\n"
-    )
+    check_study(own(tmp_path, "train"), database(tmp_path), None)
+    out, err = capfd.readouterr()
+    assert "5 trials of 100 steps = 500 steps" in out
+    assert "first report: at 1 steps, after" in err
+    assert "loss=1" in err
+    assert "the study will take about" in err
+    left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
+    assert left == {"checked_code.py", "study.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("fails", UserError, "ValueError: no such column"),
+        ("silent", UserError, "ends without a report"),
+        ("nan", UserError, "has loss nan"),
+        ("other", UserError, "has no loss; it has accuracy"),
+        ("killed", UserError, "ended with SIGKILL, as where memory runs out"),
+        ("trian", SpecError, r"study\.yaml:2: task\.kind: .*trian"),
+    ],
+)
+def test_own_training_code_that_reports_nothing_of_use_fails(
+    tmp_path: Path, name: str, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        check_study(own(tmp_path, name), database(tmp_path), None)
+
+
+def test_a_script_without_a_main_guard_is_named(tmp_path: Path) -> None:
+    (tmp_path / "checked_script.py").write_text("import sys\nsys.exit('usage: ...')\n")
     file = tmp_path / "study.yaml"
-    file.write_text(OWN.replace("CODE", "checked_code"))
-    check_study(file, database(tmp_path), None)
-    assert "5 trials of 100 steps = 500 steps" in capsys.readouterr().out
-    file.write_text(OWN.replace("CODE:train", "checked_code:trian"))
-    with pytest.raises(SpecError, match=r"study\.yaml:2: task\.kind: .*trian"):
+    file.write_text(OWN.replace("CODE:train", "checked_script:train"))
+    with pytest.raises(UserError, match="importing checked_script:train ended") as caught:
         check_study(file, database(tmp_path), None)
+    assert "__main__" in str(caught.value.hint)
+
+
+def test_an_import_that_hangs_fails_within_the_stated_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "LIMIT_S", 0.5)
+    (tmp_path / "checked_hang.py").write_text("import time\ntime.sleep(1000)\n")
+    file = tmp_path / "study.yaml"
+    file.write_text(OWN.replace("CODE:train", "checked_hang:train"))
+    with pytest.raises(UserError, match=r"no report arrived within 0\.5 s"):
+        check_study(file, database(tmp_path), None)
+    out, err = capfd.readouterr()
+    assert "for at most 0.5 s ..." in err
+    assert "checked_hang:train was still being imported" in err
+    assert "5 trials of 100 steps" in out
+
+
+def test_an_interrupted_check_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    code = "import os, time\nopen('process', 'w').write(str(os.getpid()) + '.')\ntime.sleep(1000)\n"
+    (tmp_path / "checked_hang.py").write_text(code)
+    (tmp_path / "study.yaml").write_text(OWN.replace("CODE:train", "checked_hang:train"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    line = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    line += "from hpsearch.cli.main import main; sys.exit(main())"
+    words = [sys.executable, "-c", line, "check", "study.yaml", "--storage", database(tmp_path)]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    checking = subprocess.Popen(words, cwd=tmp_path, env=environment)
+    started = tmp_path / "process"
+    wait_until(lambda: started.is_file() and started.read_text().endswith("."))
+    checking.send_signal(signal.SIGINT)
+    assert checking.wait() != 0
+    wait_until(lambda: is_gone(int(started.read_text()[:-1])))
+    assert list(temporary.glob("hpsearch-*")) == []
+
+
+PRINTS = """\
+study: prints
+task:
+  kind: command
+  run: "sh train.sh {x}"
+space: {x: {type: float, low: 0, high: 1}}
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 5, per_trial: {epochs: 2}}
+"""
+
+
+def test_a_pattern_is_offered_and_the_lines_that_it_matches_are_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.sh").write_text("for n in 1 2; do echo Epoch $n/2: val_acc=0.$n; done")
+    file = tmp_path / "study.yaml"
+    file.write_text(PRINTS)
+    with pytest.raises(UserError, match="without a report"):
+        check_study(file, database(tmp_path), None)
+    err = capfd.readouterr().err
+    offer = next(line for line in err.splitlines() if line.startswith("  report: "))
+    file.write_text(PRINTS.replace("space:", f"{offer}\nspace:"))
+    check_study(file, database(tmp_path), None)
+    err = capfd.readouterr().err
+    assert "matched: Epoch 1/2: val_acc=0.1" in err
+    assert "first report: at 1 epochs" in err
+    file.write_text(PRINTS.replace("space:", "  report: 'ep {resource} {accuracy}'\nspace:"))
+    with pytest.raises(UserError, match="no line of it matches"):
+        check_study(file, database(tmp_path), None)
+    err = capfd.readouterr().err
+    assert "no line matches 'ep {resource} {accuracy}'" in err
+    assert "  Epoch 2/2: val_acc=0.2" in err
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,9 @@ class Output:
 
     Args:
         log: Its file; None for standard error.
-        most: How many bytes go to standard error before the rest is left out but for its last
-            lines; None for no limit. A file has a limit of its own.
     """
 
-    def __init__(self, log: Path | None, most: int | None = None) -> None:
-        self._room = most
-        self._left_out = 0
-        """How many bytes were."""
+    def __init__(self, log: Path | None) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
         self._file = None if log is None else LogFile(log)
 
@@ -45,7 +40,7 @@ class Output:
         # A log that cannot be written must not end a training.
         with suppress(OSError):
             if self._file is None:
-                self._show(line)
+                _to_standard_error(line)
                 return
             self._file.write(line)
             self._file.keep_small()
@@ -58,22 +53,10 @@ class Output:
         with suppress(OSError):
             _to_standard_error(f"{OURS}{text}\n".encode("utf-8", "backslashreplace"))
 
-    def _show(self, line: bytes) -> None:
-        """Pass on as much as there is room for."""
-        shown = line[: self._room]
-        self._left_out += len(line) - len(shown)
-        if self._room is not None:
-            self._room -= len(shown)
-        _to_standard_error(shown)
-
     def close(self) -> None:
-        """Close the file, or say what was left out. May be repeated."""
+        """Close the file. May be repeated."""
         if self._file is not None:
             self._file.close()
-        if self._left_out:
-            what = f"{self._left_out:,} bytes are left out here"
-            self._left_out = 0
-            self.note(f"{what}; the last lines of all:\n{self.last_lines}")
 
 
 def _to_standard_error(line: bytes) -> None:

@@ -277,3 +277,14 @@ def _may_be_rewritten(facts: str) -> bool:
             is_written = flags & os.O_ACCMODE != os.O_RDONLY
             return is_written and not flags & os.O_APPEND
     return False
+
+
+def exit_text(code: int) -> str:
+    """How a process ended, by its exit code; below 0 is a signal."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"{name}, as where memory runs out" if name == "SIGKILL" else name

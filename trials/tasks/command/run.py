@@ -10,12 +10,11 @@ from __future__ import annotations
 import collections
 import json
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
@@ -23,10 +22,12 @@ from trials.checkpoints.continuing import opened
 from trials.checkpoints.manifests import CheckpointError, Label
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
+from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.attempt_folder import PROGRESS, AttemptFolder
 from trials.tasks.command.output import Output
-from trials.tasks.command.program import Program, Source
-from trials.tasks.command.report_lines import Lines, ReportFile, ReportLine, report_in
+from trials.tasks.command.program import Program, Source, exit_text
+from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, Reader, ReportLine
+from trials.tasks.command.report_lines import Lines, ReportFile
 from trials.tasks.function.course import Course, better
 
 TURN_S = 0.1
@@ -47,6 +48,8 @@ LOOK_S = 0.01
 LOOK_TICKS = 2
 """How much processor time it has had by then, unless it waits for something else than a processor,
 in ticks of the system's clock."""
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+"""What is between two cells of a table, by the end of its name."""
 SETTLE_S = 1.0
 """How long looks are taken until two of them show the same."""
 
@@ -59,6 +62,7 @@ class Command:
         line: With its placeholders.
         base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
+        patterns: What finds reports in lines; empty if they are lines of JSON, or rows of CSV.
         resource: The key of a report that says how far the trial has trained.
         grace_s: Seconds that the program may take to end once it is told to.
         ends_early: Whether it may end before its budget.
@@ -68,6 +72,7 @@ class Command:
     line: CommandLine
     base: Path
     reports: str | None
+    patterns: tuple[ReportPattern, ...]
     resource: str
     grace_s: float
     ends_early: bool
@@ -80,14 +85,13 @@ class CommandRun:
     Args:
         command: What the study file says.
         setup: What the run is given.
-        shows: How many bytes of what it prints are shown where that has no file; None for all.
 
     Raises:
         CheckpointError: What is continued from is damaged, or is another trial's that has nothing
             left to train.
     """
 
-    def __init__(self, command: Command, setup: Setup, shows: int | None = None) -> None:
+    def __init__(self, command: Command, setup: Setup) -> None:
         self.finished: str | None = None
         self._command = command
         self._setup = setup
@@ -113,9 +117,10 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._output = Output(setup.log, shows)
+        self._output = Output(setup.log)
         self._lines: dict[Source, Lines] = {"stdout": Lines(), "stderr": Lines()}
         self._file = self._report_file()
+        self._reader = self._new_reader()
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._at_report = False
@@ -160,6 +165,21 @@ class CommandRun:
         if self._command.reports is None:
             return None
         return ReportFile(self._folder.path / self._command.reports)
+
+    def _new_reader(self) -> Reader:
+        """What finds reports in lines, in the form that the study file and the file's name say."""
+        command = self._command
+        delimiter = DELIMITERS.get(PurePosixPath(command.reports or "").suffix)
+        if command.patterns:
+            return PatternLines(command.patterns)
+        if delimiter is None:
+            return JsonLines(command.resource)
+        goal = self._setup.goal
+        metric = None if goal is None else goal.metric
+        rows = CsvRows(command.resource, self._setup.budget.unit, metric, delimiter)
+        if self._file is not None and self._file.first_line:
+            rows.report_in(self._file.first_line)
+        return rows
 
     # ---------------------------------------------------------------------------------- training
 
@@ -237,13 +257,33 @@ class CommandRun:
                 self._take_lines(lines, "file")
 
     def _take_lines(self, lines: list[bytes], source: str) -> None:
-        reports_in = "stdout" if self._file is None else "file"
+        """Take in the reports in lines; what else the program prints is log."""
+        reports = self._reports_in(lines, source)
+        if self._file is not None and self._file.is_reread:
+            reports = self._without_history(list(reports))
+        for report in reports:
+            self._take_report(report)
+
+    def _reports_in(self, lines: list[bytes], source: str) -> Iterable[ReportLine]:
+        has_patterns = bool(self._command.patterns)
+        printed = source == "stdout" or (source == "stderr" and has_patterns)
+        is_read = source == "file" if self._file is not None else printed
         for line in lines:
-            report = report_in(line, self._command.resource) if source == reports_in else None
-            if report is not None:
-                self._take_report(report)
-            elif source != "file":
+            if source != "file" and has_patterns:
+                self._output.write(line)  # before it is read: it may be refused
+            report = self._reader.report_in(line) if is_read else None
+            if source != "file" and not has_patterns and report is None:
                 self._output.write(line)
+            if report is not None:
+                yield report
+
+    def _without_history(self, reports: list[ReportLine]) -> list[ReportLine]:
+        """Reports without those of the trial's earlier attempts, where their file was written anew
+        with all of them."""
+        is_reread = self._file is not None and self._file.is_reread
+        if not is_reread or not reports or reports[-1].resource < self._known:
+            return reports
+        return [report for report in reports if report.resource > self._known]
 
     def _take_report(self, report: ReportLine) -> None:
         """Note a report of the program, unless an attempt before has reported it.
@@ -254,7 +294,7 @@ class CommandRun:
         """
         resource = report.resource
         if resource <= self._printed:
-            if self._file is not None and self._file.is_reread:
+            if self._reader.repeats or (self._file is not None and self._file.is_reread):
                 return
             what = f"the command reported {resource:g} after {self._printed:g}"
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
@@ -318,6 +358,7 @@ class CommandRun:
         self._folder.clear()
         self._lines = {"stdout": Lines(), "stderr": Lines()}
         self._file = self._report_file()
+        self._reader = self._new_reader()
 
     # ------------------------------------------------------------------------------------- ending
 
@@ -341,7 +382,7 @@ class CommandRun:
         if self._reached >= self._total:
             why = "budget used"
             if code != 0 and self._end_by is not None and time.monotonic() < self._end_by:
-                why += f", and then the command ended with {_how(code)}"
+                why += f", and then the command ended with {exit_text(code)}"
         elif may_end and self._reached > 0:
             why = "the command ended"
         else:
@@ -350,7 +391,7 @@ class CommandRun:
         self.finished = why
 
     def _failure(self, program: Program, code: int) -> ProgramFailed:
-        what = f"the command ended with {_how(code)}"
+        what = f"the command ended with {exit_text(code)}"
         unit = self._setup.budget.unit.value
         if self._setup.takes_over and self._printed == 0.0:
             what += f" and without a report, though it was to continue from {self._known:g}"
@@ -371,6 +412,8 @@ class CommandRun:
     def _advice(self) -> str:
         if self._reached > 0:
             return "if it may stop early, add ends_early: true to the task"
+        if self._command.patterns:
+            return "no line of it matches the task's report"
         example = f'{{"{self._command.resource}": 1, "accuracy": 0.8}}'
         where = self._command.reports or "its standard output"
         return f"a report is a line such as {example} in {where}"
@@ -618,13 +661,3 @@ class Stopwatch:
         """Count no further."""
         self._before_s = self.seconds
         self._since = None
-
-
-def _how(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"{name}, as where memory runs out" if name == "SIGKILL" else name

@@ -8,20 +8,15 @@ task:
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Goal, Problem, ProgramFailed, Report, Setting, Setup, TaskError
+from trials.contract import Problem, Setting, Setup, TaskError
+from trials.descriptions import report_pattern
 from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
 from trials.tasks.command.run import Command, CommandRun
-
-REHEARSAL_S = 20.0
-"""How long a command is tried for before a study."""
-REHEARSAL_BYTES = 16 << 10
-"""How much of what it prints meanwhile is shown, besides its last lines."""
 
 
 class CommandTask:
@@ -36,7 +31,7 @@ class CommandTask:
     """
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        self.metrics: frozenset[str] | None = None
+        self.metrics = report_pattern.metrics_of(task)
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base = dict(task), base
         line = line_of(task)
@@ -48,7 +43,8 @@ class CommandTask:
             line=line,
             base=base,
             reports=task.get("reports"),
-            resource=task.get("resource", "resource"),
+            patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
+            resource=task.get("resource", report_pattern.RESOURCE),
             grace_s=float(task.get("grace", GRACE_S)),
             ends_early=task.get("ends_early", False),
             resumes=task.get("resumes", True),
@@ -67,38 +63,6 @@ class CommandTask:
     def start(self, setup: Setup, data: Any) -> CommandRun:
         """An attempt, whose program starts when it is first iterated."""
         return CommandRun(self._command, setup)
-
-    def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
-        """Start the command, to see its first report or how it fails.
-
-        Raises:
-            ProgramFailed: It ends in another way than it should, or its first report is wrong or
-                lacks what the study is for.
-        """
-        run = CommandRun(self._command, setup, shows=REHEARSAL_BYTES)
-        began = time.monotonic()
-        try:
-            for report in run:
-                if report is not None:
-                    _refuse_lacking(report, setup.goal)
-                if report is not None or time.monotonic() - began > REHEARSAL_S:
-                    break
-        finally:
-            while not run.close():
-                pass
-        return {}
-
-
-def _refuse_lacking(report: Report, goal: Goal | None) -> None:
-    """Refuse a report without the metric that the study is for.
-
-    Raises:
-        ProgramFailed: It has none.
-    """
-    if goal is None or goal.metric in report.metrics:
-        return
-    named = ", ".join(sorted(report.metrics)) or "no metric at all"
-    raise ProgramFailed(f"the report at {report.resource:g} has no {goal.metric}; it has {named}")
 
 
 def _refuse_missing(line: CommandLine, base: Path) -> None:

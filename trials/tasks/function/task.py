@@ -89,10 +89,6 @@ class FunctionTask:
         """A call of the function, begun when it is first iterated."""
         return FunctionRun(self._function, {**self._args, **setup.params}, setup)
 
-    def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
-        """Nothing is known of a function before it runs."""
-        return {}
-
 
 def named(kind: str, base: Path) -> Any:
     """Import what ``package.module:name`` names, looking in `base` first.

@@ -24,10 +24,9 @@ from patience import wait_until
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import CheckpointError, verify
-from trials.contract import Budget, Diagnosed, Goal, ProgramFailed, Setup, TaskError, Unit
+from trials.contract import Diagnosed, Goal, ProgramFailed, TaskError
 from trials.runner import failure_of
 from trials.tasks.command.run import CommandRun
-from trials.tasks.command.task import REHEARSAL_BYTES
 
 COUNTING = f"""{GATED}
 folder, total = sys.argv[1], int(sys.argv[2])
@@ -152,29 +151,6 @@ def test_a_line_that_is_no_json_is_log(start: Start, line: str) -> None:
 def test_a_very_long_line_is_log(start: Start, python: Python) -> None:
     program = python("print('x' * 3_000_000)\nprint(json.dumps({'resource': 3, 'a': 1}))\n")
     assert len(reports_of(start(program))) == 1
-
-
-def test_a_rehearsal_shows_the_beginning_and_the_end_of_what_a_command_prints(
-    python: Python, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    program = python(
-        "print('the beginning')\n"
-        "for n in range(1000): print('a line' + 60 * '.')\n"
-        "print('x' * 30_000_000, end='')\n"
-        "print('\\nthe end')\n"
-        "print(json.dumps({'resource': 1, 'a': 1}))\n"
-    )
-    task = tasks.load({"kind": "command", "run": program}, tmp_path)
-    task.rehearse(Setup({}, 1, Budget(Unit.EPOCHS, 3.0, (3.0,)), tmp_path / "trial"), None)
-    shown = capfdbinary.readouterr().err
-    assert len(shown) < 2 * REHEARSAL_BYTES
-    assert b"the beginning\na line" in shown
-    assert b"bytes are left out here; the last lines of all:" in shown
-    assert shown.endswith(b"\nthe end\n")
-
-
-# --------------------------------------------------------------------------------------------------
-# ends
 
 
 def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path: Path) -> None:

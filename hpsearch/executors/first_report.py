@@ -1,0 +1,133 @@
+"""One attempt in a process of its own, up to its first report, as a study would begin it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from hpsearch.adapters import loading
+from hpsearch.domain import events as ev
+from hpsearch.executors import worker_process
+from hpsearch.executors.attempt.execution import Ending
+from hpsearch.executors.attempt.printing import printing_into
+from hpsearch.executors.worker import Worker
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.search.questions import first_value
+from trials.contract import Problem
+from trials.descriptions.command import COMMAND, GRACE_S
+
+STOP_S = 5.0
+"""How long the attempt may take to end once it is told to, beyond what a command is granted."""
+
+News = list[Problem] | ev.Reported | Ending
+"""What an attempt is tried for: mistakes of its task, its first report, or its end."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of an attempt.
+
+    Args:
+        news: What arrived first; None if the time was over, or the process ended by itself.
+        seconds: Until then.
+        exit_code: Of the process that ended by itself, as `multiprocessing` has it.
+        imported: Whether the task was built by then.
+        start_up_s: Seconds from its order until it could train.
+    """
+
+    news: News | None
+    seconds: float
+    exit_code: int | None = None
+    imported: bool = True
+    start_up_s: float = 0.0
+
+
+def try_out(
+    config: WorkerConfig, order: ev.Launch, device: str, share: float, limit_s: float
+) -> Tried:
+    """Begin an attempt in a new process, and end it after its first report.
+
+    Args:
+        config: What a study's workers are given. Its folder takes the log and the checkpoints.
+        order: The attempt's.
+        device: The torch device that it trains on.
+        share: The share of that device's memory that is its own.
+        limit_s: How many seconds to wait for the report.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    trial = context.Process(target=_serve, args=(theirs, config, order, device, share))
+    began = time.monotonic()
+    trial.start()
+    theirs.close()
+    imported = False
+    start_up_s = 0.0
+    try:
+        while ours.poll(max(0.0, began + limit_s - time.monotonic())):
+            news = ours.recv()
+            if isinstance(news, ev.Began):
+                start_up_s = news.start_up_s or start_up_s
+            elif news is not None:
+                seconds = time.monotonic() - began
+                return Tried(news, seconds, start_up_s=start_up_s)
+            imported = True
+        return Tried(None, time.monotonic() - began, imported=imported)
+    except EOFError:
+        trial.join()
+        return Tried(None, time.monotonic() - began, trial.exitcode, imported)
+    finally:
+        ours.close()
+        try:
+            trial.join(STOP_S + _grace_s(config.task))
+        finally:  # whoever is impatient may interrupt a second time
+            trial.kill()
+            trial.join()
+
+
+def _grace_s(task: Mapping[str, Any]) -> float:
+    """Seconds that a command may take to end; 0 for any other task."""
+    return float(task.get("grace", GRACE_S)) if task["kind"] == COMMAND.kind else 0.0
+
+
+def _serve(
+    pipe: Connection, config: WorkerConfig, order: ev.Launch, device: str, share: float
+) -> None:
+    """Train the attempt in this process until the other end of the pipe is closed."""
+    worker_process.let_children_die_with_us()
+    stop: list[Callable[[], None]] = [lambda: os._exit(0)]
+    threading.Thread(target=_heed, args=(pipe, stop), daemon=True).start()
+    with printing_into(2):
+        problems = loading.inspect(config.task, Path(config.base))
+    if problems:
+        pipe.send(problems)
+        os._exit(0)
+    pipe.send(None)
+    data = config.load_task().prepare(config.params(order)) if config.prepares else None
+    worker = Worker(config, lambda given: given, device, share, prints_into_logs=True)
+    worker.launch(order, data)
+    stop[0] = lambda: worker.stop(ev.Stop(order.trial, order.attempt))
+    while True:
+        for event in worker.poll(1.0):
+            if isinstance(event, ev.Asked):
+                given = {event.name: first_value(event.distribution)}
+                worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
+            if isinstance(event, ev.Began | ev.Reported | Ending):
+                with suppress(OSError):  # nobody waits for it any more
+                    pipe.send(event)
+            if isinstance(event, Ending):
+                os._exit(0)
+
+
+def _heed(pipe: Connection, stop: list[Callable[[], None]]) -> None:
+    """Wait until nobody holds the other end of the pipe, and stop."""
+    with suppress(EOFError, OSError):
+        pipe.recv()
+    stop[0]()

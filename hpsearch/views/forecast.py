@@ -1,0 +1,75 @@
+"""How long a study will take, and how much disk, by the first report of one trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hpsearch.search.time_left import TimeLeft
+from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.models import StudySpec
+from hpsearch.views import footprint, plan
+from hpsearch.views.numbers import count, duration, number, size
+from trials.contract import Unit
+
+
+def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+    """What the study will take, and what that is an estimate of.
+
+    Args:
+        spec: The study file.
+        measured: What a step and a first report measured, as `hpsearch check` has it.
+        workers: How many trials run side by side.
+    """
+    on = f"on {count(workers, 'worker')}"
+    disk = _disk(spec, measured, workers)
+    pace = _pace(spec, measured)
+    start_up_s = measured.get("start_up_seconds", 0.0)
+    work_s, limit_s = TimeLeft(spec, (), workers).in_all_s(pace or 0.0, start_up_s)
+    if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
+        return f"the study will take at most {duration(limit_s)} {on}{disk}: its budget ends it"
+    if pace is None:
+        return "how long the study will take is not known: no report has arrived"
+    if work_s is None:
+        return "how long the study will take is not known: its number of trials is not limited"
+    total_s = measured.get("process_seconds", 0.0) + work_s
+    about = "about" if _is_expected(spec) else "at most about"
+    return f"the study will take {about} {duration(total_s)} {on}{disk}: {_basis(spec, measured)}"
+
+
+def _pace(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
+    """Seconds that one worker trains for one unit of the budget; None if that is not known."""
+    unit = spec.budget.per_trial.unit
+    if unit is Unit.SECONDS:
+        return 1.0
+    if "reported_at" in measured:
+        return measured["reported_after_s"] / measured["reported_at"]
+    return measured.get("step_seconds") if unit is Unit.STEPS else None
+
+
+def _is_expected(spec: StudySpec) -> bool:
+    """Whether it is known beforehand how many trials train in full."""
+    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
+    return spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
+
+
+def _disk(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+    checkpoint = plan.checkpoint_of(measured)
+    if checkpoint is None:
+        return ""
+    peak = round(footprint.peak_bytes(spec, checkpoint, workers))
+    return f", at most {size(peak)} of checkpoints"
+
+
+def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
+    """What the estimate is made from."""
+    trials = count(spec.budget.trials or 0, "trial")
+    per_trial = spec.budget.per_trial
+    unit = per_trial.unit.value
+    if "reported_at" in measured:
+        at = f"{number(measured['reported_at'])} of {number(per_trial.total)} {unit}"
+        return f"{trials} as fast as this one, which took {_trained(measured)} to {at}"
+    return f"{trials} of {number(per_trial.total)} {unit}"
+
+
+def _trained(measured: Mapping[str, float]) -> str:
+    return duration(measured["reported_after_s"])

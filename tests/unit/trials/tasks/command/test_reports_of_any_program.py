@@ -1,0 +1,241 @@
+"""Programs that know nothing of hpsearch: reports by patterns, and in tables that they write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_runs import Python, Start, first_of, log_of, reports_of
+from trials.contract import Goal, ProgramFailed
+from trials.descriptions.builtin import describe
+from trials.descriptions.report_pattern import ReportPattern, offered, visible
+from trials.tasks.command.report_lines import ReportFile
+
+
+def seen(run: Any) -> list[tuple[float, dict[str, float]]]:
+    return [(report.resource, dict(report.metrics)) for report in reports_of(run)]
+
+
+# --------------------------------------------------------------------------------------------------
+# patterns
+
+
+def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_log(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "train.sh").write_text(
+        "for n in 1 2 3; do echo \"epoch $n/3 [12:0$n] val_acc 0.$n\"; echo 'epoch done'; done\n"
+    )
+    run = start("sh train.sh", report=r"epoch {resource}/\d{1} .* val_acc {accuracy}")
+    assert seen(run) == [(n, {"accuracy": n / 10}) for n in (1, 2, 3)]
+    assert "epoch 2/3 [12:02] val_acc 0.2\nepoch done\n" in log_of(tmp_path)
+
+
+def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_error_is_read(
+    start: Start, python: Python
+) -> None:
+    program = python(
+        "import logging\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "for n in range(3):\n"
+        "    print(f'\\r 50% epoch {n} acc=0.0\\r100%', end='', file=sys.stderr)\n"
+        "    logging.info('\\x1b[32mepoch %d\\x1b[0m acc=%.1f%%', n, 10 * n)\n"
+    )
+    run = start(program, report="epoch {resource+1} acc={accuracy}")
+    assert seen(run) == [(n + 1, {"accuracy": 10.0 * n}) for n in range(3)]
+
+
+def test_a_report_is_collected_from_several_lines(start: Start, python: Python) -> None:
+    program = python(
+        "for n in (1, 2, 3):\n"
+        "    print(f'== epoch {n} ==')\n"
+        "    print(f'train loss {n}e-1')\n"
+        "    if n != 2: print(f'val acc nan')\n"
+    )
+    patterns = ["== epoch {resource}", "train loss {loss}", "val acc {accuracy}"]
+    reports = seen(start(program, report=patterns))
+    assert [(at, each["loss"]) for at, each in reports] == [(1.0, 0.1), (3.0, 0.3)]
+
+
+def test_a_resource_that_ends_a_report_is_not_mistaken_for_the_next_ones(
+    start: Start, python: Python
+) -> None:
+    program = python(
+        "for n in (1, 2, 3):\n"
+        "    print(f'loss {n}')\n"
+        "    if n != 2: print(f'acc {n}')\n"
+        "    print(f'epoch {n} done')\n"
+    )
+    patterns = ["loss {loss}", "acc {accuracy}", "epoch {resource} done"]
+    assert [at for at, _ in seen(start(program, report=patterns))] == [1.0, 3.0]
+
+
+def test_what_is_printed_again_is_not_reported_again(start: Start, python: Python) -> None:
+    program = python("for n in (1, 1, 3, 2): print(f'epoch {n} acc 0.{n}')\n")
+    run = start(program, report="epoch {resource} acc {accuracy}")
+    assert seen(run) == [(1, {"accuracy": 0.1}), (3, {"accuracy": 0.3})]
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("round {resource} acc {accuracy}", "no line of it matches the task's report"),
+        ("epoch {resource} acc {accuracy}", "if it counts from 0, write resource\\+1"),
+    ],
+)
+def test_a_pattern_that_reads_nothing_of_use_fails(start: Start, report: str, said: str) -> None:
+    with pytest.raises(ProgramFailed, match=said):
+        reports_of(start("echo epoch 0 acc 0.5", report=report))
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ("epoch ({resource} acc {accuracy}", "is not a regular expression: missing )"),
+        ("acc {accuracy}", "does not say how far the trial has trained; write {resource}"),
+        ("epoch {resource}", "names no metric"),
+        (["epoch {resource}", 3], "must be a text or a list of texts, not 3"),
+        (["epoch {resource} acc {a}", "done"], "has a text without a name in braces"),
+        ("{resource} {a} {a}", "has {a} twice"),
+        ([], "does not say how far"),
+    ],
+)
+def test_a_pattern_that_cannot_be_right_is_a_mistake_in_the_study_file(
+    report: Any, said: str
+) -> None:
+    task = {"kind": "command", "run": "train {x}", "report": report}
+    problems = describe("command").problems_with(task)
+    assert said in "; ".join(problem.what for problem in problems)
+
+
+def test_metrics_that_no_pattern_names_are_not_reported() -> None:
+    task = {"kind": "command", "run": "train", "report": "epoch {resource} acc {val/acc}"}
+    assert describe("command").of_part(task).metrics == {"val/acc"}
+    assert describe("command").of_part({"kind": "command", "run": "train"}).metrics is None
+
+
+@pytest.mark.parametrize("text", ["-1.5e-3", "nan", "inf", ".5", "12", "+3."])
+def test_numbers_are_read_as_programs_print_them(text: str) -> None:
+    found = ReportPattern("loss={loss}").numbers_in(f"loss={text}% of 3")
+    assert found["loss"] == pytest.approx(float(text), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "metric", "pattern"),
+    [
+        (["Epoch 3/10 | train_acc 0.5 | val_acc=0.81"], "accuracy", None),
+        (["Epoch 0 - accuracy: 0.7 - val_accuracy: 0.81"], "accuracy", None),
+        (["Epoch 1/3", "step 9 - loss: 0.5 - val_loss: 0.43"], "loss", "step {resource}.*"),
+        (["Epoch 1", "loss: 0.5"], "loss", ["Epoch {resource}", "loss: {loss}"]),
+        (["{'eval_loss': 0.31, 'epoch': 1.0}"], "loss", None),
+    ],
+)
+def test_a_pattern_is_offered_that_finds_the_metric(
+    lines: list[str], metric: str, pattern: str | list[str] | None
+) -> None:
+    offer = offered(lines, metric)
+    assert offer is not None
+    if isinstance(pattern, list):
+        assert offer == pattern
+        return
+    assert isinstance(offer, str)
+    assert offer.startswith(pattern or "")
+    found = [numbers for line in lines if (numbers := ReportPattern(offer).numbers_in(line))]
+    assert found[0]["resource"] > 0
+    assert found[0][metric] in (0.81, 0.43, 0.31), "the one of held-out data"
+
+
+def test_nothing_is_offered_for_lines_without_the_metric() -> None:
+    assert offered(["epoch 1 took 3 s", "loss 0.5"], "accuracy") is None
+
+
+def test_of_a_line_remains_what_a_terminal_shows() -> None:
+    assert visible(b" 10%\r\x1b[1A\x1b[2K\x1b[32mdone\x1b[0m\r\n") == "done"
+
+
+# --------------------------------------------------------------------------------------------------
+# files
+
+TABLE = """
+rows = []
+for n in range(3):
+    rows.append(f'{n},{n}.5,\\n')
+    with open(sys.argv[1] + '/log.csv', 'w') as file:
+        file.write(' epoch,  val_loss, note\\n' + ''.join(rows))
+"""
+
+
+def test_a_table_that_is_written_anew_each_time_is_read(start: Start, python: Python) -> None:
+    run = start(f"{python(TABLE)} {{folder}}", reports="log.csv", resource="epoch+1")
+    reports = seen(run)
+    assert reports[-1] == (3.0, {"val_loss": 2.5})
+    assert [at for at, _ in reports] == sorted({at for at, _ in reports})
+
+
+def test_rows_without_the_objective_are_not_reports_and_the_unit_names_the_column(
+    start: Start, python: Python
+) -> None:
+    program = python(
+        "with open(sys.argv[1] + '/m.tsv', 'w') as file:\n"
+        "    file.write('epoch\\tloss\\tacc\\n1\\t0.3\\t\\n1\\t\\t0.5\\n3\\t0.2\\t0.6\\n')\n"
+    )
+    run = start(f"{program} {{folder}}", reports="m.tsv", goal=Goal("acc", True))
+    assert seen(run) == [(1.0, {"acc": 0.5}), (3.0, {"loss": 0.2, "acc": 0.6})]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("round,acc", "no column resource or epochs or epoch; it has round, acc"),
+        ("epoch,loss", "no column acc; it has epoch, loss"),
+    ],
+)
+def test_a_table_without_a_needed_column_fails(start: Start, header: str, said: str) -> None:
+    command = f"echo {header} > {{folder}}/m.csv"
+    run = start(command, shell=True, reports="m.csv", goal=Goal("acc", True))
+    with pytest.raises(ProgramFailed, match=said):
+        reports_of(run)
+
+
+CONTINUING = """
+path = sys.argv[1] + '/log.csv'
+rows = open(path).readlines() if os.path.exists(path) else ['epoch,acc\\n']
+for n in range(len(rows), 4):
+    while os.path.exists('stop') and n > 1: time.sleep(0.005)
+    rows.append(f'{n},0.{n}\\n')
+    with open(path + '.new', 'w') as file:
+        file.write(''.join(rows))
+    os.replace(path + '.new', path)
+"""
+APPENDING = CONTINUING.replace("path + '.new', 'w'", "path, 'a'").replace(
+    "file.write(''.join(rows))\n    os.replace(path + '.new', path)",
+    "file.write(''.join(rows[-1:] if n > 1 else rows))",
+)
+
+
+@pytest.mark.parametrize("text", [CONTINUING, APPENDING], ids=["written anew", "added to"])
+def test_a_trial_that_continues_reports_only_new_rows_of_its_table(
+    start: Start, python: Python, tmp_path: Path, text: str
+) -> None:
+    command = f"{python(text)} {{folder}}"
+    (tmp_path / "stop").touch()
+    first = start(command, reports="log.csv")
+    assert first_of(first).resource == 1.0
+    saved = first.save()
+    assert saved is not None
+    (tmp_path / "stop").unlink()
+    second = start(command, reports="log.csv", resume_from=saved, attempt=2)
+    assert [at for at, _ in seen(second)][-1] == 3.0
+    assert not [each for each in second.findings() if each.name == "began_again"]
+
+
+def test_a_file_of_the_same_length_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    file = ReportFile(path)
+    for n in range(3):
+        path.write_bytes(b'{"resource": %d}\n' % n)
+        assert [line for lines in file.new_lines() for line in lines] == [b'{"resource": %d}\n' % n]
+        assert [line for lines in file.new_lines() for line in lines] == []
+    assert file.is_reread
