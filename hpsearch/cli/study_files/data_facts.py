@@ -48,6 +48,8 @@ LONGEST_TRIAL_S = 400
 one worker."""
 HUB_S = 5
 """So long the hub has to answer."""
+USUAL = 0.75
+"""Such a share of the texts is no longer than what a step is measured on."""
 MEASURED_ROWS, MEASURED_STEPS, MEASURED_S = 2000, 5, 10
 """A step is measured on so many rows, so often, and not again after so many seconds."""
 
@@ -138,7 +140,7 @@ def facts_of(table: pd.DataFrame, texts: tuple[str, ...], classes: str | None) -
 
 
 def step_seconds(spec: StudySpec, table: pd.DataFrame) -> tuple[float, int]:
-    """How long a training step takes here, on the longest samples of some rows, and its samples.
+    """How long a training step takes here, on the longest samples of some rows, and how many.
 
     Raises:
         TaskError: The data or the model do not fit the task.
@@ -173,11 +175,16 @@ def step_seconds(spec: StudySpec, table: pd.DataFrame) -> tuple[float, int]:
 
 
 def _some_rows(task: Mapping[str, Any], table: pd.DataFrame, folder: Path) -> dict[str, Any]:
-    """A task on some rows of its data: of a small table on all of them."""
+    """A task on some rows of its data, without the longest texts; on all rows of a small table."""
     if len(table) <= MEASURED_ROWS:
         return dict(task)
+    if "text" in task:
+        stated = task["text"]
+        texts = table[[stated] if isinstance(stated, str) else list(stated)]
+        letters = texts.astype(str).apply(lambda column: column.str.len()).sum(axis=1)
+        table = table[letters <= letters.quantile(USUAL)]
     path = folder / "some.csv"
-    table.sample(MEASURED_ROWS, random_state=0).to_csv(path, index=False)
+    table.sample(min(MEASURED_ROWS, len(table)), random_state=0).to_csv(path, index=False)
     return {**task, "train": str(path)}
 
 
