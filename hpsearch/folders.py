@@ -3,7 +3,7 @@
 Many studies may share a folder for checkpoints (`--checkpoints`, the root). Each has its own folder
 inside it, named after the study and its `uid`, which is unique whatever database the study is in. A
 marker file in that folder says the same. A folder with the mark of a study is written and cleared
-by that study alone. A folder without a mark, from an earlier version, may hold checkpoints of
+by that study alone. A folder without a mark may hold checkpoints of
 several studies, and nothing in it is ever removed.
 
     root/

@@ -20,7 +20,6 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.driving import adopt_search
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.warm_start import told_to
 
@@ -126,7 +125,6 @@ def _go_on(turn: Turn, spec: StudySpec, text: str | None, runs_on: Environment) 
         study.ended = None
         history.touch_study()
     if study.state is StudyState.RUNNING:
-        runs_on.notice = adopt_search(study)
         history.add_environment(runs_on)
 
 

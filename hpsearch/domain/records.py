@@ -66,16 +66,6 @@ ELSEWHERE = {"elsewhere": True}
 """Metadata of a field that is not a column: its values are rows of another table."""
 
 
-def added(default: str) -> dict[str, str]:
-    """Metadata of a field that was added later: the value of its column in older rows."""
-    return {"server_default": default}
-
-
-SEARCH_VERSION = 2
-"""Raised where what the search decides changes so much that a study that began with an earlier one
-tells so. 1: at a rung those that are ahead there go on, and the best value shown is handed out. 2:
-both follow what is expected of trials in full."""
-
 CONSTRAINT = "constraints:"
 """Begins the system attributes of a trial that say how far it exceeds a limit; the metric
 follows, as in Optuna."""
@@ -110,20 +100,18 @@ class StudyRecord:
     checkpoints: str | None = None
     """The study's own folder of checkpoints; of a study of an early version, the one that it shared
     with others."""
-    former_checkpoints: list[str] = field(default_factory=list, metadata=added("[]"))
+    former_checkpoints: list[str] = field(default_factory=list)
     """Folders that it kept checkpoints in before."""
-    step_scale: float = field(default=1.0, metadata=added("1"))
+    step_scale: float = 1.0
     """What resources are multiplied by to give Optuna's steps, which are whole numbers."""
-    enqueued: list[dict[str, Any]] = field(default_factory=list, metadata=added("[]"))
+    enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
-    memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict, metadata=added("{}"))
+    memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
     """What its workers have learnt of the micro-batches that fit
     (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
-    search_version: int = field(default=SEARCH_VERSION, metadata=added("1"))
-    """Which search decides in it: `SEARCH_VERSION` of the program that drove it last."""
-    warm_start: list[EarlierStudy] = field(default_factory=list, metadata=added("[]"))
+    warm_start: list[EarlierStudy] = field(default_factory=list)
     """What earlier studies told it when it was created; nothing changes it later."""
 
 
@@ -235,12 +223,12 @@ class Trial:
         metadata={"shown": True, "column": "objective_values"},  # SQL reserves the word
     )
     """All objectives, where there are several."""
-    findings: list[Finding] = field(default_factory=list, metadata=added("[]"))
+    findings: list[Finding] = field(default_factory=list)
     """What its latest attempt found out about its health."""
     left_as: State | None = None
     """The state it waited in when its study ended without it: it goes back there if the study
     continues."""
-    forgiven: int = field(default=0, metadata=added("0"))
+    forgiven: int = 0
     """How many of its first attempts are not held against it, because its study gave up after
     them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
@@ -340,5 +328,3 @@ class Environment:
     packages: dict[str, str]
     device: str
     data_fingerprint: str | None = None
-    notice: str | None = None
-    """What the driver told about how it goes on with the study; None if there was nothing."""

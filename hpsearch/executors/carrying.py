@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from hpsearch.errors import UserError
 from hpsearch.folders import mark_of
@@ -18,15 +15,11 @@ from trials.contract import Setup
 log = logging.getLogger("hpsearch")
 
 
-def carry_along(setup: Setup, earlier: Mapping[str, Any]) -> None:
+def carry_along(setup: Setup) -> None:
     """Copy the best checkpoint of a trial that continues in another folder into that folder.
 
-    A folder of an earlier version of this program may have been shared by several studies. There, a
-    checkpoint must say that it is of this run.
-
-    Args:
-        setup: The attempt's.
-        earlier: Its settings as earlier versions had them.
+    A folder without the mark of the study may hold checkpoints of several. There, a checkpoint must
+    say that it is of this run.
 
     Raises:
         CheckpointError: What it is to continue from is another study's.
@@ -37,12 +30,12 @@ def carry_along(setup: Setup, earlier: Mapping[str, Any]) -> None:
     folder_before, _ = places.split(source)
     if str(folder_before) == str(setup.folder):
         return
-    runs = None
+    run = None
     if not _same_study(source, setup.folder):
-        runs = {run_of(setup), run_of(replace(setup, params=earlier))}
-        refuse_anothers(source, runs)
+        run = run_of(setup)
+        refuse_anothers(source, run)
     try:
-        carry_best(source, setup.folder, runs)
+        carry_best(source, setup.folder, run)
     except Exception as error:  # noqa: BLE001 - each store has errors of its own
         log.warning("the best checkpoint so far was not copied from %s: %s", source, error)
 

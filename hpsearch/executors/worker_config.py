@@ -28,8 +28,6 @@ class WorkerConfig:
         threads: Threads that torch uses for a trial that begins. One that is continued keeps its
             own number.
         goal: The study's objective.
-        unstated: Settings that earlier versions of this program did not give to a trial: their
-            checkpoints are identified without them.
         goals: All its objectives, `goal` first.
     """
 
@@ -41,7 +39,6 @@ class WorkerConfig:
     prepares: bool
     threads: int = 1
     goal: Goal | None = None
-    unstated: frozenset[str] = frozenset()
     goals: tuple[Goal, ...] = ()
 
     def load_task(self) -> Task:
@@ -53,12 +50,6 @@ class WorkerConfig:
     def params(self, order: ev.Launch) -> dict[str, Any]:
         """Every setting of an attempt."""
         return {**self.settings, **order.params}
-
-    def stated_params(self, order: ev.Launch) -> dict[str, Any]:
-        """The settings of an attempt as earlier versions of this program had them."""
-        return {
-            name: value for name, value in self.params(order).items() if name not in self.unstated
-        }
 
     def folder(self, trial: int) -> Path | str:
         """Where a trial's checkpoints are kept: a path, or a URL."""

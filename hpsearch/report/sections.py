@@ -290,7 +290,6 @@ def _origin(story: StudyStory) -> PageSection | None:
             lines.append(
                 (f"Its driver began {len(environments)} times; this is the latest environment.",)
             )
-        lines += [(foreign(each.notice),) for each in environments if each.notice]
     code = [("Study file", story.study.spec)] if story.study.spec else []
     if not tables and not code:
         return None

@@ -31,7 +31,7 @@ from hpsearch.search.curve_gp.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
-from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
+from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.sampler_view import WithoutRepeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
@@ -379,19 +379,9 @@ class Searcher:
                 rungs.finish(number, score)
         rung = trial.rung
         if rung is not None and trial.state in (State.PAUSED, State.PRUNED):
-            self._recall_at_former_level(rungs.rungs[rung], trial)
             rungs.rungs[rung].waiting.add(number)
             if trial.state is State.PRUNED:
                 rungs.stop(number)
-
-    def _recall_at_former_level(self, rung: Rung, trial: Trial) -> None:
-        """A trial that waits at a rung, and has no report there because an earlier version of the
-        program had the rung a little lower, keeps its place with its latest report."""
-        if trial.number in rung.scores or not trial.reports:
-            return
-        latest = max(trial.reports)
-        score = self._scoring.score(trial.reports[latest])
-        rung.record(trial.number, score)
 
 
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:

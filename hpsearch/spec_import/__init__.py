@@ -3,8 +3,6 @@
 - `draft`: a study file being made, with remarks on what cannot be carried over
 - `source`: which program a file belongs to, and its draft
 - `wandb_sweep`, `wandb_distributions`: a sweep of Weights & Biases
-- `hydra_config`, `hydra_grammar`: a configuration of Hydra, and the grammar of its overrides
 - `python_code`: values in Python code, as far as they are written there
-- `tune_code`, `tune_space`: code of Ray Tune
 - `optuna_code`, `optuna_space`: code of Optuna
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpsearch.errors import UserError
-from hpsearch.spec_import import hydra_config, optuna_code, tune_code, wandb_sweep
+from hpsearch.spec_import import optuna_code, wandb_sweep
 from hpsearch.spec_import.draft import StudyDraft, yaml_document
 from hpsearch.spec_import.python_code import Code
 from hpsearch.study_file.text.yaml_source import text_of
 
-KNOWN = "a sweep of W&B, a Hydra configuration, or Python code of Ray Tune or Optuna"
+KNOWN = "a sweep of W&B, or Python code of Optuna"
 
 
 def draft_of(path: Path) -> StudyDraft:
@@ -35,10 +35,10 @@ def _of_code(path: Path, text: str) -> StudyDraft:
         line = getattr(error, "lineno", None)
         place = path.name if line is None else f"{path.name}:{line}"
         raise UserError(f"{place} is not Python: {getattr(error, 'msg', error)}") from None
-    found = tune_code.draft(code, path.stem) or optuna_code.draft(code, path.stem)
+    found = optuna_code.draft(code, path.stem)
     if found is None:
-        what = f"{path} calls neither tune.Tuner, tune.run nor suggest_float and the like"
-        raise UserError(what, "name the file with the search in it")
+        what = f"{path} does not call suggest_float or the like"
+        raise UserError(what, "name the file with the objective in it")
     return found
 
 
@@ -46,9 +46,7 @@ def _of_yaml(path: Path, text: str) -> StudyDraft:
     document, lines = yaml_document(text, path.name)
     if "parameters" in document:
         return wandb_sweep.draft(document, lines)
-    if hydra_config.sweeper_in(document) is not None:
-        return hydra_config.draft(document, lines, path.stem)
     if "study" in document:
         raise UserError(f"{path} is a study file already", f"check it with: hpsearch check {path}")
-    what = f"{path} has neither parameters (a sweep of W&B) nor hydra.sweeper (Hydra)"
+    what = f"{path} has no parameters, as a sweep of W&B has"
     raise UserError(what, f"name {KNOWN}")

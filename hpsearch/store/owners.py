@@ -19,7 +19,7 @@ from pathlib import Path
 _OWNER = re.compile(
     r"(?P<shown>.*@(?P<host>[^@#]*):(?P<pid>\d+))#(?P<boot>[\w-]+)/(?P<space>\d+)/(?P<started>\d*)"
 )
-"""An owner as it is stored. Older versions of this program stored only what is shown of it."""
+"""An owner as it is stored, of a machine whose boot is known."""
 
 
 @dataclass(frozen=True)

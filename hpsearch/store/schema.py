@@ -51,7 +51,7 @@ from hpsearch.store.cells import (
     Words,
 )
 
-VERSION = "hpsearch_0008"
+VERSION = "hpsearch_0009"
 """The schema version that this program reads and writes: the newest migration's revision. All of
 ours begin so."""
 
@@ -100,7 +100,6 @@ def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Colum
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
         nullable=stated is not type_,
-        server_default=field.metadata.get("server_default"),
     )
 
 

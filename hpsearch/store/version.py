@@ -111,7 +111,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
         check_version(version, url)
     if version is not None and version not in known_versions():
         raise SchemaMismatch(
-            f"{display(url)} says schema {version}, which no hpsearch has had;"
+            f"{display(url)} says schema {version}, which no released hpsearch has had;"
             " it was left as it is",
             "restore a backup of it, or name another database with --storage",
         )

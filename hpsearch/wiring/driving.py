@@ -6,14 +6,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import SEARCH_VERSION, Environment, StudyRecord
+from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch
 from hpsearch.driver.slimming import Slimmer
@@ -114,10 +114,7 @@ def settle_in(
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
     _forget_asked(history)
-    notice = adopt_search(history.study)
-    if notice is not None:
-        log.warning(notice)
-    history.add_environment(replace(runs_on, notice=notice))
+    history.add_environment(runs_on)
 
 
 def _forget_asked(history: History) -> None:
@@ -127,22 +124,6 @@ def _forget_asked(history: History) -> None:
             trial.checkpoint = None
             trial.best_checkpoint = None
             history.touch(trial)
-
-
-def adopt_search(study: StudyRecord) -> str | None:
-    """Let the search of this version of the program go on with a study.
-
-    Returns: What to tell about it, if the study began with an earlier one; else None.
-    """
-    before = study.search_version
-    if before >= SEARCH_VERSION:
-        return None
-    study.search_version = SEARCH_VERSION
-    return (
-        f"study {study.name} began with version {before} of the search and goes on with version "
-        f"{SEARCH_VERSION}: which trials continue and which one is handed out now follows from "
-        "what is expected of them in full (see docs/search.md)"
-    )
 
 
 def build_study(history: History, spec: StudySpec) -> Study:

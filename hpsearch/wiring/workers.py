@@ -34,7 +34,6 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
         prepares=kind in BUILT_IN,
         threads=max(1, int(spec.resources.cpu)),
         goal=goal_of(spec),
-        unstated=frozenset(largest),
         goals=tuple(map(_goal, spec.objectives)),
     )
 

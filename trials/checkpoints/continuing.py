@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,12 +86,12 @@ def _candidates(where: Place, name: str) -> Iterator[str]:
             yield other
 
 
-def refuse_anothers(source: Path | str, runs: Collection[str]) -> None:
+def refuse_anothers(source: Path | str, run: str) -> None:
     """Make sure that a checkpoint in a folder which several studies may have used is of a run.
 
     Args:
         source: A checkpoint's folder or URL.
-        runs: All names of the run, as `run_of` gives them.
+        run: As `run_of` names it.
 
     Raises:
         CheckpointError: Its manifest names another run; or it is missing, so that others in the
@@ -103,12 +103,12 @@ def refuse_anothers(source: Path | str, runs: Collection[str]) -> None:
     if not manifest_of(where, name):
         what = "is not there, and others in its folder may be another study's"
         raise CheckpointError(f"{source} {what}")
-    if run_in(where, name) not in (None, *runs):
+    if run_in(where, name) not in (None, run):
         what = "is of another run: another study has kept checkpoints in the same folder"
         raise CheckpointError(f"{source} {what}")
 
 
-def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | None) -> None:
+def carry_best(source: Path | str, folder: Path | str, run: str | None) -> None:
     """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
 
     The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
@@ -118,8 +118,7 @@ def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | N
     Args:
         source: The checkpoint that the run is continued from.
         folder: Where it continues; another folder.
-        runs: All names of the run, as `run_of` gives them; None if the old folder is known to be
-            the trial's own.
+        run: As `run_of` names it; None if the old folder is known to be the trial's own.
 
     Raises:
         CheckpointError: The best one is damaged.
@@ -131,7 +130,7 @@ def carry_best(source: Path | str, folder: Path | str, runs: Collection[str] | N
     best = old.target("best")
     if best is None or order_of(best) > order_of(name):
         return
-    if runs is not None and run_in(old, best) not in runs:
+    if run is not None and run_in(old, best) != run:
         return
     manifest = manifest_of(old, best)
     if manifest and manifest == manifest_of(new, best):

@@ -42,19 +42,17 @@ class Position:
             "tokens": self.tokens,
             "seconds": self.seconds,
             "reported": self.reported,
-            "measured": None if self.metrics is None else (self.step, dict(self.metrics)),
+            "metrics": None if self.metrics is None else dict(self.metrics),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
         """What `state_dict` gave; the state may have other keys."""
-        # Checkpoints of earlier versions may hold what was measured at a step before this one.
-        measured_at, metrics = state["measured"] or (None, None)
         return cls(
             step=state["step"],
             samples=state["samples"],
             tokens=state["tokens"],
             seconds=state["seconds"],
             reported=state["reported"],
-            metrics=metrics if measured_at == state["step"] else None,
+            metrics=state["metrics"],
         )

@@ -302,7 +302,7 @@ def import_spec(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A sweep of W&B, a configuration of Hydra, or Python code of Ray Tune or Optuna.",
+            help="A sweep of W&B, or Python code of Optuna.",
         ),
     ],
     out: Annotated[

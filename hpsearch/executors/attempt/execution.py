@@ -292,7 +292,7 @@ class Execution:
         if order.takes_over:
             return self._taken_over(task, data, setup)
         try:
-            carry_along(setup, self._config.stated_params(order))
+            carry_along(setup)
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
             if order.continues is not None:

@@ -194,7 +194,7 @@ def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
 def _environments(connection: Connection, study: StudyHead) -> list[Environment]:
     column = environments.c
     wanted = [column.created, column.revision, column.packages, column.device]
-    wanted += [column.data_fingerprint, column.notice]
+    wanted.append(column.data_fingerprint)
     statement = _of_study(select(*wanted), environments, study).order_by(column.created, column.id)
     return [Environment(*row) for row in connection.execute(statement)]
 

@@ -19,9 +19,7 @@ def session_at(connection: Connection, study: StudyHead, time: float) -> Environ
         return None
     begun = [row for row in rows if row.created <= time]
     row = begun[-1] if begun else rows[0]
-    return Environment(
-        row.created, row.revision, row.packages, row.device, row.data_fingerprint, row.notice
-    )
+    return Environment(row.created, row.revision, row.packages, row.device, row.data_fingerprint)
 
 
 def memory_of(connection: Connection, study: StudyHead) -> Facts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hpsearch.api import StudyReader
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
-from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 Save = Callable[..., None]
@@ -92,26 +90,6 @@ def test_an_unknown_study_is_named(run: Run, flowers: str) -> None:
     said = run("report", "flower", "--format", "md")
     assert said.code == 2
     assert "did you mean flowers?" in said.err
-
-
-def test_a_study_of_an_earlier_version_has_a_report(
-    run: Run, sqlite_url: str, tmp_path: Path
-) -> None:
-    import sqlite3
-
-    dump = Path(__file__).parents[2] / "data" / "schema" / "hpsearch_0001.sql"
-    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
-        connection.executescript(dump.read_text("utf-8"))
-    refused = run("report", "--format", "md")
-    assert refused.code == 3
-    assert "hpsearch db upgrade" in refused.err
-    assert run("db", "upgrade").code == 0
-    with closing(Store.open(sqlite_url)) as store:
-        names = [record.name for record in store.studies()]
-    for name in names:
-        to = tmp_path / "old.html"
-        assert run("report", name, "-o", str(to), "--force").code == 0
-        assert '<h2 id="answer">' in to.read_text("utf-8")
 
 
 def test_figures_in_a_notebook_are_those_of_the_report(flowers: str, sqlite_url: str) -> None:

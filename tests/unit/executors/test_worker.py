@@ -26,7 +26,7 @@ from hpsearch.folders import Home, Mark
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.places import place
 from trials.checkpoints.url_place import UrlPlace
-from trials.contract import Budget, Goal, Setup, Unit
+from trials.contract import Budget, Goal, Unit
 from trials.devices import memory
 from trials.loop import memory_facts
 
@@ -228,43 +228,6 @@ def test_a_trial_that_comes_back_to_a_folder_has_the_best_of_the_one_it_comes_fr
     assert Path(best).parent == folders[0] / "trial-00007"
     with opened(best) as checkpoint:
         assert (checkpoint.files / "epoch").read_text() == "2"
-
-
-def test_a_built_in_training_of_an_earlier_version_goes_on_from_its_shared_folder(
-    tmp_path: Path,
-) -> None:
-    """Whatever of its settings is resolved or added by now."""
-    rows = "".join(f"{n / 24},{n % 2}\n" for n in range(24))
-    (tmp_path / "data.csv").write_text("x,y\n" + rows)
-    task = {
-        "kind": "tabular",
-        "train": "data.csv",
-        "validation": 0.5,
-        "target": "y",
-        "objective_kind": "classification",
-    }
-    stated, added = {"monitor": "loss", "learning_rate": 0.01}, {"eval_batch_size": 8}
-    budget = Budget(Unit.EPOCHS, 3.0, (1.0, 2.0, 3.0))
-    config = WorkerConfig(
-        task,
-        str(tmp_path),
-        {**stated, **added},
-        budget,
-        str(tmp_path / "now"),
-        prepares=True,
-        unstated=frozenset(added),
-    )
-    training = config.load_task()
-    data = training.prepare(stated)
-    before = Setup(
-        {**stated, "width": 4}, 1, budget, tmp_path / "shared" / "trial-00007", device="cpu"
-    )
-    saved = next(item for item in training.start(before, data) if item is not None).checkpoint
-    worker = Worker(config, lambda data: data)
-    order = ev.Launch(7, 2, "w0", {"width": 4}, seed=1, until=3.0, resume_from=str(saved))
-    worker.launch(order, data)
-    events = events_until(worker, ev.Finished)
-    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [2.0, 3.0]
 
 
 def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:

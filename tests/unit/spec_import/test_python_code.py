@@ -1,4 +1,4 @@
-"""Study files from Python code of Ray Tune and Optuna, which is never run."""
+"""Study files from Python code of Optuna, which is never run."""
 
 from __future__ import annotations
 
@@ -56,89 +56,6 @@ def test_values_that_only_running_would_tell_are_unknown(expression: str) -> Non
     code = Code(f"TWICE = 1\nTWICE = 2\ny = y\nx = {expression}\n")
     with pytest.raises(Unknown):
         code.value(ast.Name("x"))
-
-
-TUNE = """\
-from ray import tune
-from ray.tune.schedulers import ASHAScheduler
-
-LOW = 1e-4
-
-
-def train(config): ...
-
-
-space = {
-    "lr": tune.loguniform(LOW, 10 ** -1),
-    "layers": tune.randint(1, 5),
-    "opt": {"name": tune.choice(["sgd", "adam"]), "m": tune.uniform(0, 1)},
-    "epochs": 10,
-    "data": load(),
-    "s": tune.sample_from(lambda spec: 1),
-}
-scheduler = ASHAScheduler(max_t=27, grace_period=3, reduction_factor=3)
-if __name__ == "__main__":
-    tuner = tune.Tuner(
-        tune.with_resources(train, {"cpu": 2}),
-        param_space=space,
-        tune_config=tune.TuneConfig(
-            metric="acc", mode="max", num_samples=50, scheduler=scheduler, search_alg=Search()
-        ),
-        run_config=tune.RunConfig(name="exp", stop={"training_iteration": 27, "acc": 0.9}),
-    )
-"""
-
-
-def test_a_tuner_becomes_a_study_of_its_own_function(tmp_path: Path) -> None:
-    draft, spec = made(tmp_path, TUNE)
-    assert spec["study"] == "exp"
-    assert spec["task"] == {"kind": "search:train", "library": "ray_tune"}
-    assert spec["space"] == {
-        "lr": {"type": "float", "low": 0.0001, "high": 0.1, "log": True},
-        "layers": {"type": "int", "low": 1, "high": 4},
-        "opt.name": {"type": "categorical", "choices": ["sgd", "adam"]},
-        "opt.m": {"type": "float", "low": 0.0, "high": 1.0},
-    }
-    assert spec["settings"] == {"epochs": 10}
-    assert spec["objective"] == {"metric": "acc", "direction": "maximize"}
-    assert spec["budget"] == {"trials": 50, "per_trial": {"steps": 27}}
-    assert spec["search"] == {"pruner": {"kind": "promotion", "eta": 3, "first_rung": 3}}
-    for text in (
-        "line 16: data cannot be carried over: only running the code tells what load() is",
-        "line 17: s cannot be carried over: sample_from runs code for each value",
-        "line 22: with_resources cannot be carried over",
-        "line 25: Search() cannot be carried over",
-        "stop at acc cannot be carried over",
-    ):
-        assert text in said(draft)
-        assert text in draft.text("search.py")
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        ("uniform(0, 1)", {"type": "float", "low": 0.0, "high": 1.0}),
-        ("quniform(0, 1, 0.25)", {"type": "float", "low": 0.0, "high": 1.0, "step": 0.25}),
-        ("loguniform(lower=1, upper=9)", {"type": "float", "low": 1.0, "high": 9.0, "log": True}),
-        ("qloguniform(1, 9, 2)", {"type": "float", "low": 1.0, "high": 9.0, "log": True}),
-        ("randn(1, 2)", {"type": "float", "low": -3.0, "high": 5.0, "prior": 1.0}),
-        ("qrandn(1, 2, 0.5)", {"type": "float", "low": -3.0, "high": 5.0, "prior": 1.0}),
-        ("randint(1, 9)", {"type": "int", "low": 1, "high": 8}),
-        ("qrandint(2, 8, 2)", {"type": "int", "low": 2, "high": 8, "step": 2}),
-        ("lograndint(1, 9)", {"type": "int", "low": 1, "high": 8, "log": True}),
-        ("qlograndint(2, 8, 2)", {"type": "int", "low": 2, "high": 8, "log": True}),
-        ("choice([1, None])", {"type": "categorical", "choices": [1, None]}),
-        ("grid_search([1, 2])", {"type": "categorical", "choices": [1, 2]}),
-    ],
-)
-def test_each_space_of_tune_becomes_a_parameter(
-    call: str, expected: dict[str, Any], tmp_path: Path
-) -> None:
-    _, spec = made(
-        tmp_path, f"tune.run(train, config={{'x': tune.{call}}}, metric='a', mode='min')"
-    )
-    assert spec["space"] == {"x": expected}
-    assert spec["task"]["kind"] == "search:train"
 
 
 OPTUNA = """\

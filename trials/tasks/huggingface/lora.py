@@ -41,7 +41,6 @@ ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 BASE = "base.json"
 """The file that says which base the adapters of a checkpoint belong to."""
 AUTO = "auto"
-_OLDER = "adapters.safetensors"
 _NAME = "default"
 _ADAPTER = ".lora_"
 _PREFIX = "base_model.model."
@@ -351,16 +350,12 @@ def read(model: nn.Module, base: Base, folder: Path, device: torch.device) -> No
         device: Where the model is.
 
     Raises:
-        CheckpointError: An older version of this program wrote it, or it holds other adapters.
+        CheckpointError: It holds other adapters.
         TaskError: Its adapters belong to another base.
     """
     if not adapted(model):
         safetensors.torch.load_model(model, str(folder / MODEL), device=str(device))
         return
-    if (folder / _OLDER).is_file():
-        what = f"{folder} was written by an older version of this program"
-        why = "which trained adapters on a base in float32"
-        raise CheckpointError(f"{what}, {why}; start the trial afresh")
     _demand_the_same(base, folder)
     import peft
 

@@ -263,11 +263,10 @@ def test_a_url_that_nothing_can_read_is_refused():
 
 
 def test_where_two_studies_shared_a_folder_a_run_knows_its_own_checkpoints(lab, tmp_path):
-    """As versions did that gave studies no folder of their own."""
     task = lab.task()
     setup = lab.setup("shared", {"epochs": 2})
     saved = next(item for item in task.start(setup, task.prepare({})) if item).checkpoint
-    refuse_anothers(saved, {run_of(setup)})
+    refuse_anothers(saved, run_of(setup))
     for other in (
         dataclasses.replace(setup, seed=setup.seed + 1),
         dataclasses.replace(setup, params={**setup.params, "dropout": 0.4}),
@@ -275,15 +274,15 @@ def test_where_two_studies_shared_a_folder_a_run_knows_its_own_checkpoints(lab, 
         with pytest.raises(
             CheckpointError, match="another study has kept checkpoints in the same folder"
         ):
-            refuse_anothers(saved, {run_of(other)})
-        carry_best(saved, tmp_path / "new", {run_of(other)})
+            refuse_anothers(saved, run_of(other))
+        carry_best(saved, tmp_path / "new", run_of(other))
     assert Checkpoints(tmp_path / "new").best is None
-    carry_best(saved, tmp_path / "new", {run_of(setup)})
+    carry_best(saved, tmp_path / "new", run_of(setup))
     assert Path(Checkpoints(tmp_path / "new").best).name == Path(saved).name
     with pytest.raises(
         CheckpointError, match="is not there, and others in its folder may be another study's"
     ):
-        refuse_anothers(f"{saved}-7", {run_of(setup)})
+        refuse_anothers(f"{saved}-7", run_of(setup))
 
 
 def test_a_run_that_moves_there_and_back_takes_the_best_of_where_it_was_along(folder, tmp_path):

@@ -313,16 +313,6 @@ def test_a_base_that_has_moved_is_the_same_and_one_with_other_weights_is_refused
         lab.task(model="moved").start(setup, data)
 
 
-def test_a_checkpoint_of_an_older_version_is_refused_so_that_its_trial_starts_afresh(tmp_path):
-    model = adapted(bert())
-    folder = saved(model, tmp_path / "older")
-    (folder / lora.ADAPTERS).rename(folder / "adapters.safetensors")
-    with pytest.raises(
-        CheckpointError, match=r"an older version of this program.*start the trial afresh"
-    ):
-        lora.read(model, lora.SCRATCH, folder, CPU)
-
-
 def test_adapters_of_other_modules_are_refused(tmp_path):
     folder = saved(adapted(bert()), tmp_path / "all")
     with pytest.raises(CheckpointError, match="adapters of other modules"):

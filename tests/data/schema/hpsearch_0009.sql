@@ -1,10 +1,10 @@
--- A database of schema version hpsearch_0007: written once, when that version was current; never changed.
+-- A database of schema version hpsearch_0009: written once, when that version was current; never changed.
 BEGIN TRANSACTION;
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO "alembic_version" VALUES('hpsearch_0007');
+INSERT INTO "alembic_version" VALUES('hpsearch_0009');
 CREATE TABLE attempts (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -18,7 +18,10 @@ CREATE TABLE attempts (
 	ended DOUBLE, 
 	outcome TEXT, 
 	gpu_seconds DOUBLE NOT NULL, 
-	note TEXT, arithmetic JSON, slowest_pace DOUBLE, start_up_seconds DOUBLE, 
+	note TEXT, 
+	arithmetic JSON, 
+	slowest_pace DOUBLE, 
+	start_up_seconds DOUBLE, 
 	CONSTRAINT pk_attempts PRIMARY KEY (study_id, trial, number), 
 	CONSTRAINT fk_attempts_trials FOREIGN KEY(study_id, trial) REFERENCES trials (study_id, number) ON DELETE CASCADE
 );
@@ -45,11 +48,11 @@ CREATE TABLE environments (
 	revision TEXT, 
 	packages JSON NOT NULL, 
 	device TEXT NOT NULL, 
-	data_fingerprint TEXT, notice TEXT, 
+	data_fingerprint TEXT, 
 	CONSTRAINT pk_environments PRIMARY KEY (id), 
 	CONSTRAINT fk_environments_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
-INSERT INTO "environments" VALUES(1,1,1.0,'abc','{"torch":"2"}','CPU',NULL,NULL);
+INSERT INTO "environments" VALUES(1,1,1.0,'abc','{"torch":"2"}','CPU',NULL);
 CREATE TABLE heartbeats (
 	study_id INTEGER NOT NULL, 
 	trial INTEGER NOT NULL, 
@@ -108,7 +111,17 @@ CREATE TABLE studies (
 	lease_since DOUBLE, 
 	lease_expires DOUBLE, 
 	stop_requested BOOLEAN DEFAULT '0' NOT NULL, 
-	revision BIGINT DEFAULT '0' NOT NULL, uid TEXT, alive_at DOUBLE, base TEXT, checkpoints TEXT, former_checkpoints JSON DEFAULT '[]' NOT NULL, step_scale DOUBLE DEFAULT '1' NOT NULL, enqueued JSON DEFAULT '[]' NOT NULL, memory JSON DEFAULT '{}' NOT NULL, race JSON, search_version INTEGER DEFAULT '1' NOT NULL, warm_start JSON DEFAULT '[]' NOT NULL, 
+	revision BIGINT DEFAULT '0' NOT NULL, 
+	uid TEXT, 
+	alive_at DOUBLE, 
+	base TEXT, 
+	checkpoints TEXT, 
+	former_checkpoints JSON NOT NULL, 
+	step_scale DOUBLE NOT NULL, 
+	enqueued JSON NOT NULL, 
+	memory JSON NOT NULL, 
+	race JSON, 
+	warm_start JSON NOT NULL, 
 	CONSTRAINT uq_studies_name UNIQUE (name)
 );
 INSERT INTO "studies" VALUES(1,'flowers','study: flowers
@@ -130,7 +143,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}',2,'[]');
+','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}','[]');
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 
@@ -155,13 +168,25 @@ CREATE TABLE trials (
 	distributions JSON NOT NULL, 
 	user_attrs JSON NOT NULL, 
 	system_attrs JSON NOT NULL, 
-	revision BIGINT NOT NULL, best_checkpoint TEXT, checkpoint_bytes BIGINT, findings JSON DEFAULT '[]' NOT NULL, left_as TEXT, forgiven INTEGER DEFAULT '0' NOT NULL, expected DOUBLE, expected_deviation DOUBLE, continues INTEGER, continues_at DOUBLE, continues_with TEXT, 
+	revision BIGINT NOT NULL, 
+	best_checkpoint TEXT, 
+	checkpoint_bytes BIGINT, 
+	findings JSON NOT NULL, 
+	left_as TEXT, 
+	forgiven INTEGER NOT NULL, 
+	expected DOUBLE, 
+	expected_deviation DOUBLE, 
+	continues INTEGER, 
+	continues_at DOUBLE, 
+	continues_with TEXT, 
+	expected_low DOUBLE, 
+	expected_high DOUBLE, 
 	CONSTRAINT pk_trials PRIMARY KEY (study_id, number), 
 	CONSTRAINT fk_trials_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
-INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0,0.7,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,0.71,0.0,NULL,NULL,NULL);
-INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',1,0.5,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,0.55,0.0625,NULL,NULL,NULL);
-INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',2,0.9,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0,0.7,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,0.71,0.0,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',1,0.5,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,0.55,0.0625,NULL,NULL,NULL,0.45,0.6);
+INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',2,0.9,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE INDEX ix_trials_study_id_revision ON trials (study_id, revision);
 CREATE INDEX ix_trials_study_id_state ON trials (study_id, state);
 CREATE INDEX ix_decisions_study_id_trial ON decisions (study_id, trial);

@@ -1,4 +1,4 @@
-"""The first tables."""
+"""The first tables. Earlier schemas belong to versions that were never released."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "hpsearch_0001"
+revision = "hpsearch_0009"
 down_revision = None
 
 Json = sa.JSON(none_as_null=True)
@@ -20,6 +20,8 @@ def upgrade() -> None:
     _create_reports()
     _create_decisions()
     _create_environments()
+    _create_heartbeats()
+    _create_requests()
 
 
 def _create_studies() -> None:
@@ -42,6 +44,16 @@ def _create_studies() -> None:
         sa.Column("lease_expires", sa.Double()),
         sa.Column("stop_requested", sa.Boolean(), server_default="0", nullable=False),
         sa.Column("revision", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("uid", sa.Text()),
+        sa.Column("alive_at", sa.Double()),
+        sa.Column("base", sa.Text()),
+        sa.Column("checkpoints", sa.Text()),
+        sa.Column("former_checkpoints", Json, nullable=False),
+        sa.Column("step_scale", sa.Double(), nullable=False),
+        sa.Column("enqueued", Json, nullable=False),
+        sa.Column("memory", Json, nullable=False),
+        sa.Column("race", Json),
+        sa.Column("warm_start", Json, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_studies"),
         sa.UniqueConstraint("name", name="uq_studies_name"),
         sqlite_autoincrement=True,
@@ -75,6 +87,18 @@ def _create_trials() -> None:
         sa.Column("user_attrs", Json, nullable=False),
         sa.Column("system_attrs", Json, nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("best_checkpoint", sa.Text()),
+        sa.Column("checkpoint_bytes", sa.BigInteger()),
+        sa.Column("findings", Json, nullable=False),
+        sa.Column("left_as", sa.Text()),
+        sa.Column("forgiven", sa.Integer(), nullable=False),
+        sa.Column("expected", sa.Double()),
+        sa.Column("expected_deviation", sa.Double()),
+        sa.Column("continues", sa.Integer()),
+        sa.Column("continues_at", sa.Double()),
+        sa.Column("continues_with", sa.Text()),
+        sa.Column("expected_low", sa.Double()),
+        sa.Column("expected_high", sa.Double()),
         sa.PrimaryKeyConstraint("study_id", "number", name="pk_trials"),
         sa.ForeignKeyConstraint(
             ["study_id"], ["studies.id"], name="fk_trials_studies", ondelete="CASCADE"
@@ -114,6 +138,9 @@ def _create_attempts() -> None:
         sa.Column("outcome", sa.Text()),
         sa.Column("gpu_seconds", sa.Double(), nullable=False),
         sa.Column("note", sa.Text()),
+        sa.Column("arithmetic", Json),
+        sa.Column("slowest_pace", sa.Double()),
+        sa.Column("start_up_seconds", sa.Double()),
     )
 
 
@@ -161,3 +188,42 @@ def _create_environments() -> None:
         ),
     )
     op.create_index("ix_environments_study_id", "environments", ["study_id"])
+
+
+def _create_heartbeats() -> None:
+    op.create_table(
+        "heartbeats",
+        sa.Column("study_id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("trial", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("heard", sa.Double(), nullable=False),
+        sa.Column("expires", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("study_id", "trial", "attempt", name="pk_heartbeats"),
+        sa.ForeignKeyConstraint(
+            ["study_id", "trial"],
+            ["trials.study_id", "trials.number"],
+            name="fk_heartbeats_trials",
+            ondelete="CASCADE",
+        ),
+    )
+
+
+def _create_requests() -> None:
+    op.create_table(
+        "requests",
+        sa.Column("id", sa.Integer()),
+        sa.Column("study_id", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("content", Json, nullable=False),
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("handled", sa.Double()),
+        sa.Column("refused", sa.Text()),
+        sa.Column("trial", sa.Integer()),
+        sa.PrimaryKeyConstraint("id", name="pk_requests"),
+        sa.ForeignKeyConstraint(
+            ["study_id"], ["studies.id"], name="fk_requests_studies", ondelete="CASCADE"
+        ),
+    )
+    op.create_index("ix_requests_study_id", "requests", ["study_id"])
