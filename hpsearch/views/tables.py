@@ -340,7 +340,7 @@ def fact_table(named: Mapping[str, Any], width: int | None, title: str | None = 
     made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
     made.add_column(style="dim" if width else None, no_wrap=True)
     made.add_column(overflow="fold")
-    room = LONGEST_LINE - max(map(len, named), default=0) - 2
+    room = max(LONGEST_LINE // 2, LONGEST_LINE - max(map(len, named), default=0) - 2)
     for name, value in named.items():
         made.add_row(name, str(value) if width else _folded(str(value), room))
     return made
