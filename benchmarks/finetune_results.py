@@ -150,6 +150,8 @@ class Standing:
     violation: float = 0.0
     expected: float | None = None
     expected_deviation: float | None = None
+    expected_low: float | None = None
+    expected_high: float | None = None
 
 
 def as_hpsearch_best(evaluations: Sequence[Evaluation], epochs: float) -> str | None:

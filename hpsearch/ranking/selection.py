@@ -153,7 +153,7 @@ def expectation(trial: Candidate) -> float | None:
 
 def likely_range(trial: Candidate) -> tuple[float, float]:
     """Between which values the true one of a trial lies, nine times in ten; twice what it is worth
-    where nothing is known of that. A trial of an earlier version has a deviation only."""
+    where nothing is known of that. Without its ends the interval follows from the deviation."""
     middle, low, high = standing(trial), trial.expected_low, trial.expected_high
     if expectation(trial) is None:
         return middle, middle
