@@ -201,7 +201,7 @@ class Saved:
     def __call__(self) -> set[str]:
         if isinstance(self._executor, SimulatedExecutor):
             return set(self._executor.checkpoints.get(0, set()))
-        return {str(path) for path in self._folder.glob("step-*")}
+        return {str(path) for path in self._folder.glob("epoch-*")}
 
 
 def trained(executor: Executor, to: float, attempt: int = 1) -> list[str]:

@@ -6,10 +6,10 @@ therefore leaves the checkpoints before it untouched. A manifest with the SHA-25
 shows when one is damaged.
 
     trial/
-      step-00000120/          the one before
-      step-00000240/          manifest.json, model.safetensors, config.json, state.pt, ...
-      last -> step-00000240   replaced in one step
-      best -> step-00000120   the best value of the monitored metric so far
+      step-120/          the one before
+      step-240/          manifest.json, model.safetensors, config.json, state.pt, ...
+      last -> step-240   replaced in one step
+      best -> step-120   the best value of the monitored metric so far
 
 A run is divided into stretches by its reports. All checkpoints of one stretch have its name in
 their manifests. A run that continues from one of them uses the newest whole one, because the same
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,7 @@ from trials.checkpoints.manifests import (
 )
 from trials.checkpoints.places import place, split
 from trials.checkpoints.trimming import take_state
+from trials.contract import Unit
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import removed_on_error
 
@@ -69,13 +70,15 @@ class Checkpoints:
         folder: The trial's folder, a path or a URL; made on the first save.
         keep: How many of those on record are kept whole: the newest, and the ones before it in case
             it is damaged.
+        unit: The unit of the levels that they are named by.
 
     Raises:
         PlaceError: A URL that nothing here can read or write.
     """
 
-    def __init__(self, folder: Path | str, keep: int = KEEP) -> None:
+    def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
         self._folder = str(folder)
+        self._unit = unit
         self._place = place(folder)
         self._keep = keep
         self._reported: list[_Reported] = []
@@ -85,41 +88,33 @@ class Checkpoints:
         self._left_behind = drafts_in(self._place)
         self._left_out: trees.LeftOut = {}
         """What was not saved, as far as that was said."""
-        self._number = 0
 
     # ------------------------------------------------------------------------------- writing
 
-    def save(self, number: int, fill: Callable[[Path], None], best: bool = False) -> Path | str:
+    def save(self, level: float, fill: Callable[[Path], None], best: bool = False) -> Path | str:
         """Write a checkpoint, and let `last` (and `best`, if asked) name it.
 
         Args:
-            number: The step that it belongs to.
+            level: How far the trial has trained.
             fill: Writes the files into the folder it is given.
             best: Whether it is the best so far.
 
         Returns: The checkpoint's folder.
         """
-        return self.commit(self.draft(fill), Label(number, best))
-
-    @contextmanager
-    def writing(self, number: int, state: Collection[str] = ()) -> Iterator[Path]:
-        """Like `save`: yields the folder to write into. After an exception nothing has changed.
-
-        Args:
-            number: The step that it belongs to.
-            state: The files that only a run needs, as `Label` says.
-        """
-        draft = self._place.draft()
-        with removed_on_error(draft):
-            yield draft
-        self.commit(draft, Label(number, state=state))
+        return self.commit(self.draft(fill), Label(level, best))
 
     def draft(self, fill: Callable[[Path], None]) -> Path:
         """The first half of a save: the files, in a folder of this machine, not yet flushed."""
-        draft = self._place.draft()
-        with removed_on_error(draft):
+        with self.drafting() as draft:
             fill(draft)
         return draft
+
+    @contextmanager
+    def drafting(self) -> Iterator[Path]:
+        """Like `draft`: yields the folder to write into, which an exception removes."""
+        draft = self._place.draft()
+        with removed_on_error(draft):
+            yield draft
 
     def commit(self, draft: Path, label: Label) -> Path | str:
         """The second half of a save: hash, flush, put in place and point. Works in any thread.
@@ -164,21 +159,12 @@ class Checkpoints:
         """Put a draft in place under a free name, which is returned."""
         pointers = ["last", "best"] if label.is_best else ["last"]
         while True:
-            name = free_name(self._place, label.number)
+            name = free_name(self._place, self._unit, label.level)
             try:
                 self._place.publish(draft, name, pointers)
             except FileExistsError:
                 continue  # an attempt that was given up and still runs took the name meanwhile
             return name
-
-    def next_number(self) -> int:
-        """A number above all that are there or were given, for those who do not count steps.
-
-        Others may have been told of a checkpoint that somebody has removed: none takes its name.
-        """
-        steps = [order_of(name)[0] for name in checkpoints_in(self._place)]
-        self._number = max([self._number, *steps]) + 1
-        return self._number
 
     # ------------------------------------------------------------------------------- reading
 

@@ -6,8 +6,11 @@ import re
 
 from trials.checkpoints.folder_place import TEMPORARY
 from trials.checkpoints.protocol import Place
+from trials.contract import Unit
 
-_NAME = re.compile(r"step-(\d+)(?:-(\d+))?")
+_SINGULAR = {unit: unit.value.removesuffix("s") for unit in Unit}
+_UNITS = "|".join(_SINGULAR.values())
+_NAME = re.compile(rf"(?:{_UNITS})-(\d+(?:\.\d+)?(?:e-\d+)?)(?:-(\d+))?")
 
 
 def is_checkpoint(name: str) -> bool:
@@ -15,24 +18,25 @@ def is_checkpoint(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def order_of(name: str) -> tuple[int, int]:
-    """Sorts checkpoints from old to new: by step, then by how often the step was saved."""
+def order_of(name: str) -> tuple[float, int]:
+    """Sorts checkpoints from old to new: by their level, then by how often it was saved."""
     match = _NAME.fullmatch(name)
     if match is None:
         return (0, 0)
-    return (int(match[1]), int(match[2] or 1))
+    return (float(match[1]), int(match[2] or 1))
 
 
-def free_name(where: Place, number: int) -> str:
-    """A name for a checkpoint of a step.
+def free_name(where: Place, unit: Unit, level: float) -> str:
+    """A name for a checkpoint, such as `epoch-0.5` or `step-300`.
 
-    A step that is saved twice (after a resume, or with more known about it) gets a second name,
+    A level that is saved twice (after a resume, or with more known about it) gets a second name,
     because a folder cannot be replaced in one step.
     """
-    name = f"step-{number:08d}"
+    number = int(level) if float(level).is_integer() else level
+    name = first = f"{_SINGULAR[unit]}-{number}"
     again = 2
     while where.taken(name):
-        name = f"step-{number:08d}-{again}"
+        name = f"{first}-{again}"
         again += 1
     return name
 

@@ -39,14 +39,14 @@ class Label:
     """What the manifest of a new checkpoint says besides its files.
 
     Args:
-        number: The step that it belongs to.
+        level: How far the trial has trained, which names it.
         is_best: Whether it is the best so far.
         stretch: Names the run and the report before it; None if no other checkpoint continues
             the same stretch.
         state: The files that only a run needs, and not a reader of the weights.
     """
 
-    number: int
+    level: float
     is_best: bool = False
     stretch: str | None = None
     state: Collection[str] = ()
@@ -106,7 +106,7 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
         group[name] = digest
     manifest = {
         "format": FORMAT,
-        "number": label.number,
+        "number": label.level,
         "stretch": label.stretch,
         "is_best": label.is_best,
         "best_before": best_before,

@@ -49,17 +49,19 @@ class Session:
     Attributes:
         trial: The trial, as training functions see it.
         iteration: The training iterations so far, over all attempts.
-        checkpoint: What the trainable reported last; None if it starts afresh.
     """
 
     def __init__(self, trial: FunctionTrial) -> None:
         self.trial = trial
         self.iteration = 0
-        self.checkpoint: Checkpoint | None = None
-        before = trial.checkpoint
-        if before is not None:
-            self.iteration = json.loads((before / ITERATION).read_text())
-            self.checkpoint = Checkpoint(before / FOLDER)
+        if trial.checkpoint is not None:
+            self.iteration = json.loads((trial.checkpoint / ITERATION).read_text())
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """What the trainable reported last, or continues from; None if it starts afresh."""
+        newest = self.trial.saved or self.trial.checkpoint
+        return None if newest is None else Checkpoint(places.inside(newest, FOLDER))
 
     def report(self, metrics: Mapping[str, Any], checkpoint: Any = None) -> None:
         """Report metrics of one training iteration, and wait for the go-ahead.
@@ -78,9 +80,6 @@ class Session:
         if checkpoint is not None:
             with self.saving() as folder:
                 _copy(checkpoint, folder)
-            saved = self.trial.saved
-            assert saved is not None
-            self.checkpoint = Checkpoint(places.inside(saved, FOLDER))
         self.hand_over(metrics)
         if metrics.get("done"):
             raise Ended

@@ -111,7 +111,7 @@ def test_a_writer_that_does_not_say_so_is_asked_about_the_disk(
     with pytest.raises(RuntimeError, match="file write failed"):
         Checkpoints(tmp_path / "a").save(1, fill)
     monkeypatch.setattr(whole_folders.shutil, "disk_usage", lambda folder: usage(10, 10, 0))
-    with pytest.raises(OSError) as caught, Checkpoints(tmp_path / "b").writing(1) as folder:
+    with pytest.raises(OSError) as caught, Checkpoints(tmp_path / "b").drafting() as folder:
         fill(folder)
     assert caught.value.errno == errno.ENOSPC
     assert list((tmp_path / "b").iterdir()) == []

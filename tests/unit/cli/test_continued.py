@@ -31,7 +31,7 @@ def flowers(save, sqlite_url):
     """A study whose best trial continues another one."""
     source = Trial(0, State.PAUSED, {"dropout": 0.1}, value=0.5, resource=3.0)
     best = Trial(1, State.COMPLETE, {"dropout": 0.2}, value=0.9, resource=9.0, role=Role.PROPOSED)
-    best.continues, best.continues_at, best.continues_with = 0, 3.0, "/trial-00000/step-00000003"
+    best.continues, best.continues_at, best.continues_with = 0, 3.0, "/trial-00000/step-3"
     save("flowers", [source, best], SPEC)
     with closing(Store.open(sqlite_url)) as store:
         study = store.find_study("flowers")

@@ -249,7 +249,7 @@ def test_a_form_becomes_a_request_that_says_where_it_comes_from(
 def test_a_trial_is_continued_from_its_checkpoint(changing: TestClient, running_url: str) -> None:
     with closing(Store.open(running_url)) as store:
         trial = store.load("flowers").trials[4]
-        trial.checkpoint = "/checkpoints/flowers/trial-00004/step-00000003"
+        trial.checkpoint = "/checkpoints/flowers/trial-00004/step-3"
         store.commit(1, Changes(trials=[trial]))
     page = changing.get("/studies/1/trials/4").text
     form = {"form_token": token_in(page), "like": "4", "parameter:layers": "2"}

@@ -174,7 +174,7 @@ def test_a_trial_that_waits_keeps_its_state_and_its_best_weights_and_one_that_en
 
     waiting = study.until(lambda trial: trial.state is State.PAUSED and trial.resource == 3.0)
     newest, best = name_of(waiting.checkpoint), name_of(waiting.best_checkpoint)
-    assert (newest, best) == ("step-00000009", "step-00000006")
+    assert (newest, best) == ("step-9", "step-6")
     assert on_disk(waiting, checkpoints) == {newest: WHOLE, best: WEIGHTS}
     home = checkpoints / f"trial-{waiting.number:05d}"
     weights = used_bytes(home / best)
@@ -207,14 +207,14 @@ def test_a_trial_that_trains_keeps_the_newest_whole_and_of_the_best_before_them_
     setup = Setup(params, 3, trial_budget(spec), home, goal=Goal("learning_rate", maximize=True))
     runner = Runner(task, task.prepare(params), setup)
     for report in runner.advance(9.0):
-        assert report.best == home / f"step-{min(3 * int(report.resource), 6):08d}"
+        assert report.best == home / f"step-{min(3 * int(report.resource), 6)}"
         runner.recorded(report.resource)
     assert on_disk(Trial(0, State.RUNNING, {}), folder) == {
-        "step-00000006": WEIGHTS,
-        "step-00000024": WHOLE,
-        "step-00000027": WHOLE,
+        "step-6": WEIGHTS,
+        "step-24": WHOLE,
+        "step-27": WHOLE,
     }
-    assert runner.best == home / "step-00000006"
+    assert runner.best == home / "step-6"
     runner.close()
 
 
@@ -224,8 +224,8 @@ def test_a_trial_that_a_pruner_stops_keeps_the_weights_of_its_best_report(folder
     study = ByHand(spec_in(folder, search={"sampler": "random", "pruner": pruner}), checkpoints)
     pruned = study.until(lambda trial: trial.state is State.PRUNED and not held(study.study, trial))
     assert 4.0 <= pruned.resource < 9.0
-    assert on_disk(pruned, checkpoints) == {"step-00000006": WEIGHTS}
-    assert name_of(pruned.checkpoint) == "step-00000006"
+    assert on_disk(pruned, checkpoints) == {"step-6": WEIGHTS}
+    assert name_of(pruned.checkpoint) == "step-6"
     assert pruned.checkpoint_bytes == used_bytes(checkpoints / "trial-00000")
 
 
@@ -262,32 +262,32 @@ def test_of_a_training_function_the_best_checkpoint_stays_as_it_was_written(fold
     trial = study.until(
         lambda trial: trial.state is State.COMPLETE and not held(study.study, trial)
     )
-    assert name_of(trial.checkpoint) == "step-00000002"
+    assert name_of(trial.checkpoint) == "epoch-2"
     kept = on_disk(trial, checkpoints)
-    assert set(kept) == {"step-00000002", "notes.txt"}
-    assert {"weights", "state.pt", "manifest.json"} <= kept["step-00000002"]
+    assert set(kept) == {"epoch-2", "notes.txt"}
+    assert {"weights", "state.pt", "manifest.json"} <= kept["epoch-2"]
     check(str(trial.checkpoint), whole=True)
-    assert trial.checkpoint_bytes == used_bytes(checkpoints / "trial-00000" / "step-00000002")
+    assert trial.checkpoint_bytes == used_bytes(checkpoints / "trial-00000" / "epoch-2")
 
 
 def test_what_a_worker_still_holds_is_waited_for(tmp_path: Path) -> None:
     home = tmp_path / "trial-00000"
-    for name in ("step-00000001", "step-00000002"):
+    for name in ("step-1", "step-2"):
         (home / name).mkdir(parents=True)
         (home / name / "manifest.json").write_text(json.dumps({"files": {}}))
     study = brain(spec_with())
     study.slots["w"] = Slot("w", "node", "cpu", 1.0, holds=(0, 1))
-    over = Trial(0, State.PRUNED, {}, checkpoint=str(home / "step-00000001"))
+    over = Trial(0, State.PRUNED, {}, checkpoint=str(home / "step-1"))
     slimmer = Slimmer(tmp_path)
     slimmer.watch(study, Changes(trials=[over]), 0.0)
     slimmer.close()
-    assert sorted(path.name for path in home.iterdir()) == ["step-00000001", "step-00000002"]
+    assert sorted(path.name for path in home.iterdir()) == ["step-1", "step-2"]
     slimmer = Slimmer(tmp_path)
     slimmer.watch(study, Changes(trials=[over]), 0.0)
     study.slots["w"].holds = None
     slimmer.watch(study, Changes(), 1.0)
     slimmer.close()
-    assert sorted(path.name for path in home.iterdir()) == ["step-00000001"]
+    assert sorted(path.name for path in home.iterdir()) == ["step-1"]
 
 
 def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_checkpoint(
@@ -318,10 +318,10 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
 
 def test_nothing_outside_the_studys_own_folders_is_touched(tmp_path: Path) -> None:
     elsewhere = tmp_path / "of-another-study" / "trial-00000"
-    for name in ("step-00000001", "step-00000002"):
+    for name in ("step-1", "step-2"):
         (elsewhere / name).mkdir(parents=True)
     slimmer = Slimmer(tmp_path / "own")
-    slimmer.begin([Trial(0, State.COMPLETE, {}, checkpoint=str(elsewhere / "step-00000002"))])
+    slimmer.begin([Trial(0, State.COMPLETE, {}, checkpoint=str(elsewhere / "step-2"))])
     slimmer.close()
     assert len(list(elsewhere.iterdir())) == 2
 
@@ -424,7 +424,7 @@ def test_a_driver_that_dies_between_saving_committing_and_removing_loses_nothing
     assert complete
     for trial in complete:
         assert sorted(trial.reports) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
-        assert on_disk(trial, checkpoints) == {"step-00000006": WEIGHTS}
+        assert on_disk(trial, checkpoints) == {"step-6": WEIGHTS}
     left = [trial for trial in loaded if trial.left_as is not None]
     assert left
     assert len(left) + len(complete) == 3

@@ -70,7 +70,7 @@ def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_pat
     reports = [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
     while reports[-1].resource < 2.0:
         reports += [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
-    assert reports[-1].checkpoint == f"{url}/trial-00007/step-00000002"
+    assert reports[-1].checkpoint == f"{url}/trial-00007/epoch-2"
     first.stop(ev.Stop(7, 1))
     events_until(first, ev.Stopped)
     second = worker_of(tmp_path, url)
@@ -91,7 +91,7 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(
     worker = worker_of(tmp_path, f"memory://{uuid.uuid4().hex}")
     worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
     finished = events_until(worker, ev.Finished)[-1]
-    assert finished.checkpoint.endswith("step-00000004")
+    assert finished.checkpoint.endswith("epoch-4")
     assert finished.held is None
 
 
@@ -99,9 +99,9 @@ def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path)
     first = worker_of(tmp_path, str(tmp_path / "checkpoints"))
     first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
     events_until(first, ev.Finished)
-    for saved in (tmp_path / "checkpoints" / "trial-00007").glob("step-*/epoch"):
+    for saved in (tmp_path / "checkpoints" / "trial-00007").glob("epoch-*/epoch"):
         saved.write_text("damaged")
-    source = str(tmp_path / "checkpoints" / "trial-00007" / "step-00000004")
+    source = str(tmp_path / "checkpoints" / "trial-00007" / "epoch-4")
     first.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, resume_from=source), None)
     again = events_until(first, ev.Finished)
     assert [event.resource for event in again if isinstance(event, ev.Reported)] == [
@@ -178,7 +178,7 @@ def test_a_trial_that_goes_on_in_another_folder_takes_its_best_checkpoint_along_
     events = events_until(worker, ev.Finished)
     assert [event.resource for event in events if isinstance(event, ev.Reported)] == [4.0]
     best = next(event for event in events if isinstance(event, ev.Finished)).checkpoint
-    assert best == str(now / "trial-00007" / ("step-00000002" if is_ours else "step-00000001"))
+    assert best == str(now / "trial-00007" / ("epoch-2" if is_ours else "epoch-4"))
     with opened(best) as checkpoint:
         assert (checkpoint.files / "epoch").read_text() == ("2" if is_ours else "4")
 
@@ -379,7 +379,7 @@ def test_a_trial_continues_another_one_and_never_starts_afresh_instead(tmp_path:
     told = [each for each in events if isinstance(each, ev.Reported)]
     assert [each.resource for each in told] == [3.0, 4.0]
     assert str(told[0].best).startswith(str(folder / "trial-00009"))
-    for saved in folder.glob("trial-*/step-*/epoch"):
+    for saved in folder.glob("trial-*/epoch-*/epoch"):
         saved.write_text("damaged")
     for attempt, damaged in ((2, source), (3, str(told[-1].checkpoint))):
         events = reports(attempt, damaged, takes_over=damaged == source)

@@ -39,7 +39,7 @@ def test_a_run_stops_after_the_step_in_which_it_is_asked_to(lab):
     asked = iter([False, True])
     assert list(runner.advance(9, lambda: next(asked))) == []
     saved = runner.save()
-    assert saved.name == "step-00000002"
+    assert saved.name == "step-2"
     assert [r.resource for r in runner.advance(9)] == [3.0, 6.0, 9.0]
     runner.close()
 

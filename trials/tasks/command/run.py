@@ -96,7 +96,7 @@ class CommandRun:
         self._command = command
         self._setup = setup
         self._total = setup.budget.total
-        self._checkpoints = Checkpoints(setup.folder)
+        self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
         self._folder = self._filled_folder()
         progress = self._folder.progress
         self._continued = bool(progress)
@@ -555,11 +555,10 @@ class CommandRun:
         progress = self._progress()
         fill = self._folder.move_into if moved else self._folder.copy_into
         checkpoints = self._checkpoints
-        number = checkpoints.next_number()
         left_out: dict[str, str] = {}
         draft = checkpoints.draft(lambda folder: left_out.update(fill(folder, progress)))
         checkpoints.leave_out(left_out, self._output.note)
-        path = checkpoints.commit(draft, Label(number))
+        path = checkpoints.commit(draft, Label(self._reached))
         goal = self._setup.goal
         value = None if goal is None else self._metrics.get(goal.metric)
         if goal is not None and value is not None and better(goal, value, self._best):

@@ -11,7 +11,9 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
+from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
+from trials.disk import drafts
 from trials.tasks.function.course import Course
 from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
 
@@ -25,7 +27,7 @@ class FunctionCall:
     Attributes:
         checkpoint: The folder of the checkpoint that is continued from, or None.
         checkpoints: Of the trial.
-        newest: The newest checkpoint that this call has saved, or None.
+        newest: The newest checkpoint that this call has reported, or None.
         course: Its reports.
         stopping: Whether the trial is over.
         answer: To the last question.
@@ -36,7 +38,7 @@ class FunctionCall:
         self._open = ExitStack()
         self._total = setup.budget.total
         self.checkpoint: Path | None = None
-        self.checkpoints = Checkpoints(setup.folder)
+        self.checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
         if setup.resume_from is not None:
             source = self._open.enter_context(opened(setup.resume_from))
             self.checkpoint = source.files
@@ -48,7 +50,8 @@ class FunctionCall:
         self.course = Course(setup, self.checkpoints, _read(self.checkpoint, _COURSE))
         self.stopping = False
         self.answer: Any = None
-        self._unreported: Path | str | None = None
+        self._draft: tuple[Path, Collection[str]] | None = None
+        """What was saved since the last report, and the names of its files of state."""
         self._resource = 0.0
         self._before: float = _read(self.checkpoint, _ELAPSED) or 0.0
         self._resumed = time.perf_counter()
@@ -58,17 +61,26 @@ class FunctionCall:
 
         Raises:
             ValueError: As `FunctionTrial.report` says.
+            OSError: What was saved for it cannot be written.
         """
         reached = self._reached(resource)
         values = _numbers(metrics)
+        saved = self._committed(reached)
         elapsed = self._elapsed()
-        saved, self._unreported = self._unreported, None
         self.course.note(reached, values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
         # The clock stops until `go_on`.
         self._before = elapsed
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
+
+    def _committed(self, resource: float) -> Path | str | None:
+        """The checkpoint of the report at a level; None if nothing was saved for it."""
+        if self._draft is None:
+            return None
+        (draft, state), self._draft = self._draft, None
+        self.newest = self.checkpoints.commit(draft, Label(resource, state=state))
+        return self.newest
 
     @property
     def is_trained(self) -> bool:
@@ -88,7 +100,7 @@ class FunctionCall:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report; None if this call has saved nothing."""
+        """The checkpoint of the best report; None if this call has reported none."""
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def _reached(self, resource: float) -> float:
@@ -111,16 +123,22 @@ class FunctionCall:
 
     @contextmanager
     def saving(self, state: Collection[str]) -> Iterator[Path]:
-        """A checkpoint to write into, which belongs to the next report."""
-        checkpoints = self.checkpoints
-        number = checkpoints.next_number()
-        with checkpoints.writing(number, state) as folder:
+        """A draft to write into. The next report, whose level names it, makes it a checkpoint; one
+        more save before that replaces it."""
+        with self.checkpoints.drafting() as folder:
             yield folder
             elapsed = json.dumps(self._elapsed())
             (folder / _ELAPSED).write_text(elapsed)
             course = json.dumps(self.course.state_dict())
             (folder / _COURSE).write_text(course)
-        self._unreported = self.newest = checkpoints.last
+        self._discard_draft()
+        self._draft = folder, state
+
+    def _discard_draft(self) -> None:
+        if self._draft is not None:
+            folder, _ = self._draft
+            drafts.discard(folder)
+            self._draft = None
 
     def _elapsed(self) -> float:
         """Seconds trained over all attempts, without the waiting for a go-ahead."""
@@ -136,7 +154,8 @@ class FunctionCall:
             raise TrialStopped
 
     def close(self) -> None:
-        """Remove what was downloaded."""
+        """Remove what was downloaded, and what was saved without a report."""
+        self._discard_draft()
         self._open.close()
 
 
@@ -183,14 +202,14 @@ class FunctionTrial:
 
     @property
     def saved(self) -> Path | str | None:
-        """The newest checkpoint that this attempt has saved: a path, or a URL where checkpoints go
-        to a store; None if it has saved none."""
+        """The newest checkpoint that this attempt has reported: a path, or a URL where checkpoints
+        go to a store; None if it has reported none."""
         return self._call.newest
 
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report so far: a path, or a URL where checkpoints go to a
-        store; None if this attempt has saved none."""
+        store; None if this attempt has reported none."""
         return self._call.best
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -216,6 +235,7 @@ class FunctionTrial:
         Raises:
             ValueError: The resource is not a finite number that rises, a metric is not a number, or
                 its name is not one that a person can type.
+            OSError: The checkpoint of the report cannot be written, as where a disk is full.
             TrialStopped: The trial is over; `finally` blocks run.
         """
         self._call.raise_if_stopping()
@@ -260,8 +280,9 @@ class FunctionTrial:
     def save(self, state: Collection[str] = ()) -> Iterator[Path]:
         """Save a checkpoint: ``with trial.save() as folder:`` gives a folder to write files into.
 
-        It is there whole or not at all, and belongs to the report that follows. A trial that
-        continues finds it as `checkpoint`.
+        It is there whole or not at all, and belongs to the report that follows, whose resource
+        names it, such as `epoch-2`. A trial that continues finds it as `checkpoint`. Without such a
+        report it is removed; of two saves before a report the second one counts.
 
         Args:
             state: Names of files in it that only a trial needs that continues, such as an

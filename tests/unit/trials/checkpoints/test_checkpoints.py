@@ -27,7 +27,7 @@ def names(folder):
 
 def test_a_checkpoint_is_a_folder_with_a_manifest_that_holds(tmp_path):
     path = Checkpoints(tmp_path / "trial").save(120, filled("a"))
-    assert path == tmp_path / "trial" / "step-00000120"
+    assert path == tmp_path / "trial" / "step-120"
     assert names(path) == ["manifest.json", "more", "weights"]
     verify(path)
 
@@ -39,7 +39,7 @@ def test_last_and_best_are_relative_links(tmp_path):
     (tmp_path / "trial").rename(tmp_path / "moved")
     assert (tmp_path / "moved" / "best").readlink().name == best.name
     assert (tmp_path / "moved" / "last" / "weights").read_text() == "b"
-    assert last.name == "step-00000002"
+    assert last.name == "step-2"
 
 
 def test_once_a_report_is_on_record_only_its_checkpoint_the_one_before_and_the_best_are_kept(
@@ -49,7 +49,7 @@ def test_once_a_report_is_on_record_only_its_checkpoint_the_one_before_and_the_b
     for step in range(1, 7):
         checkpoints.reported(step / 10, checkpoints.save(step, filled(str(step)), best=step == 2))
     checkpoints.recorded(0.6)
-    assert names(tmp_path) == ["best", "last", "step-00000002", "step-00000005", "step-00000006"]
+    assert names(tmp_path) == ["best", "last", "step-2", "step-5", "step-6"]
 
 
 def test_a_checkpoint_that_is_on_record_and_all_after_it_stay(tmp_path):
@@ -57,7 +57,7 @@ def test_a_checkpoint_that_is_on_record_and_all_after_it_stay(tmp_path):
     for step in range(1, 7):
         checkpoints.reported(step / 10, checkpoints.save(step, filled(str(step))))
     checkpoints.recorded(0.3)
-    assert names(tmp_path) == ["last", *(f"step-0000000{step}" for step in range(2, 7))]
+    assert names(tmp_path) == ["last", *(f"step-{step}" for step in range(2, 7))]
 
 
 def test_without_word_that_reports_are_on_record_nothing_is_removed(tmp_path):
@@ -88,7 +88,7 @@ def test_a_process_that_lost_its_driver_does_not_remove_what_the_next_one_wrote(
     zombie.reported(0.2, zombie.save(2, filled("b")))
     zombie.recorded(0.1)
     successor.recorded(0.2)
-    assert names(tmp_path) == ["last", "step-00000001", "step-00000002", "step-00000002-2"]
+    assert names(tmp_path) == ["last", "step-1", "step-2", "step-2-2"]
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):
@@ -101,24 +101,25 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
 
     with pytest.raises(OSError, match="disk full"):
         checkpoints.save(2, fail)
-    assert names(tmp_path) == ["last", "step-00000001"]
+    assert names(tmp_path) == ["last", "step-1"]
     verify(first)
 
 
 def test_what_a_killed_writer_left_is_cleaned_up(tmp_path):
-    with Checkpoints(tmp_path).writing(1) as folder:
-        left = folder.with_name(folder.name + "x")
-    left.mkdir()
+    checkpoints = Checkpoints(tmp_path)
+    draft = checkpoints.draft(filled("a"))
+    draft.with_name(draft.name + "x").mkdir()
+    checkpoints.commit(draft, Label(1))
     checkpoints = Checkpoints(tmp_path)
     checkpoints.reported(0.2, checkpoints.save(2, filled("b")))
     checkpoints.recorded(0.2)
-    assert names(tmp_path) == ["last", "step-00000001", "step-00000002"]
+    assert names(tmp_path) == ["last", "step-1", "step-2"]
 
 
 def test_a_step_saved_twice_gets_a_second_name_and_comes_after_the_first(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     first, second = checkpoints.save(5, filled("a")), checkpoints.save(5, filled("b"))
-    assert [first.name, second.name] == ["step-00000005", "step-00000005-2"]
+    assert [first.name, second.name] == ["step-5", "step-5-2"]
     (second / "weights").write_text("damaged")
     with opened(tmp_path / "last") as checkpoint:
         assert checkpoint.files == checkpoint.path == first
@@ -156,15 +157,15 @@ def test_damage_is_recognised_and_the_one_before_is_used(tmp_path, caplog, harm,
         verify(second)
     with opened(second) as checkpoint:
         assert checkpoint.files == checkpoint.path == first
-    assert "continuing from step-00000001" in caplog.text
+    assert "continuing from step-1" in caplog.text
 
 
 def test_a_missing_checkpoint_falls_back_too(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     first = checkpoints.save(1, filled("a"))
-    with opened(tmp_path / "step-00000009") as checkpoint:
+    with opened(tmp_path / "step-9") as checkpoint:
         assert checkpoint.files == checkpoint.path == first
-    nowhere = opened(tmp_path / "nowhere" / "step-00000001")
+    nowhere = opened(tmp_path / "nowhere" / "step-1")
     with pytest.raises(CheckpointError, match="start the trial afresh"), nowhere:
         pass
 
@@ -195,11 +196,11 @@ def test_two_that_save_the_same_step_at_once_do_not_get_in_each_others_way(tmp_p
 
     def overtaken(name):
         found = taken(name)
-        if not found and name == "step-00000003":
+        if not found and name == "step-3":
             first.save(3, filled("first"))
         return found
 
     monkeypatch.setattr(second._place, "taken", overtaken)
-    assert second.commit(draft, Label(3)) == tmp_path / "step-00000003-2"
-    assert (tmp_path / "step-00000003" / "weights").read_text() == "first"
-    assert (tmp_path / "step-00000003-2" / "weights").read_text() == "second"
+    assert second.commit(draft, Label(3)) == tmp_path / "step-3-2"
+    assert (tmp_path / "step-3" / "weights").read_text() == "first"
+    assert (tmp_path / "step-3-2" / "weights").read_text() == "second"

@@ -97,10 +97,10 @@ def started(tmp_path):
 
 def test_the_newest_is_the_one_that_is_whole(tmp_path):
     saver, slow = started(tmp_path)
-    assert saver.newest().name == "step-00000001"
+    assert saver.newest().name == "step-1"
     assert slow.best is None
     slow.gate.set()
-    assert saver.join().name == saver.newest().name == "step-00000002"
+    assert saver.join().name == saver.newest().name == "step-2"
     assert slow.best == slow.last == saver.newest()
     saver.close()
 
@@ -128,9 +128,9 @@ def test_one_save_is_in_flight_at_most(tmp_path):
     saver, slow = started(tmp_path)
     threading.Timer(0, slow.gate.set).start()
     saver.save(3, CONTENT, False, "s")
-    assert verify(tmp_path / "step-00000002") is None
+    assert verify(tmp_path / "step-2") is None
     saver.close()
-    verify(tmp_path / "step-00000003")
+    verify(tmp_path / "step-3")
 
 
 @pytest.mark.parametrize("surfaces", ["save", "join", "newest"])
@@ -151,7 +151,7 @@ def test_what_the_writer_raised_comes_out_at_the_next_word(tmp_path, monkeypatch
     with pytest.raises(OSError, match="disk full"):
         words[surfaces]()
     saver.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "step-00000001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "step-1"]
 
 
 def test_a_writer_that_fails_at_the_very_end_is_told_in_the_log(tmp_path, monkeypatch, caplog):
@@ -178,7 +178,7 @@ def test_reports_name_a_whole_checkpoint_and_the_last_one_its_own(tmp_path):
             number = int(report.checkpoint.name.removeprefix("step-"))
             assert report.step - 1 <= number <= report.step
             run.recorded(report.resource)
-    assert run.save() == tmp_path / "run" / "step-00000006"
+    assert run.save() == tmp_path / "run" / "step-6"
     run.close()
     assert not list((tmp_path / "run").glob(".writing-*"))
 
@@ -198,7 +198,7 @@ def test_saves_between_reports_by_steps(tmp_path):
     )
     list(run)
     assert sorted(path.name for path in (tmp_path / "run").glob("step-*")) == [
-        f"step-0000000{step}" for step in (2, 4, 6, 7)
+        f"step-{step}" for step in (2, 4, 6, 7)
     ]
 
 

@@ -83,7 +83,7 @@ def test_a_run_that_goes_on_from_a_save_in_the_background_is_bit_identical(
         next(items)
     first.close()
     second = task.start(
-        lab.setup("b", budget, resume_from=lab.folder / "b" / "step-00000007", **settings), data
+        lab.setup("b", budget, resume_from=lab.folder / "b" / "step-7", **settings), data
     )
     rest = [item for item in second if item]
     assert without_timings(rest) == without_timings(expected[-len(rest) :])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import itertools
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +21,16 @@ import pytest
 import torch
 
 from trials import tasks
+from trials.checkpoints import checkpoints
 from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.continuing import opened
+from trials.checkpoints.folder_place import TEMPORARY
+from trials.checkpoints.listing import checkpoints_in, order_of
 from trials.checkpoints.manifests import verify
+from trials.checkpoints.places import inside, place, split
 from trials.checkpoints.trimming import trim_ended
-from trials.contract import Budget, Diagnosed, Goal, Setup, TrialStopped, Unit
+from trials.checkpoints.url_place import UPLOAD
+from trials.contract import Budget, Diagnosed, Goal, Note, Setup, TrialStopped, Unit
 from trials.runner import Runner
 from trials.tasks.function.course import Course
 from trials.tasks.function.run import FunctionRun
@@ -334,15 +344,158 @@ def test_nothing_is_saved_for_a_report_without_a_checkpoint(tmp_path):
 
 def test_a_save_that_fails_leaves_the_one_before(tmp_path):
     def train(params, trial):
-        with trial.save() as folder:
-            (folder / "state").write_text("good")
-        with trial.save() as folder:
+        save(trial, "good")
+        with suppress(OSError), trial.save() as folder:
             (folder / "state").write_text("half")
             raise OSError("disk full")
+        trial.report(1, {})
+        with trial.save():
+            raise OSError("disk full")
 
+    run = run_of(train, tmp_path)
+    items = items_of(run)
+    assert (next(items).checkpoint / "state").read_text() == "good"
     with pytest.raises(OSError, match="disk full"):
-        list(run_of(train, tmp_path))
-    assert (Checkpoints(tmp_path / "trial").last / "state").read_text() == "good"
+        next(items)
+    run.close()
+    assert names_in(tmp_path / "trial") == ["epoch-1", "last"]
+
+
+# -------------------------------------------------------------------------- names of checkpoints
+
+
+def save(trial, text):
+    with trial.save() as folder:
+        (folder / "state").write_text(text)
+
+
+def names_in(folder):
+    """All names in a folder, or behind a URL."""
+    return sorted(place(folder).entries())
+
+
+@pytest.fixture(params=["path", "url"])
+def home(request, tmp_path):
+    """The trial's folder."""
+    if request.param == "path":
+        return tmp_path / "trial"
+    return f"memory://{tmp_path.name}/trial"
+
+
+def test_checkpoints_have_the_names_of_the_levels_of_their_reports(tmp_path, home):
+    def train(params, trial):
+        done = int((trial.checkpoint / "state").read_text()) if trial.checkpoint else 0
+        for step in range(done + 100, trial.budget + 1, 100):
+            save(trial, str(step))
+            trial.report(step, {})
+
+    more = {"folder": home, "budget": Budget(Unit.STEPS, 1000.0, (1000.0,))}
+    run = run_of(train, tmp_path, **more)
+    reports = reports_of(run)
+    run.close()
+    steps = range(100, 1001, 100)
+    assert [report.checkpoint for report in reports] == [inside(home, f"step-{n}") for n in steps]
+    assert checkpoints_in(place(home)) == [f"step-{n}" for n in steps], "by number, not by letter"
+    again = run_of(train, tmp_path, resume_from=inside(home, "step-800"), **more)
+    names = [split(report.checkpoint)[1] for report in reports_of(again)]
+    again.close()
+    assert names == ["step-900-2", "step-1000-2"]
+    assert split(Checkpoints(home).last)[1] == "step-1000-2"
+
+
+def test_levels_may_be_fractions(tmp_path, home):
+    def train(params, trial):
+        for epoch in (1e-05, 0.5, 2.0, 10, 2.0**53):
+            save(trial, str(epoch))
+            trial.report(epoch, {})
+
+    run = run_of(train, tmp_path, folder=home, budget=Budget(Unit.EPOCHS, 2.0**53, (2.0**53,)))
+    names = [split(report.checkpoint)[1] for report in reports_of(run)]
+    run.close()
+    assert names == ["epoch-1e-05", "epoch-0.5", "epoch-2", "epoch-10", f"epoch-{2**53}"]
+    assert checkpoints_in(place(home)) == names
+    assert order_of("epoch-1e-05") < order_of("epoch-1e-05-2") < order_of("epoch-0.5")
+
+
+def test_of_two_saves_before_a_report_the_second_counts(tmp_path, home):
+    def train(params, trial):
+        save(trial, "first")
+        save(trial, "second")
+        seen.append(trial.saved)
+        trial.report(1, {})
+        seen.append(trial.saved)
+        trial.report(2, {})
+        seen.append(trial.saved)
+
+    seen = []
+    run = run_of(train, tmp_path, folder=home)
+    first, second = reports_of(run)
+    run.close()
+    assert second.checkpoint is None
+    assert seen == [None, first.checkpoint, first.checkpoint]
+    assert names_in(home) == ["epoch-1", "last"]
+    with opened(first.checkpoint) as checkpoint:
+        assert (checkpoint.files / "state").read_text() == "second"
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_save_without_a_report_leaves_nothing(tmp_path, home, stops, monkeypatch):
+    def train(params, trial):
+        save(trial, "reported")
+        trial.report(1, {})
+        save(trial, "not reported")
+        while stops:
+            trial.note(Note())
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    run = run_of(train, tmp_path, folder=home)
+    for item in run:
+        if stops and isinstance(item, Note):
+            break
+    run.close()
+    assert names_in(home) == ["epoch-1", "last"]
+    assert not list(tmp_path.glob(f"{UPLOAD}*"))
+
+
+def test_what_a_killed_process_has_saved_without_a_report_is_removed_by_the_next(tmp_path):
+    lines = (
+        "import os, sys",
+        "from pathlib import Path",
+        "from trials.contract import Budget, Setup, Unit",
+        "from trials.tasks.function.run import FunctionRun",
+        "def train(params, trial):",
+        "    with trial.save() as folder: (folder / 'state').touch()",
+        "    os.kill(os.getpid(), 9)",
+        "budget = Budget(Unit.EPOCHS, 1.0, (1.0,))",
+        "setup = Setup({}, 1, budget, Path(sys.argv[1]) / 'trial')",
+        "list(FunctionRun(train, {}, setup))",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines), str(tmp_path)], check=False)
+    (left,) = names_in(tmp_path / "trial")
+    assert left.startswith(TEMPORARY)
+    run = run_of(reporting({}), tmp_path)
+    reports_of(run)
+    run.close()
+    assert names_in(tmp_path / "trial") == ["epoch-1", "last"]
+
+
+def test_a_disk_that_is_full_when_a_checkpoint_gets_its_name_is_told(tmp_path, monkeypatch):
+    def train(params, trial):
+        save(trial, "state")
+        usage = shutil.disk_usage(tmp_path)._replace(free=0)
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+        monkeypatch.setattr(checkpoints, "seal", fails)
+        trial.report(1, {})
+
+    def fails(*args, **more):
+        raise RuntimeError("file write failed")
+
+    run = run_of(train, tmp_path)
+    with pytest.raises(OSError) as caught:
+        reports_of(run)
+    run.close()
+    assert caught.value.errno == errno.ENOSPC
+    assert names_in(tmp_path / "trial") == []
 
 
 # ---------------------------------------------------------------------------------------- health,
@@ -430,8 +583,8 @@ def test_the_best_checkpoint_by_the_objective_stays(tmp_path, maximize, best):
     checkpoints = Checkpoints(tmp_path / "trial")
     assert (checkpoints.best / "done").read_text() == str(best)
     verify(checkpoints.best)
-    assert sorted(path.name for path in (tmp_path / "trial").glob("step-*")) == [
-        f"step-0000000{number}" for number in (best, 5, 6)
+    assert sorted(path.name for path in (tmp_path / "trial").glob("epoch-*")) == [
+        f"epoch-{number}" for number in (best, 5, 6)
     ]
 
 

@@ -578,6 +578,7 @@ def test_the_best_checkpoint_by_the_objective_is_named(
             gate.open_to(len(saved) + 1)
     assert run.best == saved[1]
     assert (Path(str(run.best)) / "folder" / "state").read_text() == "2"
+    assert [Path(str(path)).name for path in saved] == ["epoch-1", "epoch-2", "epoch-3"]
 
 
 def test_the_task_is_sent_to_workers_as_its_part_of_the_study_file(tmp_path: Path) -> None:
