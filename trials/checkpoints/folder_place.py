@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trials.disk import drafts, trees, whole_folders
-from trials.disk.whole_folders import flush_one, make_folder
+from trials.disk.whole_folders import MANIFEST, flush_one, make_folder
 
 TEMPORARY = ".writing-"
 """Begins the names of drafts, which are beside the checkpoints."""
@@ -30,10 +30,11 @@ class FolderPlace:
         return self._folder / name
 
     def names(self) -> list[str]:
-        """The names in the folder."""
+        """The folders with a manifest, and the empty ones: a removal ends with these. Training code
+        may have folders of its own beside them."""
         if not self._folder.is_dir():
             return []
-        return [path.name for path in self._folder.iterdir()]
+        return [path.name for path in self._folder.iterdir() if _is_ours(path)]
 
     def taken(self, name: str) -> bool:
         """Whether there is anything of this name already."""
@@ -75,8 +76,13 @@ class FolderPlace:
         yield self._folder / name
 
     def remove(self, name: str) -> Exception | None:
-        """Remove a folder, or as much of it as can be removed."""
-        return trees.remove(self._folder / name)
+        """Remove a folder, or as much of it as can be removed, the manifest last."""
+        folder = self._folder / name
+        with suppress(OSError):
+            for path in folder.iterdir():
+                if path.name != MANIFEST:
+                    _remove(path)
+        return trees.remove(folder)
 
     def strip(self, name: str, files: Iterable[str]) -> None:
         """Remove files."""
@@ -153,3 +159,17 @@ class FolderPlace:
         if not self.entries():
             with suppress(FileNotFoundError):
                 self._folder.rmdir()
+
+
+def _is_ours(path: Path) -> bool:
+    if (path / MANIFEST).is_file():
+        return True
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it lets itself be removed as it is."""
+    if path.is_dir() and not path.is_symlink():
+        trees.remove(path)
+    else:
+        path.unlink()

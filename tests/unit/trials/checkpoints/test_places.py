@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import uuid
 from pathlib import Path
 
@@ -596,3 +597,27 @@ def test_nothing_is_at_a_path_that_cannot_be(tmp_path: Path) -> None:
     assert is_there(tmp_path)
     for name in ("a", "a" * 300, "a/" * 3000, "a\0"):
         assert not is_there(tmp_path / name)
+
+
+def test_folders_of_the_training_code_are_no_checkpoints(tmp_path):
+    folder = tmp_path / "trial"
+    checkpoints = Checkpoints(folder)
+    own = folder / "step-1"
+    own.mkdir(parents=True)
+    (own / "notes.txt").write_text("mine")
+    for number in range(2, 7):
+        checkpoints.reported(number, checkpoints.save(number, filled("theirs")))
+        checkpoints.recorded(number)
+    assert (own / "notes.txt").read_text() == "mine"
+    assert "step-2" not in names_in(folder)
+
+
+def test_a_removal_that_was_cut_off_is_ended_by_the_next(tmp_path):
+    folder = tmp_path / "trial"
+    checkpoints = Checkpoints(folder)
+    for number in (1, 2, 3):
+        checkpoints.save(number, filled("a"))
+    shutil.rmtree(folder / "step-1" / "more")  # the manifest is removed last
+    checkpoints.reported(4, checkpoints.save(4, filled("a")))
+    checkpoints.recorded(4)
+    assert "step-1" not in names_in(folder)
