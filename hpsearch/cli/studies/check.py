@@ -34,9 +34,9 @@ from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpe
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
 from hpsearch.tracking.packages import refuse_missing
-from hpsearch.views import footprint, forecast, plan
 from hpsearch.views.numbers import duration, number, pairs
-from hpsearch.views.plan import Capacity
+from hpsearch.views.planned import footprint, forecast, plan
+from hpsearch.views.planned.plan import Capacity
 from hpsearch.wiring import warm_start
 from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of, worker_config

@@ -33,8 +33,8 @@ from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.delivery import Recipient, notifying
 from hpsearch.tracking.packages import install, missing, refuse_missing
-from hpsearch.views import footprint
-from hpsearch.views.plan import workers_of
+from hpsearch.views.planned import footprint
+from hpsearch.views.planned.plan import workers_of
 from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of

@@ -24,8 +24,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load
-from hpsearch.views import footprint
-from hpsearch.views.plan import Capacity, fitting_workers
+from hpsearch.views.planned import footprint
+from hpsearch.views.planned.plan import Capacity, fitting_workers
 from hpsearch.wiring import driving
 from patience import wait_until
 from trials import tasks

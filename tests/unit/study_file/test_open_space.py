@@ -9,7 +9,7 @@ import pytest
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.advice import advice
-from hpsearch.views.plan import plan
+from hpsearch.views.planned.plan import plan
 from studies import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

@@ -31,7 +31,7 @@ class ReportLine:
     metrics: dict[str, float]
 
 
-class Reader(Protocol):
+class LineReader(Protocol):
     """Finds reports in lines.
 
     Attributes:
@@ -66,7 +66,7 @@ class JsonLines:
         self._offset = float(resource.endswith(FROM_0))
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `Reader`."""
+        """See `LineReader`."""
         text = visible(line).strip()
         if not (text.startswith("{") and text.endswith("}")):
             return None
@@ -103,7 +103,7 @@ class PatternLines:
         self._found: dict[str, float] = {}
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `Reader`."""
+        """See `LineReader`."""
         text = visible(line)
         self.is_matched = False
         for pattern in self._patterns:
@@ -144,7 +144,7 @@ class CsvRows:
         self._key: str | None = None
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `Reader`."""
+        """See `LineReader`."""
         text = visible(line).strip("\ufeff")
         row = next(csv.reader([text], delimiter=self._delimiter), [])
         cells = [cell.strip() for cell in row]

@@ -26,7 +26,13 @@ from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.attempt_folder import PROGRESS, AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text
-from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, Reader, ReportLine
+from trials.tasks.command.readers import (
+    CsvRows,
+    JsonLines,
+    LineReader,
+    PatternLines,
+    ReportLine,
+)
 from trials.tasks.command.report_lines import Lines, ReportFile
 from trials.tasks.function.course import Course, better
 
@@ -166,7 +172,7 @@ class CommandRun:
             return None
         return ReportFile(self._folder.path / self._command.reports)
 
-    def _new_reader(self) -> Reader:
+    def _new_reader(self) -> LineReader:
         """What finds reports in lines, in the form that the study file and the file's name say."""
         command = self._command
         delimiter = DELIMITERS.get(PurePosixPath(command.reports or "").suffix)

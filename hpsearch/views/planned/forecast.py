@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views import footprint, plan
 from hpsearch.views.numbers import count, duration, number, size
+from hpsearch.views.planned import footprint, plan
 from trials.contract import Unit
 
 

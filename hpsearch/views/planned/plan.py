@@ -17,8 +17,8 @@ from hpsearch.study_file.models import (
     StudySpec,
 )
 from hpsearch.study_file.types import shown
-from hpsearch.views import footprint
 from hpsearch.views.numbers import NOTHING, count, duration, number, size
+from hpsearch.views.planned import footprint
 from hpsearch.views.tables import table
 from trials.contract import Unit
 
