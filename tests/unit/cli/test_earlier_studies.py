@@ -33,7 +33,7 @@ objective: {metric: loss, direction: minimize}
 budget: {trials: 12, per_trial: {epochs: 3}}
 resources: {workers: 1}
 """
-CODE = "def train(params, trial):\n    trial.report(loss=params['x'], resource=1)\n"
+CODE = "def train(params, trial):\n    trial.report(1, {'loss': params['x']})\n"
 
 
 @pytest.fixture
