@@ -249,7 +249,7 @@ def _measured(kind: str, names: dict[str, str], table: pd.DataFrame, path: Path)
         step_s, samples = data_facts.step_seconds(spec, table)
     except TaskError as error:
         hint = "mend the data, or name other columns with --label and --text"
-        raise UserError(error.problems[0].what, hint) from None
+        raise UserError(f"{names['train']}: {error.problems[0].what}", hint) from None
     return data_facts.budget(names, table, step_s, samples)
 
 
