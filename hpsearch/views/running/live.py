@@ -143,11 +143,11 @@ class LiveView:
 
     def _progress(self, study: Study, now: float) -> str:
         """Where the study stands, on a line."""
-        trials = counted(_counts(study)) or f"workers {_workers(study)}"
-        if study.spec.budget.trials is not None:
+        trials = counted(_counts(study))
+        if trials and study.spec.budget.trials is not None:
             trials += f" of {study.spec.budget.trials}"
         best = leading(study.history.trials, study.spec.objective.sign)
-        parts = [trials]
+        parts = [trials or f"workers {_workers(study)}"]
         if best is not None:
             parts.append(f"best {_values(study, best)} (trial {best.number})")
         parts += [_budget(study, now), _left(study, now) or self._pace(study, now)]
