@@ -2,13 +2,16 @@
 # make test      tests of every kind, in some minutes: without those marked thorough, and with fewer random examples
 # make test-all  every test, with all examples
 # make test-processors  what trains, once more as other processors compute, and with two threads
-# make check     lint, types, import contracts
+# make check     lint, types, import contracts, and the size of the product
 # make docs      the documentation as a site, in build/docs
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# Compiled files are kept, whatever the machine says: tests start hundreds of processes, and pytest
+# rewrites every assert.
+export PYTHONDONTWRITEBYTECODE :=
 # Two parts, side by side. What computes takes as many processes as there are cores. What starts
 # clusters, browsers and servers waits for other processes most of the time: two files of it run at
 # a time, in the order of their names, which has the longest (chaos) among the first; its output is
@@ -56,6 +59,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python benchmarks/density.py
 
 docs: $(READY)
 	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs

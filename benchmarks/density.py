@@ -1,6 +1,9 @@
-"""How full the lines are: branches, expressions and comprehensions, folder by folder.
+"""How much there is to read and to learn, and how full the lines are, folder by folder.
 
     python benchmarks/density.py [FOLDER ...] [--json FILE]
+
+`make check` prints this, so that growth is seen: lines, code lines (without blank ones, comments
+and docstrings) and files of the product, and the commands and options of the command line.
 
 Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
 expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
@@ -18,7 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import typer
 from tables import show
+
+from hpsearch.cli.main import app
 
 BRANCHES = (
     ast.If,
@@ -44,6 +50,7 @@ class Figures:
     """What is counted in the Python files of one folder."""
 
     lines: int = 0
+    code: int = 0
     wide: int = 0
     comprehensions: int = 0
     many_arguments: int = 0
@@ -57,6 +64,7 @@ class Figures:
         tree = ast.parse("\n".join(rows))
         self.files[path.parent] += 1
         self.lines += len(rows)
+        self.code += _code_in(tree, rows)
         self.wide += sum(len(row) > WIDEST for row in rows)
         self.comprehensions += _count(tree, ast.comprehension)
         for function in _functions(tree):
@@ -74,6 +82,8 @@ class Figures:
         return {
             "folder": folder,
             "lines": self.lines,
+            "code": self.code,
+            "files": sum(self.files.values()),
             "branches": round(statistics.mean(self.branches), 2),
             "branches_p90": round(statistics.quantiles(self.branches, n=10)[-1], 2),
             "expressions": round(statistics.mean(self.expressions), 2),
@@ -92,6 +102,39 @@ def measure(folder: Path) -> dict[str, Any]:
         if "test" not in path.as_posix():
             figures.add(path)
     return figures.row(folder.name)
+
+
+def learned() -> str:
+    """A sentence on how many commands and options the command line has."""
+    commands = list(_commands(typer.main.get_command(app)))
+    options = [each for command in commands for each in command.params if _is_option(each)]
+    return f"hpsearch has {len(commands)} commands with {len(options)} options."
+
+
+def _commands(command: Any) -> Iterator[Any]:
+    """The commands of a group and of the groups in it; a command is its own."""
+    if not hasattr(command, "commands"):
+        yield command
+        return
+    for each in command.commands.values():
+        yield from _commands(each)
+
+
+def _is_option(parameter: Any) -> bool:
+    return parameter.param_type_name == "option" and parameter.name != "help"
+
+
+def _code_in(tree: ast.AST, rows: list[str]) -> int:
+    """How many rows are neither blank, nor a comment, nor part of a docstring."""
+    strings = {
+        row
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for row in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if isinstance(node.value.value, str)
+    }
+    stripped = (row.strip() for i, row in enumerate(rows, 1) if i not in strings)
+    return sum(bool(row) and not row.startswith("#") for row in stripped)
 
 
 def _functions(tree: ast.AST) -> Iterator[Function]:
@@ -121,12 +164,13 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument(
-        "--quick", action="store_true", help="no effect; this benchmark takes a second"
+        "--quick", action="store_true", help="no effect; this benchmark takes seconds"
     )
     given = parser.parse_args()
     here = Path(__file__).parents[1]
     folders = given.folders or [here / "hpsearch", here / "trials"]
     show("How full the lines are", [measure(folder) for folder in folders], given.json)
+    print(learned())
 
 
 if __name__ == "__main__":
