@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from tables import show
 
 from hpsearch.cli.main import app
+from tables import show
 
 BRANCHES = (
     ast.If,
