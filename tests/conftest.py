@@ -25,6 +25,9 @@ TESTS = Path(__file__).parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray starts its workers with a niceness of 15: beside tests that compute they would hardly run.
 os.environ.setdefault("RAY_worker_niceness", "0")
+# In memory, where there is room, nothing waits for a disk. What a crash leaves there is the same.
+if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 8 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,15 +55,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark every test with its layer, its folder's name; leave out thorough ones if asked."""
+    """Mark every test with its layer, its folder's name; leave out what is thorough if asked."""
     for item in items:
         layer = item.path.relative_to(TESTS).parts[0]
         item.add_marker(layer)
     if not config.getoption("quick"):
         return
-    thorough = [item for item in items if item.get_closest_marker("thorough")]
-    config.hook.pytest_deselected(items=thorough)
-    items[:] = [item for item in items if item not in thorough]
+    quick = set(_some_cases([item for item in items if not item.get_closest_marker("thorough")]))
+    config.hook.pytest_deselected(items=[item for item in items if item not in quick])
+    items[:] = [item for item in items if item in quick]
+
+
+def _some_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """The tests of a quick round: of one with many parameters, its first case, its last, and what
+    lies evenly between."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for cases in tests.values():
+        number = min(thoroughness.CASES, len(cases))
+        steps = max(1, number - 1)
+        yield from (cases[round(i * (len(cases) - 1) / steps)] for i in range(number))
 
 
 @pytest.fixture(scope="session", autouse=True)

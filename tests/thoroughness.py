@@ -5,6 +5,9 @@ from __future__ import annotations
 quick = False
 """Set by conftest.py before it imports the tests."""
 
+CASES = 3
+"""In a quick round, the most cases of one test with many parameters."""
+
 
 def examples(most: int) -> int:
     """How many random examples a property is tried with, of `most`."""

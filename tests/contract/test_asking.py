@@ -89,6 +89,7 @@ def test_processes_share_a_study_and_one_that_is_killed_costs_one_attempt(
     assert trials[lost].attempts[1].outcome is not Outcome.LOST
 
 
+@pytest.mark.thorough
 def test_processes_that_are_killed_at_any_moment_leave_a_study_that_goes_on(
     database_url: str,
 ) -> None:

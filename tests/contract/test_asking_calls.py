@@ -121,6 +121,7 @@ def new_name() -> Callable[[], str]:
     return lambda: next(names)
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=examples(60),
     deadline=None,

@@ -517,6 +517,7 @@ ASKED = ("'high'", "x'ff00'", "9e999", f"'{NESTED}'")
 """What every column of requests, which others write, is harmed with in a quick round: two each."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", metadata.sorted_tables, ids=str)
 def test_whatever_stands_in_any_column_is_named_and_the_rest_is_shown(
     loose: Toy, table: Table

@@ -409,6 +409,7 @@ def test_parameters_that_are_no_object_are_told_whatever_is_asked(
             numbers(store, **choice)
 
 
+@pytest.mark.thorough
 def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> None:
     save(store, [trial(0, params={"x": 1})])
     assert numbers(store, where=" or ".join(["x = 2"] * 440) + " or x = 1") == [0]
@@ -452,6 +453,7 @@ def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_co
     assert (first.trial.number, first.tied) == (0, True)
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(
     max_examples=examples(30),

@@ -99,6 +99,7 @@ def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_
     assert found["confirmed_flatters"] < found["raw_flatters"] / 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("top", [2, 3, pytest.param(5, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("spread", [0.0, pytest.param(1.0, marks=pytest.mark.thorough), 3.0])
 def test_the_winners_90_percent_interval_covers_its_true_value_as_often_as_it_claims(
@@ -227,6 +228,7 @@ def race_of(simulation: Simulation) -> Confirmation:
     return simulation.study._confirmation
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "pruner",
     ["promotion", pytest.param("none", marks=THOROUGH), pytest.param("median", marks=THOROUGH)],
@@ -469,6 +471,7 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
     assert race.room_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
 
 
+@pytest.mark.thorough
 def test_after_the_race_is_decided_the_search_goes_on_and_new_leaders_are_repeated() -> None:
     budget = {"wall_clock": "60m", "per_trial": {"epochs": 9}}
     search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 9}}
@@ -516,6 +519,7 @@ class Noisy(Bowl):
         return {"loss": float(np.random.default_rng(seed).normal()) + 10 / resource}
 
 
+@pytest.mark.thorough
 def test_a_race_that_began_again_is_taken_up_as_it_was() -> None:
     budget = {"wall_clock": "60m", "per_trial": {"epochs": 9}}
     search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 3}}

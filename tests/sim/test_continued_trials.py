@@ -240,6 +240,7 @@ def test_a_trial_that_goes_on_meanwhile_removes_nothing_that_another_one_begins_
     assert min(continued.reports) == continued.continues_at + 1
 
 
+@pytest.mark.thorough
 def test_whatever_befalls_drivers_what_was_asked_is_continued_and_the_books_are_right() -> None:
     found: list[Trial] = []
     for seed in range(examples(10)):

@@ -67,6 +67,7 @@ def best(history: History) -> float:
 # same again
 
 
+@pytest.mark.thorough
 def test_the_same_seed_proposes_the_same() -> None:
     one, other, third = (simulate(spec_for(seed=seed), Valley(), 2).trials for seed in (5, 5, 6))
     assert [trial.params for trial in one] == [trial.params for trial in other]
@@ -174,6 +175,7 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
     return [(trial.params, trial.state, trial.resource / scale, trial.rung) for trial in trials]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "pruner",
     [

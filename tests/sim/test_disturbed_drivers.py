@@ -105,6 +105,7 @@ def assert_worked(history: History, sessions: list[Session]) -> None:
     assert least - 1e-3 <= history.study.active_seconds <= longest + 1e-3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_charges(
     part: int, stores: list[DisturbedStore]
@@ -131,6 +132,7 @@ def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_cha
         stores.pop().close()
 
 
+@pytest.mark.thorough
 def test_the_disturbed_studies_meet_every_end_of_a_driver(stores: list[DisturbedStore]) -> None:
     ends: set[str] = set()
     for seed in range(20):
@@ -175,6 +177,7 @@ def test_workers_have_their_time_to_save_whatever_keeps_the_driver(
     assert interrupted <= set(study.sessions[0].saved)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0, 20 * 3600.0])
 def test_setting_the_clock_of_a_drivers_machine_changes_nothing(
     seconds: float, stores: list[DisturbedStore]

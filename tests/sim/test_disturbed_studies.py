@@ -84,6 +84,7 @@ def check_a_study(plan: Plan, befalls: list[Session]) -> None:
         check_the_trials(world, undisturbed.end)
 
 
+@pytest.mark.thorough
 @given(plans(), plans(), sessions(), sessions())
 @settings(
     max_examples=PAIRS,

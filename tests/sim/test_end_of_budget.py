@@ -66,6 +66,7 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
         assert all(900 - a.started >= 0.9 * (9 - a.start_resource) * 5 for a in resumed)
 
 
+@pytest.mark.thorough
 def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

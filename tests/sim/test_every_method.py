@@ -115,6 +115,7 @@ def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
         assert len(done.trials) == 12 or sampler == "brute_force"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("space", [name for name in SPACES if name not in ENDLESS])
 def test_brute_force_tries_each_configuration_once_and_then_ends(space: str) -> None:
     pruner = "none" if space == "int" else "promotion"  # which takes long for its 192 trials

@@ -37,6 +37,7 @@ def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler: str
     assert late / (4 * TRIALS / 2) < 0.2
 
 
+@pytest.mark.thorough
 def test_random_search_goes_on_failing() -> None:
     late = sum(failing(run("random", seed), 1) for seed in range(4))
     assert late / (4 * TRIALS / 2) > 0.35
@@ -72,6 +73,7 @@ def test_to_everybody_else_a_failed_trial_has_failed() -> None:
     assert not any(trial.constraints for trial in study.trials)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["gp", "nsgaii", "nsgaiii", "cmaes", "qmc"])
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_every_other_sampler_goes_on_where_trials_fail(sampler: str) -> None:

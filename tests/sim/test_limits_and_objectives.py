@@ -65,6 +65,7 @@ def test_the_best_keeps_the_limit_though_better_values_lie_beyond_it(sampler: st
     assert not all(keeping)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["curve_gp", pytest.param("tpe", marks=pytest.mark.thorough)])
 def test_samplers_learn_where_the_limit_is_kept(sampler: str) -> None:
     late = [trial for seed in range(3) for trial in limited(sampler, seed, "none").trials[20:]]

@@ -87,6 +87,7 @@ def test_it_comes_after_the_defaults_and_what_was_asked_for() -> None:
     assert first.params == pytest.approx({"x": 0.25, "y": 0.75, "z": 0.5})
 
 
+@pytest.mark.thorough
 def test_what_was_tried_already_is_not_proposed_again() -> None:
     prior = {"x": 0.25, "y": 0.75, "z": 0.5}
     enqueued, *others = proposed(simulate(valley(prior, enqueue=[prior]), Valley(), 2))
@@ -100,6 +101,7 @@ def test_what_an_enqueued_configuration_leaves_open_is_what_is_believed() -> Non
     assert enqueued == pytest.approx({"x": 0.9, "y": 0.75, "z": 0.5})
 
 
+@pytest.mark.thorough
 def test_every_other_one_of_the_first_proposals_is_near_the_prior() -> None:
     prior = {"x": 0.1, "y": 0.1, "z": 0.9}
     near = []
@@ -111,6 +113,7 @@ def test_every_other_one_of_the_first_proposals_is_near_the_prior() -> None:
     assert median(near) < 0.5 * median(far)
 
 
+@pytest.mark.thorough
 def test_a_parameter_without_a_prior_is_spread_evenly() -> None:
     space = {"x": {**SHARE, "prior": 0.9, "confidence": "high"}, "y": SHARE, "z": SHARE}
     plain = proposed(simulate(study({"x": SHARE, "y": SHARE, "z": SHARE}), Valley(), DESIGN))
@@ -145,6 +148,7 @@ def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
 # --------------------------------------------------------------------------- the same from the same
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "sampler", ["curve_gp", pytest.param("random", marks=pytest.mark.thorough)]
 )
@@ -164,6 +168,7 @@ def never_interrupted(sampler: str) -> History:
     return simulate(spec, Valley(), 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["curve_gp", "random"])
 @pytest.mark.parametrize("count", [0, 1, 5, 20])
 def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(
@@ -198,6 +203,7 @@ MIXED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", ["curve_gp", "random"])
 def test_conditions_and_categories_may_have_priors(sampler: str) -> None:
     history = simulate(study(MIXED, search={"sampler": sampler}), Flat(), 2)
@@ -214,6 +220,7 @@ def test_conditions_and_categories_may_have_priors(sampler: str) -> None:
     assert {"adam", "sgd"} <= set(chosen)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("objectives", [1, 2])
 def test_half_of_random_search_follows_the_priors(objectives: int) -> None:
     metrics = [{"metric": name, "direction": "minimize"} for name in ("loss", "size")]

@@ -68,6 +68,7 @@ def ratios(changes: dict[str, Any], workers: int, seed: int) -> list[float]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workers", [1, 4])
 def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers: int) -> None:
     """As a share of all studies: in a single one much depends on what the last trials show."""

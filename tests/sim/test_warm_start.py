@@ -125,6 +125,7 @@ def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store: Store) 
     assert kept[0].trials[0].standing == 0.0
 
 
+@pytest.mark.thorough
 def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store: Store) -> None:
     before = finished(store, Valley(), study="before")
     told = told_to(store, warm("before"))
@@ -233,18 +234,21 @@ def cold() -> Any:
     return np.array([losses(seed, []) for seed in SEEDS])
 
 
+@pytest.mark.thorough
 def test_a_study_like_an_earlier_one_finds_good_configurations_at_once(cold: Any) -> None:
     begun = np.array([losses(seed, told_of(Valley(), seed)) for seed in SEEDS])
     assert begun[:, 0].mean() < 0.5 * cold[:, 0].mean()
     assert begun[:, 1].mean() < cold[:, 1].mean()
 
 
+@pytest.mark.thorough
 def test_an_earlier_study_with_its_best_place_elsewhere_costs_little(cold: Any) -> None:
     misled = np.array([losses(seed, told_of(Valley(elsewhere=True), seed)) for seed in SEEDS])
     assert misled[:, 2].mean() < cold[:, 0].mean() / 2, "it is at the best place all the same"
     assert misled[:, 2].mean() < cold[:, 2].mean() + 0.02
 
 
+@pytest.mark.thorough
 def test_a_study_stops_believing_what_its_results_contradict() -> None:
     told = told_of(Valley(elsewhere=True), 0) + told_of(Valley(), 0)
     history = simulate(spec_for(0), Valley(0.04), 1, told=told)

@@ -104,6 +104,7 @@ def test_the_trials_are_those_of_a_driver_with_one_worker(
     assert study.ended == driven.study.reason
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("turn", [20, 35, 66])
 def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
     turn: int, sqlite_url: str, monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,7 @@ def test_the_trainer_has_a_name_for_every_parameter(bench: Any, name: str) -> No
     assert set(spec.space) == set(bench("finetune_peers").TRAINER_NAMES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loop", ["built-in", "plain"])
 def test_a_loop_reports_every_epoch_and_trains_a_seed_twice_in_the_same_way(
     results: Any, quick: Any, loop: str

@@ -100,6 +100,7 @@ def test_a_program_that_dies_leaves_its_last_words(bench: Any, apart: Any) -> No
             peer.finish(0, 1, -1.0)
 
 
+@pytest.mark.thorough
 def test_an_environment_is_made_once_and_again_when_its_pins_change(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_an_environment_is_made_once_and_again_when_its_pins_change(
     assert environments.python_of("empty", tmp_path / "cache") != python
 
 
+@pytest.mark.thorough
 def test_a_peer_whose_packages_cannot_be_installed_is_left_out_with_the_reason(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

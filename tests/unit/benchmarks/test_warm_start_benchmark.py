@@ -46,6 +46,7 @@ def test_a_gain_is_over_the_cold_study_of_the_same_task_and_seed(warm_start: Any
     assert any("helps at 10%" in verdict for verdict in warm_start.verdicts([told]))
 
 
+@pytest.mark.thorough
 def test_a_study_learns_nothing_of_its_own_task(warm_start: Any) -> None:
     terms = warm_start.Terms(None, None, trials=2, workers=2, sources=3)
     names = [task.name for task in warm_start._tasks(terms, "recorded")]

@@ -100,6 +100,7 @@ ODD = (
 )
 
 
+@pytest.mark.thorough
 def test_whatever_a_tool_is_given_its_answer_says_why_not(flowers, sqlite_url):
     proposal = {"params": {}, "why": "x", "checkpoint": 0}
     tools = {
@@ -129,6 +130,7 @@ def test_whatever_a_tool_is_given_its_answer_says_why_not(flowers, sqlite_url):
         assert len(why) < 10_000
 
 
+@pytest.mark.thorough
 def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         study = store.find_study("flowers")

@@ -84,6 +84,7 @@ def test_a_study_begins_where_an_earlier_one_was_good(
     assert history.study.state is StudyState.FINISHED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "harm",
     [

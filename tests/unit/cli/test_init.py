@@ -241,6 +241,7 @@ STRANGE_TABLES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", STRANGE_TABLES.values(), ids=STRANGE_TABLES)
 def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to_do(
     tmp_path: Path, content: str

@@ -72,7 +72,9 @@ def test_queries_show_it_and_what_would_train_refuses_it(
         assert command(*words, *place) == 0
     assert "0.3" in capsys.readouterr().out
     assert command("status", "old", *place) == 0
-    told = "".join(capsys.readouterr().out.split())  # long facts take several lines, whatever the folder's name
+    told = "".join(
+        capsys.readouterr().out.split()
+    )  # long facts take several lines, whatever the folder's name
     assert f"finished:importedfromatable:{table}" in told
     assert command("export", "old", "--to", str(tmp_path / "out.csv"), *place) == 0
     for words in (["resume", "old"], ["resume", "old", "--trials", "99"]):

@@ -41,6 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return counts, rows, path
 
 
+@pytest.mark.thorough
 def test_at_least_eight_libraries_give_at_least_four_thousand_rows(built: Built) -> None:
     counts, rows, _ = built
     assert len(counts) >= 8
@@ -177,6 +178,7 @@ def test_a_source_that_does_not_parse_is_passed_over(tmp_path: Path) -> None:
     assert list(demo_data._docstrings(template)) == []
 
 
+@pytest.mark.thorough
 def test_the_command_writes_the_file_and_counts_its_labels_without_importing_a_library(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

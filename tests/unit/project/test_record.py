@@ -276,6 +276,7 @@ def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> No
             assert [*run.levels] == [*levels[: len(run.levels)]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     ["images", pytest.param("table-cancer", marks=pytest.mark.thorough), "table-diabetes"],

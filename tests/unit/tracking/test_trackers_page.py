@@ -64,6 +64,7 @@ def test_the_command_shown_takes_a_notice(
     assert (tmp_path / "notices.txt").read_text() == "hpsearch: study spiral has ended: done\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "line", re.findall(r"^hpsearch (.*?)(?: +#.*)?$", PAGE, flags=re.MULTILINE)
 )

@@ -269,6 +269,7 @@ def ranks(tmp_path_factory):
     return json.loads(line)["ranks"]
 
 
+@pytest.mark.thorough
 def test_ranks_talk_once_a_step_beside_their_gradients(ranks):
     for rank in ranks:
         assert rank["steps"] == [["all_reduce"]] * 12

@@ -270,6 +270,7 @@ def test_two_processes_do_not_train_the_same_at_once(task, home):
     assert final.train(task, plan(), home, meanwhile) == home / "v2"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", Export)
 def test_an_exported_file_computes_what_the_model_does(task, home, format_):
     version = final.train(

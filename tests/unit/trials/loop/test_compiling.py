@@ -110,6 +110,7 @@ def test_the_settings_values_are_those_it_knows():
     assert Settings().compile == "never"
 
 
+@pytest.mark.thorough
 def test_a_compiled_run_reports_what_a_plain_one_does_and_goes_on_compiled(
     lab, without_timings, compiler
 ):

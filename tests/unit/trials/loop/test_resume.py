@@ -169,6 +169,7 @@ IN_THE_BACKGROUND = "from trials.checkpoints import saver; saver.WORTH_S = saver
 """Before the command: whatever a save costs, the next one is written by a thread."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "prepared",
     [

@@ -266,6 +266,7 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
     assert tested.validation.tokens.max() < data.vocabulary
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_", [Export.TORCHSCRIPT, Export.TORCH_EXPORT])
 def test_its_final_training_is_measured_and_exported(lab, own_tokenizer, format_):
     write_test(lab)

@@ -193,6 +193,7 @@ def test_micro_batches_add_up_though_targets_differ_in_length(lab):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_small_model_learns_to_write_the_first_words(lab):
     built = lab.task()
     run = built.start(lab.setup(epochs=25, dropout=0.0), built.prepare(PARAMS))

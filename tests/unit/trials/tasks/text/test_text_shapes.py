@@ -159,6 +159,7 @@ def rare_recall(folder: Path, **changes: Any) -> float:
     return float(np.mean(["rare" in answer for answer in found]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RARE)
 def test_weights_raise_the_recall_of_a_rare_class(name: str, tmp_path: Path) -> None:
     write_unbalanced(tmp_path / "train.csv")
@@ -242,6 +243,7 @@ def version_of(folder: Path, shape: str, export: Export | None = None) -> tuple[
     return version, json.loads((version / "training.json").read_text())["metrics"]["test"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder: Path) -> None:
     version, measured = version_of(folder, shape, Export.TORCHSCRIPT)
