@@ -32,7 +32,7 @@ regret.
 
 LCBench needs onnxruntime, and the `syne` peers need syne-tune: pip install ".[benchmarks]".
 The peers neps-priorband, smac-mf, ax, ax-early-stopping and hebo run in environments of their own,
-with the packages that `peer_environments` pins. The first race of such a peer makes its environment
+with the packages that `races/peer_environments` pins. The first race of such a peer makes that
 in --environments, with pip. A peer whose packages cannot be installed is left out, and the reason
 is printed; so is a method that failed in some races. The slow peers, with 50 ms per decision or
 more, race over 40 trials with 8 workers only: optuna-gp, syne-cqr, syne-bore, syne-asha-cqr,
@@ -60,15 +60,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one t
 
 import yaml
 
-import environments
-from curves import LCBENCH_METRICS, Task, tasks_in
 from hpsearch.domain.seeds import derived_seed
-from peers import APART, PEERS, contender
-from race import FULL_TRIALS, Race, Result, Terms
-from remote_peers import Died
-from report import report
-from schedule import FAMILIES, SPLITS, Entry, entry_of, note, races, split, tasks_of
-from scores import OURS
+from races import environments
+from races.curves import LCBENCH_METRICS, Task, tasks_in
+from races.peers import APART, PEERS, contender
+from races.race import FULL_TRIALS, Race, Result, Terms
+from races.remote_peers import Died
+from races.report import report
+from races.schedule import FAMILIES, SPLITS, Entry, entry_of, note, races, split, tasks_of
+from races.scores import OURS
 
 QUICK_METHODS = [OURS, "random"]
 
@@ -107,7 +107,7 @@ def run(entry: Entry, places: Places) -> Result:
         budget=entry.terms.trials,
     )
     if entry.method.split()[0] == OURS:
-        import ours
+        from races import ours
 
         return ours.race(task, seed, search_of(entry.method), result)
     with contender(entry.method, task, seed, entry.terms, places.environments) as peer:

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from chaos_kinds import COSTLY, DAMAGE, KINDS, possible
-from chaos_study import TIGHT_S, Struck, write_files
-from chaos_world import Nodes, World
+from strikes.kinds import COSTLY, DAMAGE, KINDS, possible
+from strikes.study import TIGHT_S, Struck, write_files
+from strikes.world import Nodes, World
 
 
 @dataclass

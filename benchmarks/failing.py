@@ -23,12 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported
 
 import yaml
 
-from curves import METRIC, TaskSet
 from hpsearch.domain.lifecycle import State
 from hpsearch.search import sampler_view
 from hpsearch.simulation.executor import Curves
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.reading import parse
+from races.curves import METRIC, TaskSet
 from tables import show
 from trials.contract import Diverged
 

@@ -42,11 +42,11 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per worker
 
-import finetune_results as results
-import recorded_data
-from finetune_peers import PEERS, WORKERS, make_database
-from finetune_study import FineTune, make_data, make_folder
+from finetunes import results
+from finetunes.peers import PEERS, WORKERS, make_database
+from finetunes.study import FineTune, make_data, make_folder
 from hpsearch.search.proposals import derived_seed
+from recorded import data as recorded_data
 from tables import show
 
 HERE = Path(__file__).parent
@@ -132,14 +132,15 @@ def _command(name: str, study: FineTune, deadline: float, number: int) -> list[s
         program = Path(sys.executable).parent / "hpsearch"
         database = study.folder / results.DATABASE
         return [str(program), "run", "study.yaml", "--storage", f"sqlite:///{database}"]
-    program = HERE / "finetune_peers.py"
-    return [sys.executable, str(program), name, str(study.folder), str(deadline), str(number)]
+    program = [sys.executable, "-m", "finetunes.peers"]
+    return [*program, name, str(study.folder), str(deadline), str(number)]
 
 
 def _started(command: Sequence[str], folder: Path, number: int) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own; what it prints goes to a file."""
     environment = {
         **os.environ,
+        "PYTHONPATH": str(HERE),
         "HPSEARCH_CACHE": str(folder / "cache"),  # a new one: nobody finds prepared data
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",

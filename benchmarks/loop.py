@@ -85,7 +85,7 @@ class Watch:
 
 def measure(contender: str, folder: Path) -> dict[str, float]:
     """Measure one contender in this process."""
-    from loop_contenders import CONTENDERS, Job
+    from loops.contenders import CONTENDERS, Job
     from trials.devices import memory
 
     job = Job(folder, device())
@@ -113,7 +113,7 @@ def measure(contender: str, folder: Path) -> dict[str, float]:
 
 def check_losses(folder: Path) -> None:
     """Without dropout, the losses of hpsearch's loop and of the floor must agree over an epoch."""
-    from loop_contenders import Floor, Hpsearch, Job
+    from loops.contenders import Floor, Hpsearch, Job
 
     job = Job(folder, device(), dropout=0.0)
     floor, ours = Floor(job).train(lambda: None), Hpsearch(job).train(lambda: None)
@@ -140,7 +140,7 @@ def _torch_device(name: str) -> Any:
 
 def make_job(folder: Path, data: Path | None, model: Path | None, samples: int) -> float:
     """Write the job's data and its classifier; returns the mean tokens of a training text."""
-    from loop_contenders import Job
+    from loops.contenders import Job
     from trials.descriptions.models import Pretrained, Scratch
 
     rng = random.Random(0)
@@ -287,7 +287,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(arguments.one, arguments.folder)))
         return
-    from loop_contenders import CONTENDERS, NEED_ACCELERATE
+    from loops.contenders import CONTENDERS, NEED_ACCELERATE
 
     installed = importlib.util.find_spec("accelerate") is not None
     contenders = [c for c in CONTENDERS if installed or c not in NEED_ACCELERATE]

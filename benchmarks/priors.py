@@ -39,13 +39,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one t
 
 import numpy as np
 
-import ours
-from curves import Task, random_configurations, tasks_in
 from hpsearch.search.proposals import derived_seed
 from hpsearch.simulation.curves import RecordedCurves
-from race import FULL_TRIALS, Judge, Result
-from schedule import SPLITS, note
-from scores import OURS
+from races import ours
+from races.curves import Task, random_configurations, tasks_in
+from races.race import FULL_TRIALS, Judge, Result
+from races.schedule import SPLITS, note
+from races.scores import OURS
 from tables import show
 
 DEVELOPED_ON = ("images", "table-cancer")

@@ -35,8 +35,8 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one thread per job
 
-import recorded_data
-from recording import SHARES, Entry, Recorder, Workload, pack, read_runs, summary, unpack
+from recorded import data as recorded_data
+from recorded.recording import SHARES, Entry, Recorder, Workload, pack, read_runs, summary, unpack
 from tables import show
 
 RECORDED = Path(__file__).parent / "recorded"

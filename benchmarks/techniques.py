@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 from loop import device, make_job
-from loop_contenders import Floor, Hpsearch, Job, Outcome
+from loops.contenders import Floor, Hpsearch, Job, Outcome
 from tables import show
 from trials.data import residence
 

@@ -44,17 +44,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: one t
 
 import numpy as np
 
-import ours
-from curves import Task, parameters, tasks_in
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_gp.earlier import told_by
 from hpsearch.simulation.running import simulate
-from race import FULL_TRIALS, Result
-from race import Terms as RaceTerms
-from schedule import SPLITS, note
-from scores import OURS
+from races import ours
+from races.curves import Task, parameters, tasks_in
+from races.race import FULL_TRIALS, Result
+from races.race import Terms as RaceTerms
+from races.schedule import SPLITS, note
+from races.scores import OURS
 from tables import show
 
 DEVELOPED_ON = ("images", "table-cancer")

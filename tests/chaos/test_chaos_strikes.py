@@ -24,7 +24,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.fixture
 def strikes(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    kinds = importlib.import_module("chaos_kinds")
+    kinds = importlib.import_module("strikes.kinds")
     monkeypatch.setattr(kinds, "OPPORTUNITY_S", 0.5)
     monkeypatch.setattr(kinds, "ARRIVAL_S", 0.01)
     return kinds

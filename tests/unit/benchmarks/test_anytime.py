@@ -40,7 +40,7 @@ class Scripted:
     ended: dict[int, int] = field(default_factory=dict)
 
     def ask(self) -> Any:
-        race = self.bench("race")
+        race = self.bench("races.race")
         if self.began < self.wide:
             self.began += 1
             return race.Job(self.began - 1, settings(self.task, self.began - 1))
@@ -63,7 +63,7 @@ class Scripted:
 def raced(
     bench: Any, task: Any, contender: Any, workers: int, looks: list[float] | None = None
 ) -> Any:
-    race = bench("race")
+    race = bench("races.race")
     result = race.Result("scripted", task.name, task.family, 0, workers, "accuracy")
     return race.Race(contender, task, result).run(looks)
 
@@ -86,7 +86,7 @@ def test_a_run_that_diverges_ends_there(bench: Any, small: Any) -> None:
 def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(
     bench: Any, small: Any
 ) -> None:
-    judge = bench("race").Judge(small, small.curves())
+    judge = bench("races.race").Judge(small, small.curves())
     known = [settings(small, number) for number in range(4)]
     result = raced(bench, small, Scripted(bench, small, wide=4), 4, [float(POINTS)])
     # The fourth one diverges on the way: its newest value is the worst there is.
@@ -98,7 +98,7 @@ def test_nothing_reported_is_worth_as_much_as_the_median(bench: Any, small: Any)
     result = raced(bench, small, Scripted(bench, small, wide=1), 1, [0.5, 2.0])
     assert result.regret[0] == 1.0
     assert result.seen[0] == 1.0
-    final = bench("race").Judge(small, small.curves()).of(settings(small, 0))
+    final = bench("races.race").Judge(small, small.curves()).of(settings(small, 0))
     assert result.regret[1] == pytest.approx(final)
 
 
@@ -108,7 +108,7 @@ def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses
     assert set(small.space) == {"learning_rate", "one_minus_beta1"}
     assert all(parameter["log"] for parameter in small.space.values())
     assert small.penalty == pytest.approx(10 * float(np.nanmedian(small._table[2][:, 0])))
-    judge = bench("race").Judge(small, small.curves())
+    judge = bench("races.race").Judge(small, small.curves())
     assert judge.value(settings(small, 3), POINTS) == (small.penalty, True)
     assert judge.value(settings(small, 4), POINTS) == (small.penalty, False)
     assert judge.of(settings(small, 3)) == 1.0
@@ -117,15 +117,15 @@ def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses
 def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
     (data / "tasks.json").write_text(json.dumps({"tasks": ["3945"]}))
     with pytest.raises(SystemExit, match="3945 is neither a task"):
-        bench("curves").tasks_in(data / "tasks.json", data, "lcbench", "accuracy")
+        bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench", "accuracy")
 
 
 @pytest.mark.parametrize(
     "name", ["random", "one-epoch", "optuna-tpe", "optuna-tpe-median", "optuna-tpe-hyperband"]
 )
 def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -> None:
-    race = bench("race")
-    contender = bench("peers").HERE[name](small, 1, race.Terms(workers=4))
+    race = bench("races.race")
+    contender = bench("races.peers").HERE[name](small, 1, race.Terms(workers=4))
     result = raced(bench, small, contender, 4)
     assert len(result.regret) == race.MARKS
     assert result.seen == sorted(result.seen, reverse=True)
@@ -137,13 +137,13 @@ def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -
 def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
     bench: Any, small: Any
 ) -> None:
-    spec = bench("ours").study_file(small, bench("race").Terms(workers=4), 7, {})
+    spec = bench("races.ours").study_file(small, bench("races.race").Terms(workers=4), 7, {})
     assert spec.search == type(spec.search)()
-    result = bench("race").Result("hpsearch", small.name, small.family, 0, 4, "accuracy")
-    bench("ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
-    assert len(result.regret) == bench("race").MARKS
+    result = bench("races.race").Result("hpsearch", small.name, small.family, 0, 4, "accuracy")
+    bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
+    assert len(result.regret) == bench("races.race").MARKS
     assert result.regret[-1] < 0.2
-    assert result.trials > bench("race").FULL_TRIALS
+    assert result.trials > bench("races.race").FULL_TRIALS
 
 
 def test_our_settings_are_written_behind_our_name(bench: Any) -> None:

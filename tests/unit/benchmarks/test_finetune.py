@@ -20,14 +20,14 @@ PARAMS = {"learning_rate": 0.01, "warmup": 0.1, "weight_decay": 0.01, "batch_siz
 
 @pytest.fixture
 def results(bench: Any) -> Any:
-    return bench("finetune_results")
+    return bench("finetunes.results")
 
 
 @pytest.fixture
 def quick(bench: Any, tmp_path: Path) -> Any:
     """The quick study with its data, in a folder."""
-    study = bench("finetune_study")
-    sources = bench("recorded_data").Sources(None, None)
+    study = bench("finetunes.study")
+    sources = bench("recorded.data").Sources(None, None)
     study.make_data("quick", tmp_path, sources)
     return study.make_folder("quick", tmp_path, tmp_path / "run", 5, 12.5)
 
@@ -91,10 +91,10 @@ def test_the_study_file_of_a_run_has_its_seed_and_its_time(quick: Any) -> None:
 
 @pytest.mark.parametrize("name", ["minilm", "scratch", "quick"])
 def test_the_trainer_has_a_name_for_every_parameter(bench: Any, name: str) -> None:
-    study = bench("finetune_study")
+    study = bench("finetunes.study")
     text = (study.FOLDER / f"{name}.yaml").read_text()
     spec = study.parse(text, base=Path())
-    assert set(spec.space) == set(bench("finetune_peers").TRAINER_NAMES)
+    assert set(spec.space) == set(bench("finetunes.peers").TRAINER_NAMES)
 
 
 @pytest.mark.thorough
@@ -134,7 +134,7 @@ def test_the_command_searches_with_real_processes_and_tells_what_hpsearch_best_p
             assert 0.0 <= step["value"] <= 1.0
             assert step["at"] <= row["seconds"]
     folder = tmp_path / "runs" / "quick" / "1-hpsearch"
-    run = results.read_hpsearch(bench("finetune_study").FineTune(folder), 0.0)
+    run = results.read_hpsearch(bench("finetunes.study").FineTune(folder), 0.0)
     chosen = results.handed_out(run, results.as_hpsearch_best, EPOCHS, until=math.inf)
     with hpsearch.open(f"sqlite:///{folder / results.DATABASE}", "quick") as study:
         best = study.best()

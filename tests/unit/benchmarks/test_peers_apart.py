@@ -62,13 +62,13 @@ class Task:
 @pytest.fixture
 def apart(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes the scripted peer, in the environment of the tests."""
-    remote = bench("remote_peers")
+    remote = bench("races.remote_peers")
     shutil.copy(remote.PROGRAMS / "conversation.py", tmp_path)
     (tmp_path / "scripted.py").write_text(PROGRAM)
     monkeypatch.setattr(remote, "PROGRAMS", tmp_path)
     monkeypatch.setattr(remote, "python_of", lambda name, cache: Path(sys.executable))
     program = remote.Program("none", "scripted.py", (str(tmp_path / "told"),))
-    terms = bench("race").Terms(40, 2)
+    terms = bench("races.race").Terms(40, 2)
     return remote.RemotePeer(program, tmp_path, Task(), 5, terms)
 
 
@@ -93,7 +93,7 @@ def test_a_program_is_told_where_it_wants_to_be_and_trials_continue(
 
 
 def test_a_program_that_dies_leaves_its_last_words(bench: Any, apart: Any) -> None:
-    died = bench("remote_peers").Died
+    died = bench("races.remote_peers").Died
     with apart as peer:
         peer.ask()
         with pytest.raises(died, match="ValueError: below zero"):
@@ -104,7 +104,7 @@ def test_a_program_that_dies_leaves_its_last_words(bench: Any, apart: Any) -> No
 def test_an_environment_is_made_once_and_again_when_its_pins_change(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environments = bench("environments")
+    environments = bench("races.environments")
     monkeypatch.setattr(environments, "PINS", tmp_path)
     (tmp_path / "empty.txt").write_text("# nothing\n")
     environments.prepare("empty", tmp_path / "cache")
@@ -120,11 +120,11 @@ def test_an_environment_is_made_once_and_again_when_its_pins_change(
 def test_a_peer_whose_packages_cannot_be_installed_is_left_out_with_the_reason(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environments, terms = bench("environments"), bench("race").Terms()
+    environments, terms = bench("races.environments"), bench("races.race").Terms()
     monkeypatch.setattr(environments, "PINS", tmp_path)
     (tmp_path / "hebo.txt").write_text("--no-index\nnothing-of-this-name==1.0\n")
     entries = [
-        bench("schedule").Entry(method, "taskset", "small", seed, terms, "accuracy")
+        bench("races.schedule").Entry(method, "taskset", "small", seed, terms, "accuracy")
         for method in ("random", "hebo")
         for seed in range(2)
     ]
@@ -137,8 +137,8 @@ def test_a_peer_whose_packages_cannot_be_installed_is_left_out_with_the_reason(
 
 
 def test_every_peer_that_runs_apart_has_its_program_and_its_pins(bench: Any) -> None:
-    programs, pins = bench("remote_peers").PROGRAMS, bench("environments").PINS
-    for program in bench("peers").APART.values():
+    programs, pins = bench("races.remote_peers").PROGRAMS, bench("races.environments").PINS
+    for program in bench("races.peers").APART.values():
         assert (programs / program.file).is_file()
         lines = (pins / f"{program.environment}.txt").read_text().splitlines()
         assert len(lines) > 10

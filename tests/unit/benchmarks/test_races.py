@@ -26,7 +26,7 @@ BEFORE = {
 
 @pytest.fixture
 def schedule(bench: Any) -> Any:
-    return bench("schedule")
+    return bench("races.schedule")
 
 
 def test_results_from_before_races_named_their_budget_had_40_trials(
@@ -52,7 +52,7 @@ def test_halves_share_no_task_and_leave_none_out(schedule: Any, several: Any) ->
 def test_recording_one_more_workload_moves_no_other_to_the_other_half(
     bench: Any, schedule: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded = bench("curves").Recorded
+    recorded = bench("races.curves").Recorded
     monkeypatch.setattr(schedule, "RECORDED", tmp_path)
     for name in "abcd":
         (tmp_path / f"{name}.yaml").touch()
@@ -66,7 +66,7 @@ def test_recording_one_more_workload_moves_no_other_to_the_other_half(
 def test_a_budget_is_at_most_half_of_a_table(
     schedule: Any, several: Any, bench: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terms = [bench("race").Terms(trials, 8) for trials in (10, 40)]
+    terms = [bench("races.race").Terms(trials, 8) for trials in (10, 40)]
     entries = schedule.races(["random"], several, [0], terms, "accuracy")
     raced = {(entry.task, entry.terms.trials) for entry in entries}
     assert raced == {("small", 10), ("small", 40), ("middle", 10), ("tiny", 10)}
@@ -76,10 +76,12 @@ def test_a_budget_is_at_most_half_of_a_table(
 def test_slow_peers_race_over_40_trials_with_8_workers_only(
     schedule: Any, small: Any, bench: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terms = [bench("race").Terms(trials, workers) for trials in (10, 40) for workers in (1, 8)]
+    terms = [
+        bench("races.race").Terms(trials, workers) for trials in (10, 40) for workers in (1, 8)
+    ]
     entries = schedule.races(["random", "hebo"], [small], [0], terms, "accuracy")
     slow = [entry.terms for entry in entries if entry.method == "hebo"]
-    assert slow == [bench("race").Terms(40, 8)]
+    assert slow == [bench("races.race").Terms(40, 8)]
     assert len(entries) == 5
     assert "slow, so only in races of 40 trials and 8 workers: hebo" in capsys.readouterr().err
 
@@ -95,18 +97,18 @@ def test_of_all_families_those_without_tasks_are_left_out(
 
 
 def test_all_tables_are_meant_if_no_file_names_some(bench: Any, several: Any, data: Path) -> None:
-    found = bench("curves").tasks_in(None, data, "taskset", "accuracy")
+    found = bench("races.curves").tasks_in(None, data, "taskset", "accuracy")
     assert [task.name for task in found] == [task.name for task in several]
     with pytest.raises(SystemExit, match="no task of the family taskset"):
-        bench("curves").tasks_in(None, None, "taskset", "accuracy")
+        bench("races.curves").tasks_in(None, None, "taskset", "accuracy")
 
 
 def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
-    race = bench("race")
+    race = bench("races.race")
     spent = {}
     for budget in (10, 40):
         result = race.Result("random", "small", "taskset", 0, 2, "accuracy", budget=budget)
-        with bench("peers").contender("random", small, 1, result.terms, Path()) as peer:
+        with bench("races.peers").contender("random", small, 1, result.terms, Path()) as peer:
             race.Race(peer, small, result).run()
         assert len(result.regret) == race.MARKS
         spent[budget] = result.trials
@@ -115,6 +117,6 @@ def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
 
 
 def test_the_first_configuration_of_the_ranking_is_recommended(bench: Any, small: Any) -> None:
-    result = bench("race").Result("hpsearch", "small", "taskset", 0, 2, "accuracy", budget=3)
-    bench("ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
+    result = bench("races.race").Result("hpsearch", "small", "taskset", 0, 2, "accuracy", budget=3)
+    bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert result.regret[-1] < result.regret[0] == 1.0

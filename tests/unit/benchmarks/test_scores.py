@@ -11,13 +11,13 @@ import pytest
 
 @pytest.fixture
 def scores(bench: Any) -> Any:
-    return bench("scores")
+    return bench("races.scores")
 
 
 @pytest.fixture
 def made(bench: Any) -> Any:
     """Makes results of a method: for each task, the regret at every mark of seed 0, 1, ..."""
-    result = bench("race").Result
+    result = bench("races.race").Result
 
     def make(
         method: str, tasks: dict[str, Sequence[float]], family: str = "f", **terms: int
@@ -166,7 +166,7 @@ def test_the_report_says_where_ours_is_behind(
         run.regret[:5] = [0.6] * 5
         run.regret[5:25] = [0.41] * 20
     runs = ours + made("random", {"t": [0.4, 0.4]}) + made("syne-asha", {"t": [0.4, 0.4]})
-    bench("report").report(runs, ["hpsearch", "random", "syne-asha"])
+    bench("races.report").report(runs, ["hpsearch", "random", "syne-asha"])
     tables = capsys.readouterr().out
     assert "f: 1 tasks, 2 seeds, 40 trials, 8 workers" in tables
     targets = tables[tables.index("Targets") :].splitlines()
@@ -189,7 +189,7 @@ def test_a_peer_is_judged_by_either_rule(
     for run in peer:
         run.latest = [0.2] * 100
     assert scores.best_peer({"hpsearch": ours, "random": peer}) == ("random", 0.2)
-    bench("report").report(ours + peer, ["hpsearch", "random"])
+    bench("races.report").report(ours + peer, ["hpsearch", "random"])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     by_best, by_newest = [line for line in lines if line[4:7] == ["random", "in", "full"]] + [
         line for line in lines if line[4:7] == ["random", "in", "full,"]
@@ -203,7 +203,7 @@ def test_the_report_counts_tasks_lost_to_random_search(
 ) -> None:
     runs = made("random", {"t": [0.1, 0.1], "u": [0.5, 0.5]})
     runs += made("peer", {"t": [0.3, 0.3], "u": [0.4, 0.4]})
-    bench("report").report(runs, ["random", "peer"])
+    bench("races.report").report(runs, ["random", "peer"])
     tables = capsys.readouterr().out
     assert "1 of 2, 1 clearly" in tables
     assert "Targets" not in tables

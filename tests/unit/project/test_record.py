@@ -73,17 +73,17 @@ def small(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "small_training.py").write_text(TRAIN)
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(STUDY))
-    yield bench("recording").Workload(tmp_path / "small.yaml", tmp_path)
+    yield bench("recorded.recording").Workload(tmp_path / "small.yaml", tmp_path)
     sys.modules.pop("small_training", None)
 
 
 def train(bench: Any, workload: Any, configurations: int, repeats: int) -> pd.DataFrame:
     """Record, and write the table beside the study file."""
     entries = bench("record").missing(workload, configurations, repeats)
-    with closing(bench("recording").Recorder(workload, "cpu")) as recorder:
+    with closing(bench("recorded.recording").Recorder(workload, "cpu")) as recorder:
         for entry in entries:
             assert recorder.record(entry) is not None
-    table = bench("recording").pack(workload, workload.file.with_suffix(".parquet"))
+    table = bench("recorded.recording").pack(workload, workload.file.with_suffix(".parquet"))
     assert isinstance(table, pd.DataFrame)
     return table
 
@@ -143,7 +143,7 @@ def test_a_recording_continues_from_its_table_where_the_runs_are_gone(
     before = train(bench, small, 12, 5)
     for file in small.runs.glob("*.json"):
         file.unlink()
-    recording = bench("recording")
+    recording = bench("recorded.recording")
     table = small.file.with_suffix(".parquet")
     assert recording.unpack(small, table) == 17
     assert recording.unpack(small, table) == 0, "what has a file stays as it is"
@@ -157,8 +157,8 @@ def test_a_recording_starts_anew_where_the_table_is_of_another_study_file(
     train(bench, small, 2, 0)
     changed = {**STUDY, "seed": 4}
     small.file.write_text(yaml.safe_dump(changed))
-    other = bench("recording").Workload(small.file, small.folder / "elsewhere")
-    assert bench("recording").unpack(other, small.file.with_suffix(".parquet")) == 0
+    other = bench("recorded.recording").Workload(small.file, small.folder / "elsewhere")
+    assert bench("recorded.recording").unpack(other, small.file.with_suffix(".parquet")) == 0
 
 
 def test_a_mistake_in_the_training_code_is_not_recorded(bench: Any, small: Any) -> None:
@@ -170,7 +170,7 @@ def test_a_mistake_in_the_training_code_is_not_recorded(bench: Any, small: Any) 
 
 def test_seeds_differ_and_the_same_seed_does_not(bench: Any, small: Any, tmp_path: Path) -> None:
     table = train(bench, small, 12, 12)
-    again = bench("recording").Workload(small.file, tmp_path / "again")
+    again = bench("recorded.recording").Workload(small.file, tmp_path / "again")
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "small_training.py").write_text(TRAIN)
     pd.testing.assert_frame_equal(
@@ -183,14 +183,14 @@ def test_seeds_differ_and_the_same_seed_does_not(bench: Any, small: Any, tmp_pat
 def test_runs_of_a_study_file_that_has_changed_are_refused(bench: Any, small: Any) -> None:
     train(bench, small, 2, 0)
     small.file.write_text(yaml.safe_dump({**STUDY, "seed": 4}))
-    changed = bench("recording").Workload(small.file, small.folder)
+    changed = bench("recorded.recording").Workload(small.file, small.folder)
     with pytest.raises(SystemExit, match="has changed; remove"):
-        bench("recording").read_runs(changed)
+        bench("recorded.recording").read_runs(changed)
 
 
 def test_figures_of_a_table_are_those_of_its_curves(bench: Any, small: Any) -> None:
     table = train(bench, small, 30, 12)
-    row = bench("recording").summary(small, table)
+    row = bench("recorded.recording").summary(small, table)
     final = last_rows(table)["metrics.accuracy"].unstack("seed")
     assert (row["configurations"], row["repeats"], row["levels"]) == (30, 12, 18)
     assert row["diverged"] == final[0].isna().sum() > 0
@@ -204,7 +204,7 @@ def test_figures_of_a_table_are_those_of_its_curves(bench: Any, small: Any) -> N
 
 def test_a_recorded_workload_is_raced_on_by_its_reports(bench: Any, small: Any) -> None:
     table = train(bench, small, 12, 5)
-    (task,) = bench("curves").recorded_tasks(small.folder)
+    (task,) = bench("races.curves").recorded_tasks(small.folder)
     assert (task.name, task.family, task.unit, task.total) == ("small", "recorded", "steps", 18)
     assert task.space == STUDY["space"]
     first = table[table["seed"] == 0]
@@ -226,7 +226,7 @@ def test_a_recorded_workload_is_raced_on_by_its_reports(bench: Any, small: Any) 
 
 def test_words_are_tagged_by_rules(bench: Any) -> None:
     text = "It must not read the first 3 lines of a file , if it is closed ; stop ."
-    tags = bench("recorded_data").tags_of(text.split())
+    tags = bench("recorded.data").tags_of(text.split())
     inside = "O B-VERB B-NEGATION O B-NOUN I-NOUN B-NUMBER O B-PLACE I-PLACE I-PLACE"
     assert " ".join(tags) == f"{inside} O B-CLAUSE I-CLAUSE I-CLAUSE I-CLAUSE O O O"
 
@@ -235,7 +235,7 @@ def test_words_are_tagged_by_rules(bench: Any) -> None:
 def test_sentences_are_the_same_each_time_and_each_module_has_its_share(
     bench: Any, tmp_path: Path
 ) -> None:
-    data = bench("recorded_data")
+    data = bench("recorded.data")
     task = {"train": "data/sentences.csv", "text": "text"}
     made = []
     for name in ("first", "second"):
@@ -251,7 +251,7 @@ def test_sentences_are_the_same_each_time_and_each_module_has_its_share(
 def test_data_that_does_not_come_with_anything_is_asked_for(
     bench: Any, tmp_path: Path, name: str
 ) -> None:
-    data = bench("recorded_data")
+    data = bench("recorded.data")
     with pytest.raises(SystemExit, match="this workload needs --"):
         data.make({"train": name}, tmp_path, data.Sources(None, None))
 
@@ -285,11 +285,13 @@ def test_a_table_that_comes_with_the_sources_can_be_continued(
     bench: Any, tmp_path: Path, name: str
 ) -> None:
     study = BENCHMARKS / "recorded" / f"{name}.yaml"
-    workload = bench("recording").Workload(study, tmp_path)
-    data = bench("recorded_data")
+    workload = bench("recorded.recording").Workload(study, tmp_path)
+    data = bench("recorded.data")
     data.make(workload.spec.task, tmp_path, data.Sources(None, None))
     table = study.with_suffix(".parquet")
-    assert bench("recording").unpack(workload, table) == len(last_rows(pd.read_parquet(table)))
+    assert bench("recorded.recording").unpack(workload, table) == len(
+        last_rows(pd.read_parquet(table))
+    )
 
 
 def test_the_tables_are_small() -> None:

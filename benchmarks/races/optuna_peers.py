@@ -17,10 +17,10 @@ from optuna.pruners import (
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
-from curves import Task, parameters
 from hpsearch.search.rungs import Verdict
 from hpsearch.study_file.space import distribution_of
-from race import Job
+from races.curves import Task, parameters
+from races.race import Job
 
 
 class OptunaPeer:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from finetune_study import BuiltInLoop, FineTune, Loop, PlainLoop
+from finetunes.study import BuiltInLoop, FineTune, Loop, PlainLoop
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import rank
@@ -73,7 +73,7 @@ class Run:
 
 
 def read_peer(study: FineTune, start: float) -> Run:
-    """What a program of `finetune_peers` has written.
+    """What a program of `peers` has written.
 
     Args:
         study: The study in the peer's folder.

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from chaos_world import Nodes, wait_for
 from hpsearch.store.store import Store
+from strikes.world import Nodes, wait_for
 
 TIMEOUTS_S = {"worker_timeout": 8, "lease": 5, "report_deadline": 60, "database_patience": 60}
 """In a study on an idle machine."""

@@ -1,8 +1,8 @@
 """The peers of a fine-tune study, each a program of its own.
 
-    python benchmarks/finetune_peers.py PEER FOLDER DEADLINE [NUMBER]
+    PYTHONPATH=benchmarks python -m finetunes.peers PEER FOLDER DEADLINE [NUMBER]
 
-FOLDER has `study.yaml` and its data (`finetune_study`), DEADLINE is the moment in seconds since the
+FOLDER has `study.yaml` and its data (see `study`), DEADLINE is the moment in seconds since the
 epoch at which the peer's time is over, and NUMBER tells the processes of one peer apart. Every
 evaluation is appended to `FOLDER/reports-NUMBER.jsonl`.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from finetune_study import BuiltInLoop, FineTune, Measured, PlainLoop
+from finetunes.study import BuiltInLoop, FineTune, Measured, PlainLoop
 from hpsearch.study_file.space import suggest
 
 WORKERS = 2
@@ -203,7 +203,7 @@ def trainer(folder: Path, deadline: float, number: int) -> None:
     import optuna
     import transformers
 
-    from loop_contenders import Job, best_precision, classifier, tokenised
+    from loops.contenders import Job, best_precision, classifier, tokenised
 
     study = FineTune(folder)
     job = Job(study.peers, "cpu", max_length=study.max_length)
@@ -280,7 +280,7 @@ TRAINER_NAMES = {
 def _collator(job: Any) -> Any:
     import transformers
 
-    from loop_contenders import tokenizer
+    from loops.contenders import tokenizer
 
     return transformers.DataCollatorWithPadding(tokenizer(job))
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 MODULES = (
     "tkinter",

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curves import RECORDED, LCBench, Task, tasks_in
 from hpsearch.simulation.curves import RecordedCurves
-from peers import SLOW, SLOW_TERMS
-from race import Result, Terms
+from races.curves import RECORDED, LCBench, Task, tasks_in
+from races.peers import SLOW, SLOW_TERMS
+from races.race import Result, Terms
 
 FAMILIES = ("lcbench", "taskset", "recorded")
 SPLITS = ("develop", "report", "all")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from race import MARKS, Result, Terms
+from races.race import MARKS, Result, Terms
 
 PERCENTS = (5, 10, 25, 50, 100)
 """The marks that tables show, in percent of the budget."""

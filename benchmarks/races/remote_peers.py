@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curves import Task
-from environments import python_of
 from hpsearch.search.rungs import Verdict
-from race import Job, Terms
+from races.curves import Task
+from races.environments import python_of
+from races.race import Job, Terms
 
 PROGRAMS = Path(__file__).parent / "peer_programs"
 PATIENCE_S = 10.0

@@ -19,9 +19,9 @@ from syne_tune.optimizer import baselines
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
 
-from curves import METRIC, Task
 from hpsearch.search.rungs import Verdict
-from race import Job
+from races.curves import METRIC, Task
+from races.race import Job
 
 RESOURCE = "epoch"
 NO_TIME = datetime(2000, 1, 1)

@@ -43,7 +43,7 @@ from hpsearch.study_file.space import distribution_of
 RANDOM_CONFIGURATIONS = 2000
 """How many of them determine the best and the median value, if there is no table."""
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parents[1] / "recorded"
 """The folder with the recorded tables and their study files."""
 
 METRIC = "loss"

@@ -21,19 +21,19 @@ from typing import Any, Protocol
 import pandas as pd
 from optuna.distributions import BaseDistribution
 
-import recorded_data
 from hpsearch.search.proposals import derived_seed
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, parse
 from hpsearch.study_file.space import distribution_of
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.workers import worker_config
+from recorded import data as recorded_data
 from trials import arithmetic
 from trials.contract import Diverged, Setup
 from trials.report_grid import budget_from
 from trials.runner import Runner
 
-FOLDER = Path(__file__).parent / "finetunes"
+FOLDER = Path(__file__).parent
 """Where the study files are."""
 STUDY, DATA, PEERS = "study.yaml", "data", "peers"
 MADE_UP = {"data/made-up-train.csv": 960, "data/made-up-test.csv": 240}
@@ -217,7 +217,7 @@ class PlainLoop:
     """
 
     def __init__(self, study: FineTune) -> None:
-        from loop_contenders import Job, tokenised
+        from loops.contenders import Job, tokenised
 
         self._epochs = int(study.epochs)
         self._job = Job(study.peers, "cpu", max_length=study.max_length)
@@ -228,7 +228,7 @@ class PlainLoop:
         import torch
         import transformers
 
-        from loop_contenders import CountingCollator, accuracy, best_precision, classifier
+        from loops.contenders import CountingCollator, accuracy, best_precision, classifier
 
         began = time.time()
         torch.manual_seed(seed)

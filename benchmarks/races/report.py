@@ -6,8 +6,8 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from race import Result, Terms
-from scores import (
+from races.race import Result, Terms
+from races.scores import (
     OURS,
     PERCENTS,
     RANDOM,

@@ -25,9 +25,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from curves import METRIC, Task
 from hpsearch.search.rungs import Verdict
 from hpsearch.simulation.executor import Curves
+from races.curves import METRIC, Task
 from trials.contract import Diverged
 
 FULL_TRIALS = 40

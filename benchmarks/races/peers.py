@@ -9,10 +9,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from curves import Task, random_configurations
 from hpsearch.search.rungs import Verdict
-from race import Contender, Job, Terms
-from remote_peers import Program, RemotePeer
+from races.curves import Task, random_configurations
+from races.race import Contender, Job, Terms
+from races.remote_peers import Program, RemotePeer
 
 
 class OneEpochThenTop:
@@ -67,22 +67,22 @@ def _of(module: str, name: str) -> Callable[[Task, int, Terms], Contender]:
 
 
 HERE: dict[str, Callable[[Task, int, Terms], Contender]] = {
-    "random": _of("optuna_peers", "random"),
+    "random": _of("races.optuna_peers", "random"),
     "one-epoch": OneEpochThenTop,
-    "optuna-tpe": _of("optuna_peers", "tpe"),
-    "optuna-tpe-median": _of("optuna_peers", "tpe_median"),
-    "optuna-tpe-halving": _of("optuna_peers", "tpe_halving"),
-    "optuna-tpe-hyperband": _of("optuna_peers", "tpe_hyperband"),
-    "optuna-gp": _of("optuna_peers", "gp"),
-    "syne-asha": _of("syne_tune_peers", "asha"),
-    "syne-asha-3": _of("syne_tune_peers", "asha_from_3"),
-    "syne-asha-bore": _of("syne_tune_peers", "asha_bore"),
-    "syne-asha-cqr": _of("syne_tune_peers", "asha_cqr"),
-    "syne-bohb": _of("syne_tune_peers", "bohb"),
-    "syne-median": _of("syne_tune_peers", "median_stopping"),
-    "syne-cqr": _of("syne_tune_peers", "cqr"),
-    "syne-bore": _of("syne_tune_peers", "bore"),
-    "syne-evolution": _of("syne_tune_peers", "evolution"),
+    "optuna-tpe": _of("races.optuna_peers", "tpe"),
+    "optuna-tpe-median": _of("races.optuna_peers", "tpe_median"),
+    "optuna-tpe-halving": _of("races.optuna_peers", "tpe_halving"),
+    "optuna-tpe-hyperband": _of("races.optuna_peers", "tpe_hyperband"),
+    "optuna-gp": _of("races.optuna_peers", "gp"),
+    "syne-asha": _of("races.syne_tune_peers", "asha"),
+    "syne-asha-3": _of("races.syne_tune_peers", "asha_from_3"),
+    "syne-asha-bore": _of("races.syne_tune_peers", "asha_bore"),
+    "syne-asha-cqr": _of("races.syne_tune_peers", "asha_cqr"),
+    "syne-bohb": _of("races.syne_tune_peers", "bohb"),
+    "syne-median": _of("races.syne_tune_peers", "median_stopping"),
+    "syne-cqr": _of("races.syne_tune_peers", "cqr"),
+    "syne-bore": _of("races.syne_tune_peers", "bore"),
+    "syne-evolution": _of("races.syne_tune_peers", "evolution"),
 }
 """Peers that run beside hpsearch, by name, each created from a task, a seed and the terms."""
 

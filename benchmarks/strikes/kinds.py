@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from chaos_study import EPOCHS, Struck
-from chaos_world import World, filled, halt, kill, wait_for
+from strikes.study import EPOCHS, Struck
+from strikes.world import World, filled, halt, kill, wait_for
 
 Strike = Callable[[World, Struck, random.Random], None]
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import yaml
 
-from curves import METRIC, Task
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
@@ -20,7 +19,8 @@ from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.driving import build_study
-from race import Judge, Result, Terms, moments
+from races.curves import METRIC, Task
+from races.race import Judge, Result, Terms, moments
 
 
 def study_file(
