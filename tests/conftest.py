@@ -67,13 +67,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _some_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """The tests of a quick round: of one with many parameters, its first case, its last, and what
-    lies evenly between."""
+    """The tests of a quick round: of one with many parameters, as many as its mark says, or three;
+    its first case, its last, and what lies evenly between."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.split("[")[0], []).append(item)
     for cases in tests.values():
-        number = min(thoroughness.CASES, len(cases))
+        mark = cases[0].get_closest_marker("cases")
+        number = min(mark.args[0] if mark else thoroughness.CASES, len(cases))
         steps = max(1, number - 1)
         yield from (cases[round(i * (len(cases) - 1) / steps)] for i in range(number))
 

@@ -6,7 +6,7 @@ quick = False
 """Set by conftest.py before it imports the tests."""
 
 CASES = 3
-"""In a quick round, the most cases of one test with many parameters."""
+"""In a quick round, the most cases of one test with many parameters, unless a mark says more."""
 
 
 def examples(most: int) -> int:

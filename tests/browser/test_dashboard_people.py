@@ -61,6 +61,7 @@ def asked(page: Page) -> Any:
     return page.get_by_role("region", name="What was asked of it")
 
 
+@pytest.mark.thorough
 def test_with_the_keyboard_a_person_follows_and_changes_a_study_that_goes_on(
     page: Page, sqlite_url: str
 ) -> None:

@@ -50,6 +50,7 @@ def strike(folder: Path, storage: str, kills: int, *more: str) -> dict[str, dict
     return {row["kind"]: row for row in json.loads(told.read_text())["rows"]}
 
 
+@pytest.mark.thorough
 def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
     rows = strike(tmp_path, "sqlite", 1, "--kind=worker killed", "--patience=20")
     assert rows["worker killed"]["strikes"] == 1

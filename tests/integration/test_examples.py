@@ -68,6 +68,7 @@ def write_tiny_model(folder: Path, texts: list[str]) -> None:
     tokenizer.save_pretrained(folder)
 
 
+@pytest.mark.thorough
 def test_texts_of_a_csv_are_classified_from_scratch(workplace: Workplace) -> None:
     make_data(workplace, "reviews.py")
     best = run_small(workplace, "reviews.yaml")
@@ -85,6 +86,7 @@ def test_a_price_is_predicted_from_a_table_with_gaps(workplace: Workplace) -> No
     assert best[0]["value"] < error_of_a_guess_of_0
 
 
+@pytest.mark.thorough
 def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workplace) -> None:
     make_data(workplace, "reviews.py")
     with (workplace.folder / "reviews.csv").open(newline="") as file:
@@ -96,6 +98,7 @@ def test_adapters_of_a_pretrained_model_in_a_folder_are_trained(workplace: Workp
     assert (checkpoint / "adapter_model.safetensors").is_file(), sorted(checkpoint.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     best = run_small(workplace, "vision.yaml")
     assert len(best) == 3
@@ -104,6 +107,7 @@ def test_a_trainer_of_hugging_face_is_searched(workplace: Workplace) -> None:
     assert {"optimizer.pt", "scheduler.pt", "rng_state.pth"}.isdisjoint(kept)
 
 
+@pytest.mark.thorough
 def test_a_trainable_of_ray_tune_is_searched(
     workplace: Workplace, shared_ray: Mapping[str, str]
 ) -> None:
@@ -126,6 +130,7 @@ def test_the_tickets_are_pairs_with_several_labels_of_which_one_is_rare(
     assert data.class_weights[2] > 10
 
 
+@pytest.mark.thorough
 def test_an_objective_of_optuna_is_searched_as_it_is(workplace: Workplace) -> None:
     best = run_small(workplace, "objective.yaml")
     assert len(best) == 3

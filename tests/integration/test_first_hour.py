@@ -167,6 +167,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
     return out, errors
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "script",
     [

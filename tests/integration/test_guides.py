@@ -32,6 +32,7 @@ def shell(tmp_path: Path, shared_ray: Mapping[str, str]) -> pages.Shell:
     return pages.Shell(tmp_path, environment)
 
 
+@pytest.mark.thorough
 def test_the_quickstart_can_be_followed(shell: pages.Shell) -> None:
     smaller = "resources: {workers: 1}\nbudget:\n  trials: 2"
     shell.instead = {"budget:\n  trials: 16": smaller}
@@ -90,6 +91,7 @@ def texts_with_labels(folder: Path) -> None:
 LOCAL = {"distilbert-base-uncased": "models/distilbert", "max_length: 128": "max_length: 32"}
 
 
+@pytest.mark.thorough
 def test_the_recipes_can_be_followed(shell: pages.Shell) -> None:
     past_runs_of_others(shell.folder)
     texts_with_labels(shell.folder)

@@ -36,6 +36,7 @@ def exit_code_of(case: Case) -> object:
     return ended.value.code
 
 
+@pytest.mark.cases(24)
 @pytest.mark.parametrize("name", CASES)
 def test_malformed_input_is_refused_with_its_place_and_remedy_and_nothing_is_changed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -17,6 +17,7 @@ def workplace(shared_ray: Mapping[str, str], tmp_path: Path) -> Workplace:
     return Workplace(tmp_path / "work", shared_ray)
 
 
+@pytest.mark.thorough
 def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplace) -> None:
     workplace.call("run", "study.yaml")
     assert "all 14 trials have ended" in workplace.call("resume", "toy")

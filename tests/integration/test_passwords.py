@@ -114,6 +114,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     assert SECRET not in said.out + said.err + caplog.text
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("given", ["option", "variable"])
 def test_a_study_leaves_its_password_nowhere(
     given: str,

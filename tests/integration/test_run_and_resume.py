@@ -383,6 +383,7 @@ with hpsearch.create(sys.argv[1], "study.yaml") as study:
 """
 
 
+@pytest.mark.thorough
 def test_a_study_is_asked_and_driven_in_turn_by_processes_that_are_killed(
     shared_ray: Mapping[str, str], tmp_path: Path, database_url: str
 ) -> None:

@@ -50,6 +50,7 @@ def knock(address: str, **variables: str) -> str:
         return heard
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "variables",
     [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "guess" * 8}],

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 import pages
 from integration.test_run_and_resume import Workplace
 from patience import PATIENCE_S
@@ -20,6 +22,7 @@ HELD = """\
 LOOP = "    for epoch in range(done + 1, 10):\n"
 
 
+@pytest.mark.thorough
 def test_the_script_of_the_page_is_killed_resumed_and_read(
     tmp_path: Path, shared_ray: Mapping[str, str]
 ) -> None:

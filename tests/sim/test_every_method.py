@@ -92,6 +92,7 @@ def run(
     return simulate(spec, Slope(), 2)
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("objectives", [1, 2])
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])

@@ -77,6 +77,7 @@ def data_of(kind: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("named", [False, True], ids=["the usual name", "--train"])
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named: bool) -> None:

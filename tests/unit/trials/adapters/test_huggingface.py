@@ -143,6 +143,7 @@ def test_each_evaluation_is_reported_under_the_names_of_the_trainer(drive, tmp_p
 OTHER_NAMES = {"model": tiny_model_that_is_saved_under_other_names, "rows": Pixels}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize(
     ("per_trial", "arguments", "pauses"),
