@@ -122,7 +122,7 @@ class StudyReader:
         """The study as Optuna's, for its plots, importances and samplers."""
         import optuna
 
-        from hpsearch.optuna_storage.storage import StudyStorage
+        from hpsearch.bridges.optuna.storage import StudyStorage
 
         return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
 

@@ -12,16 +12,16 @@ from driven_studies import drive
 from hpsearch.domain.history import History
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.tracking.memory import Memory
 from hpsearch.tracking.mirror import Mirror
-from hpsearch.tracking.news import StudyNews, TrialNews
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+from hpsearch.tracking.sent import Sent
 from studies import Bowl, spec_with
 
 Wants = Callable[[TrialNews], bool]
 
 
 @dataclass
-class Notebook:
+class Notebook(Tracker):
     """A tracker that writes down what it is sent.
 
     Args:
@@ -50,9 +50,6 @@ class Notebook:
 
     def unsafe(self) -> Collection[int]:
         return self.still_unsafe
-
-    def close(self) -> None:
-        pass
 
     @property
     def points(self) -> dict[int, list[float]]:
@@ -83,8 +80,8 @@ def finish(url: str, spec: StudySpec) -> None:
 def send(url: str, spec: StudySpec, folder: Path, notebook: Notebook) -> None:
     """Send what is new, as a sender does that was started afresh."""
     with closing(Store.open(url)) as store:
-        memory = Memory(str(folder), "notebook", "here")
-        Mirror(store, spec, memory, notebook).catch_up()
+        sent = Sent(str(folder), "notebook", "here")
+        Mirror(store, spec, sent, notebook).catch_up()
 
 
 def recorded(url: str, spec: StudySpec) -> History:

@@ -11,7 +11,7 @@ optuna}``.
         return accuracy
 
 The objective is called as Optuna calls it, with a trial (`ObjectiveTrial`) that talks to the study
-which runs it. What it returns is the report at the full budget. A script that calls
+which runs it. Its return value is the report at the full budget. A script that calls
 `study.optimize` by itself is imported up to there.
 """
 
@@ -36,7 +36,7 @@ def adapt(objective: Any, task: Mapping[str, Any]) -> Function:
     """An objective as a function that takes `(params, trial)`.
 
     Args:
-        objective: What the study file names: a function, or an object that can be called.
+        objective: The function of the study file, or an object that can be called.
         task: The `task` part of the study file.
 
     Raises:

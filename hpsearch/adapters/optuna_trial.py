@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from optuna.distributions import (
     BaseDistribution,
@@ -18,9 +18,9 @@ from optuna.distributions import (
     check_distribution_compatibility,
     distribution_to_json,
 )
+from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
 
-from hpsearch.adapters.study_of_trial import StudyOfTrial
 from hpsearch.adapters.suggestions import fitting, place_of, refuse_name, written
 from trials.contract import Goal, Note, TrialStopped
 from trials.tasks.function.trial import FunctionTrial
@@ -103,7 +103,7 @@ class ObjectiveTrial(BaseTrial):
 
     @property
     def params(self) -> dict[str, Any]:
-        """What has been suggested so far."""
+        """The values suggested so far."""
         return dict(self._params)
 
     @property
@@ -122,10 +122,7 @@ class ObjectiveTrial(BaseTrial):
             TypeError, ValueError, NotImplementedError: As Optuna raises them.
             TrialStopped: The trial pauses or ends here; `except Exception` does not catch it.
         """
-        if len(self._trial.goals) > 1:
-            raise NotImplementedError(
-                "Trial.report is not supported for multi-objective optimization."
-            )
+        self._refuse_several("report")
         number, step = _number("value", value), _step(step)
         if self._first_step is None:
             self._first_step = step
@@ -150,15 +147,17 @@ class ObjectiveTrial(BaseTrial):
         """False: what the study stops, it has stopped in `report`.
 
         Raises:
-            TrialStopped: It has been told to stop since.
+            TrialStopped: It has to stop since.
         """
-        if len(self._trial.goals) > 1:
-            raise NotImplementedError(
-                "Trial.should_prune is not supported for multi-objective optimization."
-            )
+        self._refuse_several("should_prune")
         if self._trial.stopped:
             raise TrialStopped
         return False
+
+    def _refuse_several(self, method: str) -> None:
+        if len(self._trial.goals) > 1:
+            what = f"Trial.{method} is not supported for multi-objective optimization."
+            raise NotImplementedError(what)
 
     def finish(self, returned: Any) -> None:
         """Report what the objective has returned, at the full budget.
@@ -207,7 +206,7 @@ class ObjectiveTrial(BaseTrial):
 
     @property
     def system_attrs(self) -> dict[str, Any]:
-        """Those of Optuna's samplers stay with the study: none are here."""
+        """None: notes of Optuna's samplers stay with the study."""
         return {}
 
     @property
@@ -225,16 +224,36 @@ class ObjectiveTrial(BaseTrial):
 
     @property
     def study(self) -> StudyOfTrial:
-        """What is known of the study here: its directions."""
+        """The study, of which only the directions are known here."""
         return StudyOfTrial(self._trial.goals)
 
 
-def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
-    """What an objective has returned, as a number for each objective.
+class StudyOfTrial:
+    """The study, as far as a trial's worker knows it.
 
-    Raises:
-        TypeError, ValueError: It is something else.
+    Args:
+        goals: The study's objectives.
     """
+
+    def __init__(self, goals: Sequence[Goal]) -> None:
+        least, most = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
+        self.directions = [most if goal.maximize else least for goal in goals]
+
+    @property
+    def direction(self) -> StudyDirection:
+        """The direction of the only objective."""
+        (direction,) = self.directions
+        return direction
+
+    def __getattr__(self, name: str) -> NoReturn:
+        what = f"trial.study.{name} is not known where a trial runs"
+        raise AttributeError(
+            f"{what}, only trial.study.directions; read the study with hpsearch.open(...).optuna()"
+        )
+
+
+def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
+    """The returned value as a number for each objective."""
     several = list(returned) if isinstance(returned, Sequence) else [returned]
     if isinstance(returned, str) or len(several) != len(goals):
         metrics = ", ".join(goal.metric for goal in goals)
@@ -264,7 +283,7 @@ def _step(step: Any) -> int:
 
 
 def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
-    """Those attributes that can be metrics: numbers, by names that a person can type."""
+    """The attributes that can be metrics: numbers, by names that a person can type."""
     found = {}
     for name, value in attributes.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What an objective of Optuna suggests, and the value that it is given for that.
+"""The suggestions of an objective of Optuna, and the values that it is given for them.
 
 Studies write values as JSON. Choices that JSON does not have, such as classes and tuples, are
 written as text; the objective is given its own objects all the same.

@@ -41,7 +41,7 @@ def trial_id(study_id: int, number: int) -> int:
 
 
 def study_and_number(an_id: int) -> tuple[int, int]:
-    """What `trial_id` was made from."""
+    """The parts of a `trial_id`."""
     return an_id >> _NUMBER_BITS, an_id & (1 << _NUMBER_BITS) - 1
 
 
@@ -84,7 +84,7 @@ def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
 
 
 def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
-    """What a trial has reported, by Optuna's step, ascending; not a number where it was nothing."""
+    """The reports of a trial by Optuna's step, ascending; a missing value is not a number."""
     curve = {}
     for resource, report in sorted(trial.reports.items()):
         step = step_of(study, resource)

@@ -1,9 +1,9 @@
-"""One study's history in memory as an Optuna storage: what samplers and pruners read, and write
+"""One study's history in memory as an Optuna storage, for samplers and pruners to read and to write
 their notes into.
 
-Nothing here knows a database or a clock: the time comes from a function that is passed in. What is
-written changes the history, which marks it as touched. The owner of the history writes it down (a
-driver with its next tick, or `hpsearch.optuna_storage.storage`).
+Nothing here knows a database or a clock: the time comes from a function that is passed in. A write
+changes the history, which marks it as touched; the owner of the history writes it down (a driver
+with its next tick, or `hpsearch.bridges.optuna.storage`).
 """
 
 from __future__ import annotations
@@ -64,23 +64,21 @@ class HistoryStorage(BaseStorage):
     def create_new_study(
         self, directions: Sequence[StudyDirection], study_name: str | None = None
     ) -> NoReturn:
-        """This storage has its one study."""
         raise NotImplementedError("this storage holds one study, and no other can be made in it")
 
     def delete_study(self, study_id: int) -> NoReturn:
-        """This storage keeps its one study."""
         raise NotImplementedError("this storage holds one study, which cannot be deleted from it")
 
     def set_study_user_attr(self, study_id: int, key: str, value: Any) -> None:
-        stored = as_stored(value)
-        with self._lock:
-            self._study(study_id).user_attrs[key] = stored
-            self.history.touch_study()
+        self._set_of_study(study_id, "user_attrs", key, value)
 
     def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
+        self._set_of_study(study_id, "system_attrs", key, value)
+
+    def _set_of_study(self, study_id: int, attributes: str, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._lock:
-            self._study(study_id).system_attrs[key] = stored
+            getattr(self._study(study_id), attributes)[key] = stored
             self.history.touch_study()
 
     def get_study_id_from_name(self, study_name: str) -> int:
@@ -106,11 +104,7 @@ class HistoryStorage(BaseStorage):
         return [frozen_study(self.history.study)]
 
     def _study(self, study_id: int) -> StudyRecord:
-        """The study's record.
-
-        Raises:
-            KeyError: It has another id.
-        """
+        """The study's record."""
         if study_id != self.history.study.id:
             raise KeyError(f"No study with the id {study_id}.")
         return self.history.study
@@ -223,12 +217,7 @@ class HistoryStorage(BaseStorage):
 
     @contextmanager
     def _editing(self, an_id: int) -> Iterator[Trial]:
-        """A trial that is not finished, to be changed; it is marked as touched.
-
-        Raises:
-            KeyError: No object has this id.
-            UpdateFinishedTrialError: It is finished, or paused.
-        """
+        """A trial that is not finished, to be changed; it is marked as touched."""
         with self._lock:
             trial = self._trial(an_id)
             self.check_trial_is_updatable(an_id, TO_OPTUNA[trial.state])
@@ -236,11 +225,7 @@ class HistoryStorage(BaseStorage):
             self.history.touch(trial)
 
     def _trial(self, an_id: int) -> Trial:
-        """The record of a trial.
-
-        Raises:
-            KeyError: No object has this id.
-        """
+        """The record of a trial."""
         study_id, number = study_and_number(an_id)
         study = self._study(study_id)
         if not 0 <= number < len(self.history.trials):

@@ -1,12 +1,13 @@
 """Delivers notices to a URL or a command, in a thread: the study never waits for them.
 
-What cannot be delivered is told of once, on stderr. Neither the URL nor the arguments of the
-command are ever printed, since they may have a secret in them.
+The first failure is reported on stderr. Neither the URL nor the arguments of the command are ever
+printed, since they may hold a secret.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import http.client
 import json
 import logging
@@ -19,10 +20,11 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hpsearch.errors import UserError
@@ -40,95 +42,34 @@ class DeliveryError(Exception):
     """A notice could not be delivered. The text has no secret in it."""
 
 
-class Recipient(Protocol):
-    """Who is sent notices."""
+@dataclass(frozen=True)
+class Recipient:
+    """Who is sent notices.
+
+    Attributes:
+        name: Its name without secrets, which may be printed.
+        deliver: Delivers a notice, or raises a `DeliveryError` after a while.
+    """
 
     name: str
-    """What may be printed of it."""
-
-    def deliver(self, notice: Notice) -> None:
-        """Deliver a notice, or raise a `DeliveryError` after a while."""
-
-
-class Hook:
-    """A URL that a notice is sent to, by POST. A user and password in it become a header."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.name = str(parts.hostname)
-        user_info, _, address = parts.netloc.rpartition("@")
-        self._url = urlunsplit(parts._replace(netloc=address))
-        self._headers = {"Content-Type": "application/json", "User-Agent": "hpsearch"}
-        if user_info:
-            encoded = base64.b64encode(unquote(user_info).encode()).decode()
-            self._headers["Authorization"] = f"Basic {encoded}"
-
-    def deliver(self, notice: Notice) -> None:
-        """Send a notice as JSON."""
-        request = urllib.request.Request(  # noqa: S310 - http or https, see `recipient_of`
-            self._url,
-            data=_as_json(notice).encode(),
-            headers=self._headers,
-            method="POST",
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310 - the same
-                pass
-        except urllib.error.HTTPError as error:
-            raise DeliveryError(f"it answers {error.code} {error.reason}") from None
-        except urllib.error.URLError as error:
-            raise DeliveryError(f"it cannot be reached: {error.reason}") from None
-        except (OSError, ValueError) as error:
-            raise DeliveryError(f"it cannot be reached: {type(error).__name__}") from None
-        except http.client.HTTPException as error:
-            raise DeliveryError(f"its answer is not HTTP: {type(error).__name__}") from None
-
-
-class Messenger:
-    """A command that is given a notice on its standard input."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
-        self.name = words[0]
-
-    def deliver(self, notice: Notice) -> None:
-        """Run the command, with the event and the study in its environment too."""
-        named = {"HPSEARCH_EVENT": notice["event"], "HPSEARCH_STUDY": notice["study"]}
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own command
-                self._words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, **named},
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise DeliveryError(f"it cannot be started: {error.strerror}") from None
-        try:
-            process.communicate(_as_json(notice).encode(), timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise DeliveryError(f"it took more than {TIMEOUT_S:.0f} s and was killed") from None
-        if process.returncode != 0:
-            raise DeliveryError(f"it ended with code {process.returncode}")
+    deliver: Callable[[Notice], None]
 
 
 def recipient_of(text: str | None) -> Recipient | None:
-    """Who ``--notify`` names: a URL, or a command that is split as a shell would split it.
+    """The recipient that ``--notify`` names: a URL, or a command, split as a shell would split it.
 
-    Returns: None if it is not given.
+    Returns: None if there is none.
 
     Raises:
         UserError: It is neither.
     """
     if text is None:
         return None
-    scheme, separator, _ = text.strip().partition("://")
+    url = text.strip()
+    scheme, separator, _ = url.partition("://")
     if separator and scheme.isalnum():
-        return Hook(_checked_url(text.strip(), scheme))
+        _refuse_url(url, scheme)
+        return Recipient(str(urlsplit(url).hostname), functools.partial(_post, url))
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -139,11 +80,11 @@ def recipient_of(text: str | None) -> Recipient | None:
     if shutil.which(words[0]) is None:
         what = f"--notify: there is no program {words[0]}"
         raise UserError(what, "give a URL that begins with https://, or a command by its path")
-    return Messenger(words)
+    return Recipient(words[0], functools.partial(_run, words))
 
 
-def _checked_url(url: str, scheme: str) -> str:
-    """The URL, if notices can be sent there; it is not repeated in errors."""
+def _refuse_url(url: str, scheme: str) -> None:
+    """Refuse a URL that notices cannot be sent to; errors do not repeat it."""
     hint = "give one such as https://hooks.example.com/..."
     if scheme.lower() not in ("http", "https"):
         raise UserError(f"--notify: notices cannot be sent to {scheme}:// URLs", hint)
@@ -153,26 +94,67 @@ def _checked_url(url: str, scheme: str) -> str:
         host = None
     if not host or not url.isascii() or any(letter.isspace() for letter in url):
         raise UserError("--notify: the URL is not a valid one", hint)
-    return url
 
 
-class Courier:
-    """A thread that delivers notices one after another.
+def _post(url: str, notice: Notice) -> None:
+    """Send a notice as JSON. A user and password in the URL become a header."""
+    parts = urlsplit(url)
+    user_info, _, address = parts.netloc.rpartition("@")
+    headers = {"Content-Type": "application/json", "User-Agent": "hpsearch"}
+    if user_info:
+        encoded = base64.b64encode(unquote(user_info).encode()).decode()
+        headers["Authorization"] = f"Basic {encoded}"
+    request = urllib.request.Request(  # noqa: S310 - http or https, see `_refuse_url`
+        urlunsplit(parts._replace(netloc=address)), _as_json(notice), headers, method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310 - the same
+            pass
+    except urllib.error.HTTPError as error:
+        raise DeliveryError(f"it answers {error.code} {error.reason}") from None
+    except urllib.error.URLError as error:
+        raise DeliveryError(f"it cannot be reached: {error.reason}") from None
+    except (OSError, ValueError) as error:
+        raise DeliveryError(f"it cannot be reached: {type(error).__name__}") from None
+    except http.client.HTTPException as error:
+        raise DeliveryError(f"its answer is not HTTP: {type(error).__name__}") from None
 
-    Args:
-        recipient: Who gets them.
-    """
+
+def _run(words: Sequence[str], notice: Notice) -> None:
+    """Give a notice to a command, with the event and the study in its environment too."""
+    named = {"HPSEARCH_EVENT": notice["event"], "HPSEARCH_STUDY": notice["study"]}
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the user's own command
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **named},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise DeliveryError(f"it cannot be started: {error.strerror}") from None
+    try:
+        process.communicate(_as_json(notice), timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise DeliveryError(f"it took more than {TIMEOUT_S:.0f} s and was killed") from None
+    if process.returncode != 0:
+        raise DeliveryError(f"it ended with code {process.returncode}")
+
+
+class _Courier:
+    """A thread that delivers notices one after another."""
 
     def __init__(self, recipient: Recipient) -> None:
         self._recipient = recipient
         self._notices: SimpleQueue[Notice | None] = SimpleQueue()
+        self.deliver = self._notices.put
         self._has_complained = False
         self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
         self._thread.start()
-
-    def deliver(self, notice: Notice) -> None:
-        """Deliver a notice, after all before it."""
-        self._notices.put(notice)
 
     def close(self) -> None:
         """Deliver what is left; wait for that for a while."""
@@ -189,7 +171,7 @@ class Courier:
                 self._complain(str(error))
 
     def _complain(self, what: str) -> None:
-        """Warn once: what follows most likely has the same cause."""
+        """Warn once: later failures most likely have the same cause."""
         if self._has_complained:
             return
         self._has_complained = True
@@ -199,16 +181,16 @@ class Courier:
 
 @contextmanager
 def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
-    """What watches a study and sends notices; errors that leave the block are sent too.
+    """Watch a study and send notices; errors that leave the block are sent too.
 
     Args:
         study: The study's name.
         recipient: Who gets them; None for nobody.
     """
     if recipient is None:
-        yield Notices(study, _to_nobody)
+        yield Notices(study, lambda notice: None)
         return
-    courier = Courier(recipient)
+    courier = _Courier(recipient)
     notices = Notices(study, courier.deliver)
     try:
         yield notices
@@ -219,12 +201,8 @@ def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
         courier.close()
 
 
-def _to_nobody(notice: Notice) -> None:
-    """Send nothing."""
-
-
-def _as_json(notice: Notice) -> str:
-    return json.dumps(_finite(notice), allow_nan=False, default=str)
+def _as_json(notice: Notice) -> bytes:
+    return json.dumps(_finite(notice), allow_nan=False, default=str).encode()
 
 
 def _finite(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is worth a notice: a new best configuration, trouble, and the end of a study.
+"""News that are worth a notice: a new best configuration, trouble, and the end of a study.
 
 New bests are gathered, and so are lost workers: of each kind there is at most one notice a minute.
 The end and other trouble are always sent at once.
@@ -33,7 +33,7 @@ Notice = Mapping[str, Any]
 
 
 class Event(enum.StrEnum):
-    """What a notice is about."""
+    """The subject of a notice."""
 
     BEST = "best"
     """Another configuration is ahead."""
@@ -44,7 +44,7 @@ class Event(enum.StrEnum):
 
 
 class Notices:
-    """Watches a study and tells what is worth a notice.
+    """Watches a study and sends what is worth a notice.
 
     Args:
         study: The study's name.
@@ -63,13 +63,13 @@ class Notices:
         """As of the last tick."""
         self._now = 0.0
         """The time of the last tick, by the study's clock."""
-        self._best: int | None = None
-        """The number of the trial that was ahead when that was last looked at."""
+        self._best: Trial | None = None
+        """The trial that was ahead when that was last looked at."""
         self._may_be_better = False
         self._look_at = 0.0
         self._lost: list[str] = []
-        """Why attempts were lost that nobody has been told of yet."""
-        self._tell_lost_at = 0.0
+        """Why attempts were lost that no notice has named yet."""
+        self._send_lost_at = 0.0
         self._waits_for_disk = False
 
     def before(self, watch: Watch) -> Watch:
@@ -85,36 +85,35 @@ class Notices:
         """Called after every tick with what it wrote."""
         if self._study is None:
             self._study = study
-            self._best = self._ahead_now()  # that of a study that is resumed is not new
+            self._best = self._best_now()  # that of a study that is resumed is not new
         self._now = now
         at = self._clock()
         self._may_be_better = self._may_be_better or bool(changes.trials)
         if self._may_be_better and at >= self._look_at:
             self._may_be_better = False
-            is_new = self._tell_best()
+            is_new = self._send_best()
             self._look_at = at + (GATHER_S if is_new else LOOK_S)
         self._watch_disk(study.waits_for_disk(now))
         for attempt in changes.attempts:
             if attempt.outcome is Outcome.LOST:
                 self._lost.append(attempt.note or "no reason is known")
-        if self._lost and at >= self._tell_lost_at:
-            self._tell_lost()
-            self._tell_lost_at = at + GATHER_S
+        if self._lost and at >= self._send_lost_at:
+            self._send_lost()
+            self._send_lost_at = at + GATHER_S
 
     def ended(self, record: StudyRecord) -> None:
         """The driver has ended as it should."""
         if self._lost:
-            self._tell_lost()
+            self._send_lost()
         reason = record.reason or "it was asked to stop"
         is_wanted = was_asked_to_stop(record.reason)
         if record.state is StudyState.FAILED:
-            self._tell(Event.TROUBLE, f"gave up: {reason}", record.state)
-        elif record.state is StudyState.INTERRUPTED and not is_wanted:
-            self._tell(Event.TROUBLE, f"was interrupted: {reason}", record.state)
+            self._send(Event.TROUBLE, f"gave up: {reason}", record.state)
         elif record.state is StudyState.INTERRUPTED:
-            self._tell(Event.END, f"was interrupted: {reason}", record.state)
+            event = Event.END if is_wanted else Event.TROUBLE
+            self._send(event, f"was interrupted: {reason}", record.state)
         else:
-            self._tell(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
+            self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
 
     def failed(self, error: Exception) -> None:
         """The driver has ended with an error."""
@@ -122,29 +121,29 @@ class Notices:
         what = first_line
         if not isinstance(error, HpsearchError):
             what = f"{type(error).__name__}: {first_line}"
-        self._tell(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
+        self._send(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
 
-    def _tell_best(self) -> bool:
-        """Tell of the configuration that is ahead, if it is another one; return whether it is."""
-        ahead = self._ahead_now()
-        if ahead is None or ahead == self._best:
+    def _send_best(self) -> bool:
+        """Send the configuration that is ahead, if it is another one; return whether it is."""
+        ahead = self._best_now()
+        if ahead is None or (self._best is not None and ahead.number == self._best.number):
             return False
         self._best = ahead
-        self._tell(Event.BEST, f"has a new best{self._best_text()}")
+        self._send(Event.BEST, f"has a new best{self._best_text()}")
         return True
 
     def _watch_disk(self, waits: bool) -> None:
         if waits and not self._waits_for_disk:
-            self._tell(Event.TROUBLE, "cannot write checkpoints: the disk is full")
+            self._send(Event.TROUBLE, "cannot write checkpoints: the disk is full")
         self._waits_for_disk = waits
 
-    def _tell_lost(self) -> None:
+    def _send_lost(self) -> None:
         lost, self._lost = self._lost, []
         why, _ = Counter(lost).most_common(1)[0]
         attempts = "1 attempt" if len(lost) == 1 else f"{len(lost)} attempts"
-        self._tell(Event.TROUBLE, f"lost the workers of {attempts}: {without_secrets(why)}")
+        self._send(Event.TROUBLE, f"lost the workers of {attempts}: {without_secrets(why)}")
 
-    def _tell(self, event: Event, what: str, state: StudyState | None = None) -> None:
+    def _send(self, event: Event, what: str, state: StudyState | None = None) -> None:
         text = f"hpsearch: study {self._name} {what}"
         notice = {"event": event.value, "study": self._name, "text": text}
         if state is not None:
@@ -158,16 +157,17 @@ class Notices:
         trials = self._study.history.trials
         spent_s = sum(trial.gpu_seconds for trial in trials)
         counts = Counter(trial.state.value for trial in trials)
-        best = self._trial_ahead()
         return {
-            "best": None if best is None else self._as_plain(best),
+            "best": self._best_as_plain(),
             "trials": dict(counts),
             "gpu_hours": round(spent_s / 3600, 6),
             "seconds_left": self._study.seconds_left(self._now),
         }
 
-    def _as_plain(self, trial: Trial) -> dict[str, Any]:
-        assert self._study is not None
+    def _best_as_plain(self) -> dict[str, Any] | None:
+        trial = self._best_now()
+        if trial is None or self._study is None:
+            return None
         spec = self._study.spec
         return {
             "trial": trial.number,
@@ -181,7 +181,7 @@ class Notices:
 
     def _best_text(self) -> str:
         """The best trial as the end of a sentence; empty if there is none."""
-        best = self._trial_ahead()
+        best = self._best_now()
         if best is None or self._study is None:
             return ""
         params = " ".join(f"{name}={_short(value)}" for name, value in best.params.items())
@@ -189,11 +189,7 @@ class Notices:
         more = "" if best.continues is None else f", continuing trial {best.continues}"
         return f" - trial {best.number}: {value}, {params}{more}"
 
-    def _ahead_now(self) -> int | None:
-        best = self._trial_ahead()
-        return None if best is None else best.number
-
-    def _trial_ahead(self) -> Trial | None:
+    def _best_now(self) -> Trial | None:
         """The best trial; None with several objectives, or before there is one."""
         study = self._study
         if study is None or len(study.spec.objectives) > 1:

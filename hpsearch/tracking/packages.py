@@ -1,4 +1,4 @@
-"""What must be installed for a tracker."""
+"""The packages that trackers need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The senders of a study, as its driver starts and ends them.
 
-The driver does nothing for a tracker but start its process and, at the end, wait for it for a
-while. A tracker that fails is told of once, on stderr, and the study continues.
+The driver only starts a tracker's process and, at the end, waits for it for a while. The first
+failure of a tracker is reported on stderr, and the study continues.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Senders:
         store: The database.
         study: The study's name.
         folder: Its folder of checkpoints, a path or a URL.
-        trackers: Which trackers hear of it.
-        end_s: How long `end` waits; None for as long as it takes.
-        again: Whether to forget what they have been told.
+        trackers: The trackers that are sent it.
+        end_s: How long `end` waits, in seconds; None for as long as it takes.
+        again: Whether to send what they were sent before, too.
     """
 
     def __init__(
@@ -60,16 +60,23 @@ class Senders:
         self._senders: list[_Sender] | None = None
 
     def begin(self) -> None:
-        """Start them. The study must be in the database. Does nothing the second time."""
+        """Start them, unless that was done. The study must be in the database."""
         if self._senders is not None:
             return
         self._senders = []
         if self._trackers and in_memory(parse_url(self._store.url)):
-            log.warning("track: trackers do not hear of a study whose database is in memory")
+            log.warning("track: nothing is sent to trackers, because the database is in memory")
             return
         for tracker in self._trackers:
+            order = Sending(
+                storage=self._store.url,
+                study=self._study,
+                folder=self._folder,
+                tracker=tracker.model_dump(include={tracker.kind}),
+                again=self._again,
+            )
             try:
-                self._senders.append(self._started(tracker))
+                self._senders.append(_Sender(tracker.kind, order))
             except OSError as error:
                 log.warning("track: %s is left out: %s", tracker.kind, error)
 
@@ -91,16 +98,6 @@ class Senders:
             for sender in senders:
                 sender.close(killed)
         return [text for text in sent if text is not None]
-
-    def _started(self, tracker: NamedTracker) -> _Sender:
-        order = Sending(
-            storage=self._store.url,
-            study=self._study,
-            folder=self._folder,
-            tracker=tracker.model_dump(include={tracker.kind}),
-            again=self._again,
-        )
-        return _Sender(tracker.kind, order)
 
 
 class _Sender:
@@ -127,7 +124,7 @@ class _Sender:
         _started(self._wait_for_end)
 
     def ask_to_end(self) -> None:
-        """Tell it that nothing is committed any more."""
+        """Let it send the rest: nothing is committed any more."""
         self._say("end\n")
 
     def wait(self, until: float | None) -> str | None:
@@ -204,7 +201,7 @@ class _Sender:
         self._has_complained = True
         log.warning(
             "track: %s does not work: %s - the study does not wait for it; once it works: "
-            "hpsearch track %s",
+            "hpsearch export %s",
             self._kind,
             what,
             self._study,

@@ -29,31 +29,31 @@ from hpsearch.folders import TRACKING
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker, as_named
-from hpsearch.tracking.memory import Memory
 from hpsearch.tracking.mirror import Mirror
 from hpsearch.tracking.secrets import in_short, without_secrets
+from hpsearch.tracking.sent import Sent
 from trials.checkpoints.places import is_url
 
 LONGEST_PAUSE_S = 60.0
 """Pauses between attempts that fail double up to this."""
 SILENT_S = 60.0
-"""A sending that takes longer is told of as trouble."""
+"""A sending that takes longer is reported as trouble."""
 GRACE_S = 45.0
-"""How long it goes on whose driver is gone."""
+"""How long a sender goes on whose driver is gone."""
 NICENESS = 10
 """A tracker must not take time from trainings."""
 
 
 @dataclass(frozen=True)
 class Sending:
-    """What a sender is to do.
+    """The order to a sender.
 
     Args:
         storage: The URL of the database, with its password.
         study: The name of the study.
         folder: Its folder of checkpoints; a path or a URL.
         tracker: The tracker with its options, as in a study file.
-        again: Whether to forget what the tracker has been told.
+        again: Whether to send what the tracker was sent before, too.
     """
 
     storage: str
@@ -76,26 +76,22 @@ class _Channel:
         self._has_complained = False
 
     def trouble(self, text: str) -> None:
-        """Tell of a failure; only of the first, since what follows most likely has its cause."""
+        """Report a failure; only the first, since later ones most likely have its cause."""
         if not self._has_complained:
             self._has_complained = True
-            self._tell({"trouble": text})
+            self._print({"trouble": text})
 
     def sent(self, text: str) -> None:
-        """Tell where everything was sent to."""
-        self._tell({"sent": without_secrets(text)})
+        """Report where everything was sent to."""
+        self._print({"sent": without_secrets(text)})
 
-    def _tell(self, message: dict[str, str]) -> None:
+    def _print(self, message: dict[str, str]) -> None:
         with suppress(OSError):  # nobody reads it any more
             print(json.dumps(message), file=self._out, flush=True)
 
 
 class _Watchdog:
-    """Ends this process some time after its driver is gone, and tells of sendings that take long.
-
-    Args:
-        channel: Where it is told.
-    """
+    """Ends this process some time after its driver is gone, and reports sendings that take long."""
 
     def __init__(self, channel: _Channel) -> None:
         self._channel = channel
@@ -142,8 +138,8 @@ def main() -> None:
         os.nice(NICENESS)
     try:
         sent = _send(order, watchdog, channel)
-    except BaseException as error:  # noqa: BLE001 - told to the driver, whatever it is
-        channel.trouble(_told(error))
+    except BaseException as error:  # noqa: BLE001 - reported to the driver, whatever it is
+        channel.trouble(_text_of(error))
         sent = False
     sys.stderr.flush()
     os._exit(0 if sent else 1)  # threads of the library might keep the process
@@ -160,10 +156,10 @@ def _send(order: Sending, watchdog: _Watchdog, channel: _Channel) -> bool:
             os.chdir(base)
         with _alone(order, named.kind, watchdog.ending):
             with watchdog.busy():
-                library = importlib.import_module(f"hpsearch.tracking.libraries.to_{named.kind}")
+                library = importlib.import_module(f"hpsearch.bridges.{named.kind}.write")
                 tracker = library.open_tracker(named.options)
-            memory = Memory(order.folder, named.kind, tracker.target, again=order.again)
-            mirror = Mirror(store, spec, memory, tracker, watchdog.note_progress)
+            sent_before = Sent(order.folder, named.kind, tracker.target, again=order.again)
+            mirror = Mirror(store, spec, sent_before, tracker, watchdog.note_progress)
             is_sent = _keep_up(mirror, tracker.interval_s, watchdog, channel)
             with watchdog.busy():
                 tracker.close()
@@ -184,7 +180,7 @@ def _keep_up(mirror: Mirror, interval_s: float, watchdog: _Watchdog, channel: _C
             pause_s = interval_s
             failed = False
         except Exception as error:  # noqa: BLE001 - each library has errors of its own
-            channel.trouble(_told(error))
+            channel.trouble(_text_of(error))
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
             failed = True
         if is_last:
@@ -218,7 +214,7 @@ def _locked(file: int) -> bool:
     return True
 
 
-def _told(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {in_short(str(error)) or 'no further word'}"
 
 

@@ -20,12 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from browsers import Visit
 from dashboards import Served, served, serving
+from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.cli.dashboard.gate import Gate
 from hpsearch.cli.dashboard.site import site_of
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"

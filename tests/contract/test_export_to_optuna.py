@@ -19,15 +19,15 @@ import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
+from hpsearch.bridges.optuna import write as exporting
+from hpsearch.bridges.optuna.write import OURS, write
 from hpsearch.cli.output import What
-from hpsearch.cli.results.export import export_for_optuna, one_place
+from hpsearch.cli.results.export import StudyExport, export_study
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
-from hpsearch.optuna_storage import exporting
-from hpsearch.optuna_storage.exporting import OURS, export
 from hpsearch.store.store import Store
 
 X = FloatDistribution(0.0, 1.0)
@@ -87,7 +87,7 @@ def a_study(name: str = "copied", *, several: bool = False) -> History:
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A stock storage with a copy of the study in it."""
     url = f"sqlite:///{tmp_path_factory.mktemp('copy') / 'optuna.db'}"
-    export(a_study(), url, replace=False)
+    write(a_study(), url, replace=False)
     return url
 
 
@@ -146,7 +146,7 @@ def test_attributes_tell_what_optuna_has_no_place_for(url: str) -> None:
 
 def test_optuna_goes_on_with_the_copy(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
-    export(a_study(), url, replace=False)
+    write(a_study(), url, replace=False)
     study = loaded(url)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     assert [each.state for each in study.trials[5:]] == [TrialState.COMPLETE] * 3
@@ -154,7 +154,7 @@ def test_optuna_goes_on_with_the_copy(tmp_path: Path) -> None:
 
 def test_several_objectives_keep_their_directions(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
-    export(a_study(several=True), url, replace=False)
+    write(a_study(several=True), url, replace=False)
     study = loaded(url)
     assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
     assert study.trials[0].values == [0.9, 0.2]
@@ -199,13 +199,13 @@ def _get(app: Any, path: str) -> Any:
 def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     history = a_study()
-    export(history, url, replace=False)
+    write(history, url, replace=False)
     with pytest.raises(StudyExists, match="already has a copy of the study copied"):
-        export(history, url, replace=False)
+        write(history, url, replace=False)
     history.add_trial(trial(7, State.QUEUED))
-    export(history, url, replace=True)
+    write(history, url, replace=True)
     assert len(loaded(url).trials) == 8
-    export(a_study("other"), url, replace=False)
+    write(a_study("other"), url, replace=False)
     assert sorted(optuna.get_all_study_names(url)) == ["copied", "other"]
 
 
@@ -216,8 +216,8 @@ def test_a_copy_that_was_cut_short_is_made_again(
     with monkeypatch.context() as patched:
         patched.setattr(exporting, "copy_of", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            export(a_study(), url, replace=False)
-    export(a_study(), url, replace=False)
+            write(a_study(), url, replace=False)
+    write(a_study(), url, replace=False)
     assert len(loaded(url).trials) == 7
 
 
@@ -229,26 +229,26 @@ def test_a_study_of_somebody_else_is_never_replaced(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     optuna.create_study(study_name="copied", storage=url)
     with pytest.raises(StudyExists, match="which is not a copy of this one"):
-        export(a_study(), url, replace=True)
+        write(a_study(), url, replace=True)
 
 
 def test_places_that_cannot_be_an_optuna_storage_are_refused(tmp_path: Path) -> None:
     ours = f"sqlite:///{tmp_path / 'hpsearch.db'}"
     Store.open(ours).close()
     with pytest.raises(UserError, match="is a database of hpsearch"):
-        export(a_study(), ours, replace=False)
+        write(a_study(), ours, replace=False)
     with pytest.raises(UserError, match="in memory"):
-        export(a_study(), "sqlite://", replace=False)
+        write(a_study(), "sqlite://", replace=False)
     with pytest.raises(StoreUnreachable, match="cannot be used as an Optuna storage"):
-        export(a_study(), f"sqlite:///{tmp_path / 'no' / 'folder.db'}", replace=False)
+        write(a_study(), f"sqlite:///{tmp_path / 'no' / 'folder.db'}", replace=False)
     file = tmp_path / "text.db"
     file.write_text("this is not a database, but a text that is long enough to be read as one" * 99)
     with pytest.raises(StoreUnreachable, match="cannot be used as an Optuna storage"):
-        export(a_study(), f"sqlite:///{file}", replace=False)
+        write(a_study(), f"sqlite:///{file}", replace=False)
 
 
 def test_postgresql_takes_a_copy_as_well(postgresql_url: str) -> None:
-    export(a_study(), postgresql_url, replace=False)
+    write(a_study(), postgresql_url, replace=False)
     storage = optuna.storages.RDBStorage(
         postgresql_url.replace("postgresql:", "postgresql+psycopg:")
     )
@@ -262,13 +262,13 @@ def test_the_command_says_what_it_wrote_and_what_excludes_what(
     ours, url = f"sqlite:///{tmp_path / 'ours.db'}", f"sqlite:///{tmp_path / 'optuna.db'}"
     with closing(Store.open(ours)) as store:
         store.create_study(StudyRecord(0, "empty", FILE, ("maximize",), uid="u"))
-    export_for_optuna("empty", url, ours, force=False)
+    export_study(url, StudyExport("empty", What.TRIALS, ours, force=False))
     assert f"wrote 0 trials of empty to {url}" in capsys.readouterr().err
     assert loaded(url, "empty").trials == []
-    for to, optuna_url, what in (
-        (None, None, What.TRIALS),
-        (Path("a.csv"), url, What.TRIALS),
-        (None, url, What.REPORTS),
+    for to, what, hint in (
+        (url, What.REPORTS, "--what is for files"),
+        ("trials.txt", What.TRIALS, "exports are .csv or .parquet files"),
+        ("neptune", What.TRIALS, "--to: 'neptune' is not a tracker"),
     ):
-        with pytest.raises(UserError):
-            one_place(to, optuna_url, what)
+        with pytest.raises(UserError, match=hint):
+            export_study(to, StudyExport("empty", what, ours, force=False))

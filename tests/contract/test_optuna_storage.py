@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from optuna.testing.pytest_storages import StorageTestCase
 
-from hpsearch.optuna_storage.storage import StudyStorage
+from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.store.store import Store
 
 

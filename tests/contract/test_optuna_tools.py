@@ -17,11 +17,11 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 
+from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State, move
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StudyHeld
-from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 

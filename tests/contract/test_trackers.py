@@ -296,7 +296,7 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(
     need("mlflow")
     from mlflow.tracking import MlflowClient
 
-    from hpsearch.tracking.libraries.to_mlflow import open_tracker
+    from hpsearch.bridges.mlflow.write import open_tracker
 
     spec, notebook = tracked(sqlite_url), Notebook()
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)
@@ -328,7 +328,7 @@ def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(
     need("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    from hpsearch.tracking.libraries.to_tensorboard import open_tracker
+    from hpsearch.bridges.tensorboard.write import open_tracker
 
     spec, notebook = tracked(sqlite_url), Notebook()
     send_to_notebook(sqlite_url, spec, tmp_path, notebook)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from malformed import Case, Make, both, nothing, written
+from malformed import Case, Make, nothing, written
 
 GOOD = "id,lr,loss,epoch,state\na,0.1,0.5,1,done\nb,0.2,0.6,1,done\n"
 NAMED = ("import", "runs.csv", "--name", "old", "--params", "lr")
 MEASURED = ("--metric", "loss", "--direction", "minimize")
 CSV = (*NAMED, *MEASURED)
 LONG = (*CSV, "--run", "id", "--resource", "epoch")
-SPEC = ("import-spec", "search.py")
+SPEC = ("init", "--from", "sweep.yaml", "made.yaml")
 
 
 def runs(content: bytes | str) -> Make:
@@ -29,7 +29,7 @@ def folder(name: str) -> Make:
 # fmt: off
 CASES = [
     # the command line
-    Case("no such source", nothing, "nothing.csv: there is no such file", "check the path", ("import", "nothing.csv", *CSV[2:])),
+    Case("no such source", nothing, "no such file: nothing.csv", "nothing.csv", ("import", "nothing.csv", *CSV[2:])),
     Case("a source of another kind", written("runs.txt", "a"), "runs.txt is not a source that is known", ".csv", ("import", "runs.txt", *CSV[2:])),
     Case("a folder of nothing", folder("runs"), "runs has no folders of trials", "name the folder of the experiment", ("import", "runs", *CSV[2:])),
     Case("a name that is none", runs(GOOD), "--name a b", "letters, digits", ("import", "runs.csv", "--name", "a b", *CSV[4:])),
@@ -41,48 +41,36 @@ CASES = [
     Case("parameters twice", runs(GOOD), "lr appears twice", "--params", (*CSV, "--params", "lr=loss")),
     Case("a parameter without a column", runs(GOOD), '--params "lr="', "NAME=COLUMN", ("import", "runs.csv", "--name", "old", "--params", "lr=", *MEASURED)),
     Case("an odd unit", runs(GOOD), "--unit hours", "epochs", (*CSV, "--unit", "hours")),
-    Case("a curve without a resource", runs(GOOD), "--curve acc_1", "acc", (*CSV, "--curve", "acc_1")),
-    Case("no column of the curve", runs(GOOD), "no column that is acc_{resource}", "columns are id", (*CSV, "--curve", "acc_{resource}")),
-    Case("both forms of a curve", runs(GOOD), "two forms of a curve", "give one", (*LONG, "--curve", "acc_{resource}")),
     Case("whose report", runs(GOOD), "--resource needs to know", "--run COLUMN", (*CSV, "--resource", "epoch")),
     Case("a study of a table", runs(GOOD), "--study is for a storage of Optuna's", "leave it out", (*CSV, "--study", "a")),
     # tables
-    Case("an empty table", runs(""), "runs.csv is empty", "a header and a row", CSV),
+    Case("an empty table", runs(""), "runs.csv is empty", "name a file with data", CSV),
     Case("a header alone", runs("lr,loss\n"), "runs.csv has no rows", "a header and a row", CSV),
     Case("a missing column", runs(GOOD.replace("loss", "los")), "loss: did you mean los?", "lacks columns", CSV),
-    Case("a column twice", runs("lr,lr,loss\n1,2,3\n"), "runs.csv:1 has two columns named 'lr'", "rename one", CSV),
-    Case("a row that is short", runs(f"{GOOD}c,0.3\n"), "runs.csv:4 has 2 cells", "is the file whole?", CSV),
-    Case("a quote that never ends", runs(f'{GOOD}"c,0.3,1,1,done\n'), "runs.csv:4 is not CSV", "unexpected end", CSV),
-    Case("another encoding", runs(GOOD.encode() + b"\xff,1,1,1,done\n"), "runs.csv:4 is not UTF-8", "save the file as UTF-8", CSV),
+    Case("a column twice", runs("lr,lr,loss\n1,2,3\n"), "its header names the column 'lr' twice", "runs.csv", CSV),
+    Case("a row that is long", runs(f"{GOOD}c,0.3,1,1,done,9\n"), "runs.csv cannot be read as CSV", "line 4, saw 6", CSV),
+    Case("another encoding", runs(GOOD.encode() + b"\xff,1,1,1,done\n"), "runs.csv is not UTF-8", "save it as UTF-8", CSV),
     Case("a table of UTF-16", runs(GOOD.encode("utf-16")), "runs.csv", "UTF-8", CSV),
     Case("a table that is compressed", runs(b"\x1f\x8b\x08\x00abc"), "runs.csv is compressed", "unpack it", CSV),
-    Case("no Parquet", written("runs.parquet", "PAR1 no"), "runs.parquet is not a Parquet file", "can be read", ("import", "runs.parquet", *CSV[2:])),
-    Case("a result that is a word", runs(GOOD.replace("0.5", "low")), "runs.csv:2: loss is 'low'", "not a number", CSV),
-    Case("no result", runs(GOOD.replace("0.5", "")), "runs.csv:2: is complete and has no loss", "nothing was imported", CSV),
-    Case("a run twice", runs(GOOD.replace("b,", "a,")), "runs.csv:3: a occurs twice, first at runs.csv:2", "remove one", (*CSV, "--run", "id")),
-    Case("an odd state", runs(GOOD.replace("done\nb", "dome\nb")), "runs.csv:2: state: 'dome' is not a known state", "did you mean done?", (*CSV, "--state", "state")),
-    Case("a resource that falls", runs(GOOD + "a,0.1,0.4,0.5,done\n"), "runs.csv:4: epoch is 0.5 after 1", "it must rise", LONG),
+    Case("no Parquet", written("runs.parquet", "PAR1 no"), "runs.parquet cannot be read as PARQUET", "runs.parquet", ("import", "runs.parquet", *CSV[2:])),
+    Case("a result that is a word", runs(GOOD.replace("0.5", "low")), "runs.csv row 1: loss is 'low'", "not a number", CSV),
+    Case("no result", runs(GOOD.replace("0.5", "")), "runs.csv row 1: is complete and has no loss", "nothing was imported", CSV),
+    Case("a run twice", runs(GOOD.replace("b,", "a,")), "runs.csv row 2: a occurs twice, first at runs.csv row 1", "remove one", (*CSV, "--run", "id")),
+    Case("an odd state", runs(GOOD.replace("done\nb", "dome\nb")), "runs.csv row 1: state: 'dome' is not a known state", "did you mean done?", (*CSV, "--state", "state")),
+    Case("a resource that falls", runs(GOOD + "a,0.1,0.4,0.5,done\n"), "runs.csv row 3: epoch is 0.5 after 1", "it must rise", LONG),
     Case("a resource below zero", runs(GOOD.replace("0.6,1", "0.6,-1")), "resource -1", "at least 0", LONG),
-    Case("a run of two minds", runs(GOOD + "a,0.3,0.4,2,done\n"), "runs.csv:4: lr is '0.3', and '0.1' at runs.csv:2", "one value", LONG),
+    Case("a run of two minds", runs(GOOD + "a,0.3,0.4,2,done\n"), "runs.csv row 3: lr is '0.3', and '0.1' at runs.csv row 1", "one value", LONG),
     Case("a fraction of a step", runs(GOOD.replace("0.6,1", "0.6,1.5")), "a report at 1.5 steps", "--unit epochs", (*LONG, "--unit", "steps")),
-    Case("a value outside the space", runs("learning_rate,accuracy\n0.5,0.5\n"), "runs.csv:2: learning_rate: must be from 1e-05 to 0.001", "not 0.5", ("import", "runs.csv", "--name", "old", "--params", "learning_rate", "--space", "study.yaml")),
-    Case("a parameter outside the space", runs("rate,accuracy\n0.5,0.5\n"), "runs.csv:2: learning_rat: no parameter", "did you mean learning_rate?", ("import", "runs.csv", "--name", "old", "--params", "learning_rat=rate", "--space", "study.yaml")),
-    # mapping files
-    Case("no mapping file", runs(GOOD), "map.yaml cannot be read", "check the path", (*CSV, "--mapping", "map.yaml")),
-    Case("an odd key", written("map.yaml", "parms: {}\n"), "map.yaml:1: parms: unknown key", "did you mean params?", (*CSV, "--mapping", "map.yaml")),
-    Case("a mapping that is none", written("map.yaml", "- a\n"), "map.yaml: must be a mapping", "params:", (*CSV, "--mapping", "map.yaml")),
-    Case("a mapping of another type", written("map.yaml", "run: 3\n"), "map.yaml:1: run", "text", (*CSV, "--mapping", "map.yaml")),
-    Case("a state to nowhere", both(runs(GOOD), written("map.yaml", "states: {odd: ended}\nstate: state\n")), "states: odd", "complete, pruned or failed", (*CSV, "--mapping", "map.yaml")),
+    Case("a value outside the space", runs("learning_rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rate: must be from 1e-05 to 0.001", "not 0.5", ("import", "runs.csv", "--name", "old", "--params", "learning_rate", "--space", "study.yaml")),
+    Case("a parameter outside the space", runs("rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rat: no parameter", "did you mean learning_rate?", ("import", "runs.csv", "--name", "old", "--params", "learning_rat=rate", "--space", "study.yaml")),
     # search files
-    Case("no search file", nothing, "search.py cannot be read", "check the path", SPEC),
-    Case("another search file", written("a.toml", ""), "a.toml is not a .yaml or .py file", "a sweep of W&B", ("import-spec", "a.toml")),
-    Case("code that is none", written("search.py", "def f(:\n"), "search.py:1 is not Python", "invalid syntax", SPEC),
-    Case("code that searches nothing", written("search.py", "x = 1\n"), "search.py does not call suggest_float", "name the file with the objective", SPEC),
-    Case("YAML of another kind", written("a.yaml", "a: 1\n"), "a.yaml has no parameters", "name a sweep of W&B", ("import-spec", "a.yaml")),
-    Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("import-spec", "study.yaml")),
-    Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("import-spec", "a.yaml")),
-    Case("a sweep of nothing", written("a.yaml", "parameters: {}\n"), "a.yaml has nothing that a study could search", "a.yaml", ("import-spec", "a.yaml")),
-    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "line 1: x cannot be carried over", "write a range yourself", ("import-spec", "a.yaml")),
-    Case("a study file that is there", written("search.py", "t.suggest_float('x', 0, 1)\n"), "study.yaml already exists", "--force", (*SPEC, "-o", "study.yaml")),
+    Case("no search file", nothing, "sweep.yaml cannot be read", "check the path", SPEC),
+    Case("another search file", written("a.toml", ""), "a.toml is not a .yaml file", "a sweep of W&B", ("init", "--from", "a.toml", "made.yaml")),
+    Case("YAML of another kind", written("a.yaml", "a: 1\n"), "a.yaml has no parameters", "name a sweep of W&B", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("init", "--from", "study.yaml", "made.yaml")),
+    Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of nothing", written("a.yaml", "parameters: {}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "line 1: x cannot be carried over", "write a range yourself", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a study file that is there", written("sweep.yaml", "parameters: {x: {values: [1, 2]}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
 ]
 # fmt: on

@@ -26,26 +26,24 @@ IMPORT = "from hpsearch import tune"
 
 @dataclass(frozen=True)
 class TrainableNotes:
-    """What `hpsearch.tune` notes about a trainable, among the `args` of its task.
+    """Notes of `hpsearch.tune` about a trainable, among the `args` of its task.
 
     Args:
         lists: Parameters whose choices are lists or mappings, which are searched as JSON texts.
         parameters: Plain values that the trainable is given beside its config.
         globals: More of them: by name, the global of the trainable's module that it is.
-        reuse: Whether a class trainable may be reset for another trial.
     """
 
     lists: tuple[str, ...] = ()
     parameters: Mapping[str, Any] | None = None
     globals: Mapping[str, str] | None = None
-    reuse: bool = False
 
 
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     """The training function of a trainable.
 
     Args:
-        found: What the study file's `kind` names.
+        found: The object that the study file's `kind` names.
         task: The `task` part.
 
     Raises:
@@ -55,7 +53,7 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     noted = TrainableNotes(**(task.get("args") or {}).get(OURS, {}))
     wrapped = unwrapped(found)
     parameters = {**wrapped.parameters, **(noted.parameters or {}), **_globals(noted, name)}
-    call = _call(wrapped.inner, name, parameters, noted.reuse)
+    call = _call(wrapped.inner, name, parameters)
     lists = frozenset(noted.lists)
 
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
@@ -74,7 +72,6 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
 
 
 def _globals(noted: TrainableNotes, kind: str) -> dict[str, Any]:
-    """The parameters that are globals of the trainable's module."""
     module = sys.modules[kind.partition(":")[0]]
     found = {}
     for parameter, name in (noted.globals or {}).items():
@@ -88,14 +85,10 @@ def _globals(noted: TrainableNotes, kind: str) -> dict[str, Any]:
 Call = Callable[[dict[str, Any], Session], None]
 
 
-def _call(inner: Any, name: str, parameters: Mapping[str, Any], reuse: bool) -> Call:
-    """What trains a config.
-
-    Raises:
-        TaskError: `inner` is neither a class nor a function that can be trained.
-    """
+def _call(inner: Any, name: str, parameters: Mapping[str, Any]) -> Call:
+    """A function that trains a config."""
     if isinstance(inner, type):
-        return _call_of_class(inner, name, parameters, reuse)
+        return _call_of_class(inner, name, parameters)
     if not callable(inner):
         raise _refusal(f"{name} is not a trainable; name a function or a class")
     if not takes(inner, {}, **parameters):
@@ -112,7 +105,6 @@ def _call(inner: Any, name: str, parameters: Mapping[str, Any], reuse: bool) -> 
 
 
 def _report_returned(returned: Any, name: str, session: Session) -> None:
-    """Report what a function returned or yielded."""
     if returned is None or returned == {}:
         return
     if isinstance(returned, Number):
@@ -124,7 +116,7 @@ def _report_returned(returned: Any, name: str, session: Session) -> None:
         raise UserError(what, "return or yield a dict of metrics, a number or nothing")
 
 
-def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any], reuse: bool) -> Call:
+def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any]) -> Call:
     if not issubclass(inner, Trainable):
         bases = {base.__module__.partition(".")[0] for base in inner.__mro__}
         if "ray" in bases:
@@ -135,7 +127,7 @@ def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any], r
         raise _refusal(f"{name}.setup cannot be called with (config{given})")
 
     def call(config: dict[str, Any], session: Session) -> None:
-        classes.drive(inner, config, session, parameters, reuse)
+        classes.drive(inner, config, session, parameters)
 
     return call
 

@@ -1,4 +1,4 @@
-"""The trial that runs, as `tune.report`, `tune.get_checkpoint` and `tune.get_context` see it.
+"""The trial that runs, for `tune.report`, `tune.get_checkpoint` and `tune.get_context`.
 
 Each report of a trainable is one training iteration, and that is the resource of its trial. The
 folder that comes with a report becomes the trial's checkpoint of that report, complete or not at
@@ -36,7 +36,8 @@ OF_TUNE = frozenset(
 log = logging.getLogger(__name__)
 _current: ContextVar[Session] = ContextVar("tune_session")
 _running: list[Session] = []
-_told: set[str] = set()
+_named: set[str] = set()
+"""Metrics that are not numbers, each named in the log once."""
 
 
 class Ended(BaseException):
@@ -59,20 +60,15 @@ class Session:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """What the trainable reported last, or continues from; None if it starts afresh."""
+        """The checkpoint reported last, or to continue from; None if it starts afresh."""
         newest = self.trial.saved or self.trial.checkpoint
         return None if newest is None else Checkpoint(places.inside(newest, FOLDER))
 
     def report(self, metrics: Mapping[str, Any], checkpoint: Any = None) -> None:
-        """Report metrics of one training iteration, and wait for the go-ahead.
-
-        Args:
-            metrics: Numbers by name; nested ones are joined with a slash, as Ray Tune does.
-            checkpoint: A `Checkpoint`, or anything else that names a local folder.
+        """Report metrics of one training iteration, and wait for the go-ahead; see `report`.
 
         Raises:
-            TrialStopped: The trial is over.
-            Ended: The metrics say that it is done.
+            Ended: The metrics say that the trial is done.
         """
         if not isinstance(metrics, Mapping):
             what = f"tune.report takes a dict of metrics, not {metrics!r}"
@@ -122,8 +118,8 @@ def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if _is_number(value):
             found[name] = value
-        elif name not in _told:
-            _told.add(name)
+        elif name not in _named:
+            _named.add(name)
             log.warning("%r is not stored: a metric is a number, not %.60r", name, value)
     return found
 
@@ -151,17 +147,19 @@ def running(session: Session) -> Iterator[None]:
 
 
 def here() -> Session | None:
-    """The session of the trial that this thread trains; None if it trains none."""
-    return _current.get(None)
-
-
-def current(what: str) -> Session:
-    """The session of the trial that this code belongs to.
+    """The session of the trial that this code belongs to; None if no trial runs here.
 
     A thread that a trainable has started finds it where the process trains nothing else.
+    """
+    only = _running[0] if len(_running) == 1 else None
+    return _current.get(only)
+
+
+def current(call: str) -> Session:
+    """The session of the trial that this code belongs to.
 
     Args:
-        what: What is called, for the error.
+        call: The function that was called, for the error.
 
     Raises:
         UserError: No trial runs here.
@@ -169,18 +167,16 @@ def current(what: str) -> Session:
     found = here()
     if found is not None:
         return found
-    if len(_running) == 1:
-        return _running[0]
-    message = f"{what} was called outside of a trial"
+    message = f"{call} was called outside of a trial"
     raise UserError(message, "it works in a trainable that tune.Tuner or hpsearch run trains")
 
 
 def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
-    """Report metrics of one training iteration, with a checkpoint if there is one.
+    """Report metrics of one training iteration, and wait for the go-ahead.
 
     Args:
-        metrics: Numbers by name.
-        checkpoint: A `Checkpoint` of a local folder, which is copied.
+        metrics: Numbers by name; nested ones are joined with a slash, as Ray Tune does.
+        checkpoint: A `Checkpoint`, or anything else that names a local folder, which is copied.
 
     Raises:
         UserError: No trial runs here, or the checkpoint is not a folder.
@@ -190,7 +186,7 @@ def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """What to continue from: the checkpoint that was reported last; None to start afresh.
+    """The checkpoint to continue from, which was reported last; None to start afresh.
 
     Raises:
         UserError: No trial runs here.
@@ -199,7 +195,7 @@ def get_checkpoint() -> Checkpoint | None:
 
 
 class TuneContext:
-    """What a trainable can ask about its trial."""
+    """The facts of a trial that its trainable can ask for."""
 
     def __init__(self, trial: FunctionTrial) -> None:
         self._trial = trial
@@ -221,33 +217,13 @@ class TuneContext:
         study, _ = places.split(self._trial.folder)
         return places.split(study)[1]
 
-    def get_world_size(self) -> int:
-        """1: a trial is one process."""
-        return 1
-
-    def get_local_world_size(self) -> int:
-        """1: a trial is one process."""
-        return 1
-
-    def get_world_rank(self) -> int:
-        """0: a trial is one process."""
-        return 0
-
-    def get_local_rank(self) -> int:
-        """0: a trial is one process."""
-        return 0
-
-    def get_node_rank(self) -> int:
-        """0: a trial is one process."""
-        return 0
-
     def __getattr__(self, name: str) -> Any:
         message = f"tune.get_context() has no {name} here"
         raise UserError(message, "see docs/ray-tune.md for what a trial can ask")
 
 
 def get_context() -> TuneContext:
-    """What a trainable can ask about its trial.
+    """The facts of a trial that its trainable can ask for.
 
     Raises:
         UserError: No trial runs here.

@@ -12,13 +12,12 @@ from hpsearch.errors import UserError
 
 @dataclass(frozen=True)
 class WrappedTrainable:
-    """A trainable with more than its code. A worker finds it as a name of a module, or is told the
-    trainable inside and its parameters.
+    """A trainable with more than its code.
 
     Args:
         inner: A function or a class.
         parameters: Given to the function, or to the class's `setup`, by name.
-        resources: What a trial takes: ``cpu`` and ``gpu``.
+        resources: ``cpu`` and ``gpu`` of a trial.
     """
 
     inner: Any
@@ -86,7 +85,7 @@ def _refuse_no_trainable(trainable: Any, what: str) -> None:
 
 
 def takes(function: Any, *arguments: Any, **named: Any) -> bool:
-    """Whether a function can be called so."""
+    """True if a function can be called with these arguments."""
     try:
         inspect.signature(function).bind(*arguments, **named)
     except TypeError:

@@ -18,7 +18,6 @@ from hpsearch.cli.options import (
     FormatOption,
     OptionalStudyName,
     Storage,
-    StudyName,
     TreeFormatOption,
     Watch,
     Where,
@@ -223,11 +222,13 @@ def reproduce(
 def export(
     name: OptionalStudyName = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="The .csv or .parquet file to write.")
-    ] = None,
-    optuna: Annotated[
         str | None,
-        typer.Option("--optuna", help="The URL of an Optuna storage to write a copy into."),
+        typer.Option(
+            "--to",
+            help="A .csv or .parquet file; mlflow, wandb, tensorboard or trackio, or a mapping "
+            "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
+            "Default: the trackers of the study file.",
+        ),
     ] = None,
     what: Annotated[
         What, typer.Option("--what", help="What to write to the file, one row each.")
@@ -235,14 +236,10 @@ def export(
     force: Force = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Write a study to a CSV or Parquet file, or a copy of it for Optuna."""
-    from hpsearch.cli.results.export import export_for_optuna, export_study, one_place
+    """Write a study to a file, to an experiment tracker, or into a storage of Optuna's."""
+    from hpsearch.cli.results.export import StudyExport, export_study
 
-    match one_place(to, optuna, what):
-        case Path() as file:
-            export_study(name, file, what, storage, force=force)
-        case url:
-            export_for_optuna(name, url, storage, force=force)
+    export_study(to, StudyExport(name, what, storage, force))
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -313,26 +310,3 @@ def mcp(
     from hpsearch.cli.agents.command import serve_agents
 
     serve_agents(storage, allow_changes=allow_changes)
-
-
-@app.command(rich_help_panel=RESULTS)
-def track(
-    name: StudyName,
-    to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--to",
-            help="A tracker, such as mlflow or {wandb: {project: demo}}. Can be repeated. "
-            "Default: those of the study file.",
-        ),
-    ] = None,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Also send what was sent before, as after its loss there."),
-    ] = False,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Send a study that is not running to experiment trackers: all that they do not have yet."""
-    from hpsearch.cli.studies.track import track_study
-
-    track_study(name, to or [], storage, again=again)

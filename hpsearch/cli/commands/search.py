@@ -86,6 +86,15 @@ def init(
     metric: Annotated[
         str | None, typer.Option("--metric", help="What to optimize. Default: by the data.")
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE|URL",
+            help="The file of a W&B sweep, or the URL of an Optuna storage, whose study --name "
+            "names.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a study file with comments, to start from."""
@@ -93,11 +102,17 @@ def init(
         DataOptions,
         StudyOptions,
         write_from_command,
+        write_from_program,
         write_starter,
     )
 
     data = DataOptions(train, tuple(text or ()), tuple(label or ()), model)
     wanted = StudyOptions(name, metric)
+    if source is not None:
+        if data.given or kind or command or metric:
+            raise UserError("--from goes with --name and --force alone", "remove the other options")
+        write_from_program(path, source, wanted, force=force)
+        return
     if command is None:
         write_starter(path, kind, data, wanted, force=force)
         return
@@ -239,8 +254,8 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A table (.csv, .tsv, .parquet), JSON lines of W&B (.jsonl), a folder of Ray Tune "
-            "or W&B, or the URL of an Optuna storage.",
+            help="A table (.csv, .tsv, .parquet), a folder of Ray Tune, or the URL of an Optuna "
+            "storage.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
@@ -269,15 +284,8 @@ def import_(
         str | None,
         typer.Option("--resource", help="What says how far a run had trained, one row a report."),
     ] = None,
-    curve: Annotated[
-        str | None,
-        typer.Option("--curve", help="Columns of a curve, such as: accuracy_{resource}"),
-    ] = None,
     unit: Annotated[
         str | None, typer.Option("--unit", help="What the resource counts, such as epochs.")
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="A YAML file with these options as keys.")
     ] = None,
     space: Annotated[
         Path | None,
@@ -287,31 +295,11 @@ def import_(
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Bring past runs of other programs in as a study, for queries and for warm starts."""
+    from hpsearch.bridges.columns import Mapped, pairs
     from hpsearch.cli.studies.import_runs import ImportOptions, import_runs
 
-    others = {"run": run, "state": state, "resource": resource, "curve": curve, "unit": unit}
-    options = ImportOptions(
-        name, storage, study, mapping, space, params, metric, direction, others, dry_run
-    )
+    columns = pairs("--params", params or ())
+    metrics = pairs("--metric", metric or ())
+    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, resource, study)
+    options = ImportOptions(name, storage, mapped, unit, space, dry_run)
     import_runs(source, options)
-
-
-@app.command("import-spec", rich_help_panel=SEARCH)
-def import_spec(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A sweep of W&B, or Python code of Optuna.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The study file to write. Default: printed."),
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Make a study file from that of another program; its code is read, and never run."""
-    from hpsearch.cli.study_files.import_spec import write_imported
-
-    write_imported(source, out, force=force)

@@ -27,6 +27,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.cli.dashboard.addresses import number_in
 from hpsearch.cli.dashboard.changes import Changing
 from hpsearch.cli.dashboard.files import own_file
@@ -43,7 +44,6 @@ from hpsearch.errors import (
     Unreachable,
     hearing,
 )
-from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 
 _OPTUNAS = (

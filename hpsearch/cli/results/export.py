@@ -1,119 +1,161 @@
-"""`hpsearch export`: a study's trials, reports or attempts as a file, or a copy of the study for
-Optuna."""
+"""`hpsearch export`: a study as a file, as a copy in a storage of Optuna's, or in experiment
+trackers."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.opening import chosen_study, viewing
-from hpsearch.cli.output import What, note
+from hpsearch.cli.output import What, log_as_notes, note
 from hpsearch.cli.places import refuse_taken, whole_file
-from hpsearch.errors import UserError
+from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.connecting.url import display, parse_url
-from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
 from hpsearch.store.store import Store
-from hpsearch.views.numbers import cell, count
+from hpsearch.study_file.text.messages import problems_of
+from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
+from hpsearch.views.numbers import count
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_FRAMES = {What.TRIALS: trials_frame, What.REPORTS: reports_frame, What.ATTEMPTS: attempts_frame}
-
+OPTUNA = "sqlite:///optuna.db"
+"""The storage that `--to optuna` names."""
+PLACES = f"a .csv or .parquet file, {', '.join(TRACKERS)}, optuna, or the URL of an Optuna storage"
+SUFFIXES = (".csv", ".parquet")
 NOTED_FROM = 1000
 """A copy for Optuna of so many trials takes long enough to say so."""
 
+_TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
-def one_place(to: Path | None, optuna: str | None, what: What) -> Path | str:
-    """The one place that an export is written to: a file, or the URL of an Optuna storage.
 
-    Raises:
-        UserError: Neither is given, both are, or a copy for Optuna is to have a part only.
+@dataclass(frozen=True, slots=True)
+class StudyExport:
+    """The request of the command line.
+
+    Attributes:
+        name: The study; None for the only one.
+        what: The rows of a file.
+        storage: The database's URL.
+        force: Whether to replace what is there already, or to send all of it again.
     """
-    if to is None and optuna is None:
-        message = "there is no place to export to"
-        raise UserError(message, "add --to trials.csv, or --optuna sqlite:///optuna.db")
-    if to is not None and optuna is not None:
-        raise UserError("--to and --optuna exclude each other", "export twice")
-    if optuna is not None and what is not What.TRIALS:
-        message = "a copy for Optuna always has all of a study"
-        raise UserError(message, "leave out --what, or name a file with --to")
-    place = to or optuna
-    assert place is not None
-    return place
+
+    name: str | None
+    what: What
+    storage: str
+    force: bool
 
 
-def export_for_optuna(name: str | None, to: str, storage: str, *, force: bool) -> None:
-    """Write a copy of a study into a stock Optuna storage.
+def export_study(to: str | None, wanted: StudyExport) -> None:
+    """Write a study to a place.
+
+    Args:
+        to: A file, a tracker as a study file writes it, `optuna` or the URL of an Optuna storage;
+            None for the trackers of the study file.
+        wanted: The rest.
 
     Raises:
-        UserError: The storage has a study of that name already, or cannot be one of Optuna's.
+        UserError: The place cannot be written to, or is not one of these.
+        StudyExists: An Optuna storage has a study of that name already.
         StoreUnreachable: A database does not answer, or belongs to another program.
+        StudyHeld: Trackers are to be sent a study that a driver owns.
+        Unreachable: Not everything could be sent to a tracker.
     """
-    # Imported here: Optuna is slow to import, and files need none.
-    from hpsearch.optuna_storage.exporting import export
-
-    with viewing(storage) as connection:
-        study = chosen_study(connection, name)
-    with closing(Store.open(storage, create=False)) as store:
-        history = store.load(study.name)
-    trials = len(history.trials)
-    if trials >= NOTED_FROM:
-        note(f"writing {count(trials, 'trial')}, one transaction each; this may take minutes ...")
-    export(history, to, replace=force)
-    place = display(parse_url(to))
-    note(f"wrote {count(trials, 'trial')} of {study.name} to {place}")
-
-
-def export_study(name: str | None, to: Path, what: What, storage: str, *, force: bool) -> None:
-    """Write a CSV or Parquet file, completely or not at all.
-
-    Raises:
-        UserError: The file's name has another ending, it already exists, or it cannot be written.
-    """
-    _refuse_place(to, force=force)
-    with viewing(storage) as connection:
-        study = chosen_study(connection, name)
-        frame = _FRAMES[what](connection, study)
-    _write(frame, to)
-    note(f"wrote {count(len(frame), what.removesuffix('s'))} of {study.name} to {to}")
+    is_file = to is not None and Path(to).suffix in SUFFIXES
+    if not is_file and wanted.what is not What.TRIALS:
+        raise UserError("--what is for files", "leave it out, or name a file: --to reports.csv")
+    if to is not None and is_file:
+        _export_file(Path(to), wanted)
+    elif to is not None and ("://" in to or to == "optuna"):
+        _export_for_optuna(OPTUNA if to == "optuna" else to, wanted)
+    elif to is not None and Path(to).suffix and "{" not in to:
+        example = f"for example: --to {Path(to).stem}.csv"
+        raise UserError(f"{to}: exports are .csv or .parquet files", example)
+    else:
+        _send(to, wanted)
 
 
-def _refuse_place(to: Path, *, force: bool) -> None:
-    if to.suffix not in (".csv", ".parquet"):
-        message = f"{to}: exports are .csv or .parquet files"
-        raise UserError(message, f"for example: --to {to.stem or 'trials'}.csv")
-    refuse_taken(to, force=force)
+def _export_file(to: Path, wanted: StudyExport) -> None:
+    """Write a CSV or Parquet file, completely or not at all."""
+    if "\0" in str(to):
+        raise UserError("'--to' has a null byte in it", "name a file such as trials.csv")
+    # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
+    from hpsearch.bridges.tables.write import write
+    from hpsearch.store.reading import frames
 
-
-def _write(frame: pd.DataFrame, to: Path) -> None:
+    refuse_taken(to, force=wanted.force)
+    makers = {
+        What.TRIALS: frames.trials_frame,
+        What.REPORTS: frames.reports_frame,
+        What.ATTEMPTS: frames.attempts_frame,
+    }
+    with viewing(wanted.storage) as connection:
+        study = chosen_study(connection, wanted.name)
+        frame = makers[wanted.what](connection, study)
     with whole_file(to) as unfinished:
-        if to.suffix == ".csv":
-            frame.to_csv(unfinished, index=False)
-        else:
-            _with_one_type_per_column(frame).to_parquet(unfinished, index=False)
+        write(frame, unfinished)
+    note(f"wrote {count(len(frame), wanted.what.removesuffix('s'))} of {study.name} to {to}")
 
 
-def _with_one_type_per_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with texts in columns of mixed types, because Parquet has one type per column."""
-    frame = frame.copy(deep=False)
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype != object:
-            continue
-        types = {_type(value) for value in column.dropna()}
-        if len(types) > 1:
-            frame[name] = [_text(value) for value in column]
-    return frame
+def _export_for_optuna(to: str, wanted: StudyExport) -> None:
+    from hpsearch.bridges.optuna.write import write
+
+    with viewing(wanted.storage) as connection:
+        study = chosen_study(connection, wanted.name)
+    with closing(Store.open(wanted.storage, create=False)) as store:
+        history = store.load(study.name)
+    trials = count(len(history.trials), "trial")
+    if len(history.trials) >= NOTED_FROM:
+        note(f"writing {trials}, one transaction each; this may take minutes ...")
+    write(history, to, replace=wanted.force)
+    note(f"wrote {trials} of {study.name} to {display(parse_url(to))}")
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else cell(value)
+def _send(to: str | None, wanted: StudyExport) -> None:
+    """Send all of a study that trackers do not have yet."""
+    from hpsearch.tracking.packages import refuse_missing
+    from hpsearch.tracking.processes import Senders
+    from hpsearch.wiring.creation import spec_of
+    from hpsearch.wiring.ownership import refuse_if_held
+
+    trackers = () if to is None else _named(to)
+    with viewing(wanted.storage) as connection:
+        name = chosen_study(connection, wanted.name).name
+    with closing(Store.open(wanted.storage, create=False)) as store:
+        record = store.find_study(name)
+        if not record.spec:
+            raise UserError(f"study {name} was made through Optuna and has no study file")
+        trackers = trackers or spec_of(record).track
+        if not trackers:
+            what = f"there is no place to export to: the study file of {name} names no tracker"
+            raise UserError(what, f"add --to with {PLACES}")
+        refuse_if_held(store, name)
+        refuse_missing(trackers)
+        if not record.checkpoints:
+            raise UserError(f"study {name} has no folder of its own", f"hpsearch resume {name}")
+        log_as_notes()
+        senders = Senders(store, name, record.checkpoints, trackers, None, again=wanted.force)
+        try:
+            senders.begin()
+            sent = senders.end()
+        except KeyboardInterrupt:
+            what = "interrupted; what was sent stays. Continue with the same command"
+            raise Interrupted(what) from None
+    for place in sent:
+        note(f"study {name} is in {place}")
+    if len(sent) < len(trackers):
+        raise Unreachable(f"not all of study {name} was sent", "try the same command again")
 
 
-def _type(value: object) -> type:
-    """The type of a value; whole numbers count as numbers."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float
-    return type(value)
+def _named(to: str) -> tuple[NamedTracker, ...]:
+    """The tracker of ``--to``."""
+    try:
+        return _TRACKERS.validate_python(yaml.safe_load(to))
+    except yaml.YAMLError as error:
+        what = f"--to: cannot be read: {' '.join(str(error).split())[:200]}"
+        hint = "write it as in a study file, such as {wandb: {project: demo}}"
+        raise UserError(what, hint) from None
+    except ValidationError as error:
+        problem = problems_of(error, NamedTracker, "")[0]
+        raise UserError(f"--to: {problem.what}", f"name {PLACES}") from None

@@ -299,6 +299,28 @@ def write_from_command(
         note(text)
 
 
+def write_from_program(
+    path: Path, source: str, wanted: StudyOptions = NOTHING, *, force: bool
+) -> None:
+    """Write the study file that another program's search becomes, and say what it lacks.
+
+    Args:
+        path: The file; a folder gets a study.yaml.
+        source: The file of a W&B sweep, or a storage of Optuna's.
+        wanted: The study, by its name.
+        force: Whether to replace a file that exists.
+
+    Raises:
+        UserError: The source cannot be read or has nothing to search, or the study file exists.
+    """
+    from hpsearch.bridges.sources import translated
+
+    text, remarks = translated(source, wanted.name)
+    _write_both(_file_at(path), text, force=force)
+    for remark in remarks:
+        note(remark)
+
+
 def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
     if kind not in STARTERS:
         message = f"there is no starter for tasks of the kind {kind!r}"

@@ -17,12 +17,12 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 import torch
 
+from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.cli.commands.results import dashboard
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.executors.worker_config import WorkerConfig
-from hpsearch.optuna_storage.storage import StudyStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.workers import worker_config

@@ -9,7 +9,7 @@ import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
-from hpsearch.tracking.memory import Memory
+from hpsearch.tracking.sent import Sent
 from tracked_studies import Notebook, finish, points_of, recorded, send, tracked
 
 
@@ -72,9 +72,9 @@ def test_what_a_tracker_would_lose_in_a_crash_is_sent_again_after_one(
 
 
 def test_the_memory_has_no_password(tmp_path: Path) -> None:
-    memory = Memory(str(tmp_path), "notebook", "https://me:secret@host/x?key=abc")
-    memory.note_study("digest")
-    memory.write()
+    sent = Sent(str(tmp_path), "notebook", "https://me:secret@host/x?key=abc")
+    sent.note_study("digest")
+    sent.write()
     content = json.loads((tmp_path / "tracking" / "notebook.json").read_text())
     assert content["target"] == "https://host/x?..."
 

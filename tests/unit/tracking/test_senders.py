@@ -24,6 +24,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.processes import Senders
 from hpsearch.tracking.secrets import without_secrets
+from past_runs import command
 from patience import wait_until
 from tracked_studies import tracked
 
@@ -124,7 +125,7 @@ def test_a_broken_tracker_is_told_of_once_and_left_alone(
     assert sent == []
     (line,) = [record.getMessage() for record in caplog.records]
     assert "track: wandb does not work" in line
-    assert "hpsearch track tracked" in line
+    assert "hpsearch export tracked" in line
     assert "secret" not in line
     assert "abc" not in line
     assert "0123456789" not in line
@@ -238,3 +239,13 @@ def test_a_disk_that_is_full_is_told_of(
         sent = run(sqlite_url, spec, tmp_path)
     assert sent == []
     assert "No space left on device" in caplog.text
+
+
+def test_a_study_without_trackers_says_where_it_can_go(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tracked(sqlite_url)
+    assert command("export", "tracked", "--storage", sqlite_url) == 2
+    said = capsys.readouterr().err
+    assert "the study file of tracked names no tracker" in said
+    assert "add --to with a .csv or .parquet file, mlflow" in said

@@ -1,0 +1,188 @@
+"""MLflow: a run for the study, and nested in it one for each trial.
+
+Runs are found again by their tags, `hpsearch.study` (the study's uid) and `hpsearch.trial`. Of a
+point that is sent twice, MLflow's databases keep one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from mlflow.entities import Metric, Param, Run, RunTag
+from mlflow.tracking import MlflowClient
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState
+from hpsearch.study_file.trackers import MlflowOptions
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+
+STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
+MOST_METRICS = 500
+"""In one request; MLflow takes 1000."""
+RETRIES = 2
+"""Of a request, unless the environment says otherwise. With MLflow's own 7 a server that is not
+there is reported after four minutes; the sender tries again anyway."""
+LONGEST_VALUE = 5000
+"""Characters of a tag or parameter that every version of MLflow takes."""
+
+_NOT_ALLOWED = re.compile(r"[^\w\-. /]")
+_STATUS = {
+    State.QUEUED: "SCHEDULED",
+    State.RUNNING: "RUNNING",
+    State.PAUSED: "SCHEDULED",
+    State.COMPLETE: "FINISHED",
+    State.PRUNED: "KILLED",
+    State.FAILED: "FAILED",
+}
+_STUDY_STATUS = {
+    StudyState.RUNNING: "RUNNING",
+    StudyState.INTERRUPTED: "SCHEDULED",
+    StudyState.FINISHED: "FINISHED",
+    StudyState.FAILED: "FAILED",
+}
+
+T = TypeVar("T")
+
+
+class MlflowTracker(Tracker):
+    """A tracking server or database of MLflow."""
+
+    def __init__(self, options: MlflowOptions) -> None:
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(RETRIES))
+        self._client = MlflowClient(tracking_uri=options.uri)
+        self._experiment = options.experiment
+        self._runs: dict[str, str] | None = None
+        """The ids of runs, by the number of the trial; that of the study under an empty text. None
+        while it is not known which there are."""
+        self._experiment_id: str | None = None
+
+    @property
+    def target(self) -> str:
+        """Where the runs are."""
+        return f"{self._client.tracking_uri} {self._experiment or ''}"
+
+    def send_study(self, study: StudyNews) -> None:
+        """Begin or update the study's run."""
+        if self._experiment_id is None:
+            self._experiment_id = self._experiment_of(study)
+        run = self._run(study, "", study.name, study.created)
+        at = study.ended or study.created
+        facts = {"gpu_seconds": study.gpu_seconds, "best_value": study.best_value}
+        metrics = [
+            _metric(f"hpsearch.{name}", value, at, study.done) for name, value in facts.items()
+        ]
+        best = {f"best.{name}": value for name, value in study.best_params.items()}
+        tags = {
+            **_named(study.facts),
+            **best,
+            "mlflow.note.content": f"```yaml\n{study.text.strip()}\n```",
+        }
+        self._send(run, metrics, tags)
+        self._set_status(run, _STUDY_STATUS[study.state], study.ended)
+
+    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+        """Begin or update a trial's run."""
+        began = trial.started or study.created
+        run = self._run(study, str(trial.number), f"{study.name} {trial.number}", began)
+        metrics = [
+            _metric(name, value, point.at, point.step)
+            for point in trial.points
+            for name, value in point.metrics.items()
+        ]
+        at = trial.ended or began
+        for name in ("value", "gpu_seconds", "resource"):
+            metrics.append(_metric(f"hpsearch.{name}", trial.facts.get(name), at, trial.step))
+        params = [Param(_key(name), _short(value)) for name, value in trial.params.items()]
+        self._send(run, metrics, _named(trial.facts), params)
+        self._set_status(run, _STATUS[trial.state], trial.ended)
+
+    def _experiment_of(self, study: StudyNews) -> str:
+        name = self._experiment or study.name
+        found = self._client.get_experiment_by_name(name)
+        if found is not None:
+            return str(found.experiment_id)
+        return str(self._client.create_experiment(name))
+
+    def _runs_of(self, study: StudyNews) -> dict[str, str]:
+        wanted = f"tags.`{STUDY_TAG}` = '{study.uid}'"
+        runs: dict[str, str] = {}
+        token = None
+        while True:
+            page = self._client.search_runs([self._experiment_id], wanted, page_token=token)
+            run: Run
+            for run in page:
+                runs[run.data.tags.get(TRIAL_TAG, "")] = run.info.run_id
+            token = page.token
+            if not token:
+                return runs
+
+    def _run(self, study: StudyNews, key: str, name: str, began: float) -> str:
+        """The id of a run, which is created if it is not there."""
+        tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
+        if key:
+            parent = self._run(study, "", study.name, study.created)
+            tags |= {TRIAL_TAG: key, "mlflow.parentRunId": parent}
+        runs = self._runs_of(study) if self._runs is None else self._runs
+        if key not in runs:
+            self._runs = None  # if this fails, the run may be there all the same
+            run = self._client.create_run(
+                self._experiment_id, start_time=_milliseconds(began), tags=tags, run_name=name
+            )
+            runs[key] = run.info.run_id
+        self._runs = runs
+        return runs[key]
+
+    def _send(
+        self,
+        run: str,
+        metrics: Sequence[Metric | None],
+        tags: Mapping[str, Any],
+        params: Sequence[Param] = (),
+    ) -> None:
+        known = [metric for metric in metrics if metric is not None]
+        texts = [RunTag(_key(name), _short(value)) for name, value in tags.items()]
+        self._client.log_batch(run, tags=texts[:90])
+        for some in _parts(params, 90):
+            self._client.log_batch(run, params=some)
+        for each in _parts(known, MOST_METRICS):
+            self._client.log_batch(run, metrics=each)
+
+    def _set_status(self, run: str, status: str, ended: float | None) -> None:
+        if ended is not None and status not in ("RUNNING", "SCHEDULED"):
+            self._client.set_terminated(run, status, _milliseconds(ended))
+        else:
+            self._client.update_run(run, status)
+
+
+open_tracker = MlflowTracker
+
+
+def _metric(name: str, value: float | None, at: float, step: int) -> Metric | None:
+    if value is None:
+        return None
+    return Metric(_key(name), float(value), _milliseconds(at), step)
+
+
+def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"hpsearch.{name}": value for name, value in facts.items()}
+
+
+def _key(name: str) -> str:
+    """A name with the characters that MLflow takes."""
+    return _NOT_ALLOWED.sub("_", name)[:250]
+
+
+def _short(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text[:LONGEST_VALUE]
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]

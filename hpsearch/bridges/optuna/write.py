@@ -1,0 +1,213 @@
+"""A copy of a study in a stock Optuna storage, for whatever reads Optuna's tables.
+
+The study is written through Optuna's public interface, one transaction a trial. Its attributes say
+of which study it is a copy and whether it is whole, so that a copy can be replaced and nothing else
+ever is.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
+from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy import URL, event
+from sqlalchemy.exc import SQLAlchemyError
+
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord, Trial
+from hpsearch.errors import StoreUnreachable, StudyExists, UserError
+from hpsearch.optuna_storage.frozen import directions_of, freeze
+from hpsearch.store import shapes
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
+from hpsearch.store.version import stored_version
+
+OURS = "hpsearch:"
+"""Begins the names of attributes for what Optuna has no place for."""
+SOURCE, IS_WHOLE = f"{OURS}source", f"{OURS}whole"
+"""Attributes of a copied study: of which study it is a copy, and whether all trials are there."""
+EXAMPLE = "--to sqlite:///optuna.db"
+
+
+def write(history: History, to: str, *, replace: bool) -> None:
+    """Copy a study into an Optuna storage, under its own name.
+
+    A copy that was interrupted is always replaced.
+
+    Args:
+        history: The study.
+        to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
+        replace: Whether to replace an earlier copy of the same study.
+
+    Raises:
+        StudyExists: The storage has a study of that name, and it is not to be replaced or is not a
+            copy of this one.
+        UserError: `to` is not the URL of a database that can hold an Optuna storage, or Optuna
+            refuses a trial.
+        StoreUnreachable: The database cannot be used.
+    """
+    url = parse_url(to)
+    _refuse_place(url)
+    with _optuna_errors(url), _quiet():
+        storage = _opened(url)
+        try:
+            _remove_earlier(storage, history.study, url, replace=replace)
+            _copy(storage, history)
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+def _refuse_place(url: URL) -> None:
+    """Refuse databases that no Optuna storage may be in."""
+    refuse_in_memory(url, EXAMPLE)
+    file = Path(str(url.database))
+    if is_sqlite(url) and not (file.is_file() and file.stat().st_size):
+        return
+    database = Database(url)
+    try:
+        with database.connected() as connection:
+            version = stored_version(connection, url)
+    except StoreUnreachable:
+        return  # it has other tables, Optuna's perhaps, or cannot be opened: Optuna says which
+    finally:
+        database.close()
+    if version is not None:
+        what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
+        raise UserError(what, f"name another one: {EXAMPLE}")
+
+
+def _opened(url: URL) -> RDBStorage:
+    """The Optuna storage at a URL, which is made where there is none."""
+    storage = RDBStorage(url.render_as_string(hide_password=False))
+    if is_sqlite(url):
+        # A copy can be made again: it is not worth waiting for the disk after every trial.
+        event.listen(storage.engine, "connect", _write_without_waiting)
+        storage.remove_session()
+        storage.engine.dispose()
+    return storage
+
+
+def _write_without_waiting(connection: Any, record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replace: bool) -> None:
+    """Remove an earlier copy of the study."""
+    name, shown = study.name, display(url)
+    if name not in optuna.get_all_study_names(storage):
+        return
+    attributes = optuna.load_study(study_name=name, storage=storage).user_attrs
+    if attributes.get(SOURCE) != _source(study):
+        what = f"{shown} already has a study {name}, which is not a copy of this one"
+        remove = f"optuna delete-study --study-name {name} --storage {shown}"
+        raise StudyExists(what, f"name another database, or remove it: {remove}")
+    if attributes.get(IS_WHOLE) and not replace:
+        what = f"{shown} already has a copy of the study {name}"
+        raise StudyExists(what, "bring it up to date with --force, which replaces it")
+    optuna.delete_study(study_name=name, storage=storage)
+
+
+def _copy(storage: RDBStorage, history: History) -> None:
+    record = history.study
+    study = optuna.create_study(
+        study_name=record.name, storage=storage, directions=directions_of(record)
+    )
+    study_file = {f"{OURS}study_file": record.spec} if record.spec else {}
+    for key, value in {SOURCE: _source(record), **record.user_attrs, **study_file}.items():
+        study.set_user_attr(key, value)
+    if metrics := _metrics(record):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            study.set_metric_names(metrics)
+    for trial in history.trials:
+        try:
+            study.add_trial(copy_of(record, trial))
+        except ValueError as error:
+            what = f"Optuna does not take trial {trial.number}: {error}"
+            hint = "CSV and Parquet files hold all trials: hpsearch export --to trials.parquet"
+            raise UserError(what, hint) from error
+    study.set_user_attr(f"{OURS}exported", time.time())
+    study.set_user_attr(IS_WHOLE, value=True)
+
+
+def _metrics(study: StudyRecord) -> list[str]:
+    """The metrics of a study's objectives, in order; empty where there is no study file."""
+    written = shapes.written_in(study.spec).get("objective") if study.spec else None
+    objectives = written if isinstance(written, list) else [written]
+    named = [each["metric"] for each in objectives if isinstance(each, dict) and "metric" in each]
+    return named if len(named) == len(study.directions) else []
+
+
+def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:
+    """A trial as a stock Optuna storage keeps it, with what Optuna has no place for as attributes.
+
+    The constraints of a trial are where Optuna looks for them. Samplers' notes that are made for
+    this program's storage are left out.
+    """
+    frozen = freeze(study, trial)
+    frozen.user_attrs = {**trial.user_attrs, **_facts(trial)}
+    attributes = frozen.system_attrs.items()
+    frozen.system_attrs = {key: each for key, each in attributes if not key.startswith(OURS)}
+    # Optuna asks for dates even of a trial that never began.
+    if frozen.state is not TrialState.WAITING and frozen.datetime_start is None:
+        frozen.datetime_start = datetime.fromtimestamp(trial.created)
+    if frozen.state.is_finished() and frozen.datetime_complete is None:
+        frozen.datetime_complete = frozen.datetime_start
+    return frozen
+
+
+def _facts(trial: Trial) -> dict[str, Any]:
+    """Facts of a trial that Optuna's tables have no columns for."""
+    error = None if trial.error_kind is None else f"{trial.error_kind}: {trial.error_text}"
+    facts = {
+        "state": trial.state.value,
+        "role": trial.role.value,
+        "seed": trial.seed,
+        "gpu_seconds": round(trial.gpu_seconds, 3),
+        "attempts": len(trial.attempts),
+        "repeats": trial.repeats,
+        "continues": trial.continues,
+        "continues_at": None if trial.continues is None else trial.continues_at,
+        "error": error,
+    }
+    return {OURS + name: value for name, value in facts.items() if value is not None}
+
+
+def _source(study: StudyRecord) -> str:
+    return study.uid or f"{study.name} of {study.created:.3f}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Optuna from saying what it does; its warnings come through."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+@contextmanager
+def _optuna_errors(url: URL) -> Iterator[None]:
+    """Say what Optuna or its database refuses in the words of this program."""
+    shown = display(url)
+    try:
+        yield
+    except RuntimeError as error:  # another version of Optuna made its tables
+        what = f"{shown} cannot be used by this version of Optuna: {error}"
+        raise StoreUnreachable(what, f"optuna storage upgrade --storage {shown}") from error
+    except (SQLAlchemyError, StorageInternalError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        what = f"{shown} cannot be used as an Optuna storage: {reason}"
+        raise StoreUnreachable(what, f"name a new file, such as {EXAMPLE}") from error

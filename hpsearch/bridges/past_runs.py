@@ -1,0 +1,172 @@
+"""Past runs as every reader leaves them, and the error for those that do not fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import UserError
+from hpsearch.study_file.models import Objective
+from trials.settings import nearest
+
+MOST_SHOWN = 10
+"""How many problems are listed; the others are counted."""
+
+
+@dataclass(slots=True)
+class PastRun:
+    """One run of a source.
+
+    Attributes:
+        place: Where it is, for errors: a file with a row, or a trial of a study.
+        params: The parameters that it has.
+        state: Its state; running or queued if it has not ended.
+        values: One value for each objective; None if it has no result.
+        curve: The metrics by resource, rising.
+        name: Its name in the source.
+        error_kind: Why it failed; None if it did not.
+        error_text: The text of its error.
+        started: Seconds since the epoch.
+        ended: Seconds since the epoch.
+        distributions: By parameter, what it was drawn from, where the source knows it.
+    """
+
+    place: str
+    params: dict[str, Any]
+    state: State
+    values: tuple[float, ...] | None = None
+    curve: dict[float, dict[str, float]] = field(default_factory=dict)
+    name: str | None = None
+    error_kind: ErrorKind | None = None
+    error_text: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    distributions: dict[str, BaseDistribution] | None = None
+
+
+@dataclass(slots=True)
+class PastRuns:
+    """All runs of a source.
+
+    Attributes:
+        kind: The kind of source, such as `Ray Tune`.
+        source: Where they are from, without passwords.
+        objectives: The metrics that they are compared by.
+        runs: In the order of the source.
+        notes: Remarks for a person, such as how many runs were left out.
+    """
+
+    kind: str
+    source: str
+    objectives: tuple[Objective, ...]
+    runs: list[PastRun]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def resources(self) -> list[float]:
+        """The resources of all reports."""
+        return [resource for run in self.runs for resource in run.curve]
+
+
+class Misfits:
+    """The problems of a source. Reading goes on, so that one error can list all of them."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._found: dict[str, None] = {}
+
+    def add(self, place: str, what: str) -> None:
+        """Note a problem: where it is, what is wrong and how to fix it."""
+        self._found[f"{place}: {what}"] = None
+
+    def has(self, place: str) -> bool:
+        """True if there is a problem at a place, or in a file below it."""
+        return any(found.startswith((f"{place}:", f"{place}/")) for found in self._found)
+
+    def refuse(self) -> None:
+        """Refuse the source if anything does not fit.
+
+        Raises:
+            UserError: The problems.
+        """
+        if not self._found:
+            return
+        lines = [f"  {line}" for line in list(self._found)[:MOST_SHOWN]]
+        more = len(self._found) - len(lines)
+        if more:
+            lines.append(f"  and {more} more")
+        count = f"{len(self._found)} problem" + ("s" if len(self._found) > 1 else "")
+        text = "\n".join([f"{count} in {self._source}; nothing was imported:", *lines])
+        raise UserError(text)
+
+
+def settle(found: PastRuns, misfits: Misfits) -> None:
+    """Bring runs to an end, and check what every source must hold to.
+
+    A run whose result is not finite has failed. A run that has not ended is pruned, or left out if
+    it has reported nothing. Names occur once, resources are numbers that are not negative, and a
+    complete run has a result.
+
+    Raises:
+        UserError: Something does not fit, or there is no run.
+    """
+    kept = [run for run in found.runs if run.state.terminal or run.curve]
+    if len(kept) < len(found.runs):
+        left_out = len(found.runs) - len(kept)
+        found.notes.append(f"{left_out} unfinished runs without a report were left out")
+    found.runs = kept
+    if not kept:
+        misfits.refuse()
+        raise UserError(
+            f"{found.source} holds no run that has ended or reported; nothing was imported",
+            "check that it is the right source",
+        )
+    places: dict[str, str] = {}
+    for run in kept:
+        _end(run)
+        if run.name is not None:
+            first = places.setdefault(run.name, run.place)
+            if first != run.place:
+                misfits.add(run.place, f"{run.name} occurs twice, first at {first}; remove one")
+        _check(run, found, misfits)
+    misfits.refuse()
+    _begin_at_one(found)
+
+
+def _end(run: PastRun) -> None:
+    if not run.state.terminal:
+        run.state = State.PRUNED
+    if run.state is State.FAILED:
+        run.error_kind = run.error_kind or ErrorKind.ERROR
+        run.values = None
+    elif run.values is not None and not all(map(math.isfinite, run.values)):
+        run.state = State.FAILED
+        run.error_kind = ErrorKind.DIVERGED
+        run.error_text = "its result is not a finite number"
+        run.values = None
+
+
+def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:
+    lacks_result = run.state is State.COMPLETE and run.values is None
+    if lacks_result and not misfits.has(run.place):
+        wanted = ", ".join(objective.metric for objective in found.objectives)
+        known = {name for metrics in run.curve.values() for name in metrics}
+        misfits.add(run.place, f"is complete and has no {wanted}; {nearest(wanted, known)}")
+    for resource in run.curve:
+        if not math.isfinite(resource) or resource < 0:
+            misfits.add(run.place, f"resource {resource:g} must be a number of at least 0")
+
+
+def _begin_at_one(found: PastRuns) -> None:
+    """Count resources from 1 where the source counts whole numbers from 0: its step 0 is what has
+    been trained first."""
+    if 0.0 not in found.resources or not all(map(float.is_integer, found.resources)):
+        return
+    for run in found.runs:
+        run.curve = {resource + 1: metrics for resource, metrics in run.curve.items()}
+    found.notes.append("steps are counted from 0 there, and from 1 here")

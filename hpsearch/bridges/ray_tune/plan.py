@@ -1,0 +1,254 @@
+"""The study file of a Tuner, and lines on what could not be carried over."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray.tune import CheckpointConfig, RunConfig, TuneConfig
+from ray.tune.schedulers import ASHAScheduler
+
+from hpsearch.bridges.ray_tune.locating import Located, locate
+from hpsearch.bridges.ray_tune.space import ReadSpace, read_space
+from hpsearch.errors import UserError
+from trials.checkpoints.places import is_url
+from trials.descriptions.function import RAY_TUNE
+
+DATABASE = "hpsearch.db"
+"""In the storage path: the database of its studies, unless HPSEARCH_STORAGE names another."""
+ITERATION = "training_iteration"
+REPORTS = 100
+"""A trial has at most about so many levels at which a class is saved."""
+LEAST_ETA = 2
+"""The smallest reduction factor that promotion knows."""
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
+STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """A study that a Tuner describes.
+
+    Args:
+        name: Its name.
+        storage: The URL of its database.
+        folder: The folder of the experiment, with its checkpoints.
+        base: The folder of its trainable's module.
+        text: Its study file.
+        dropped: A text for each thing that could not be carried over.
+        quiet: Whether to show no progress.
+    """
+
+    name: str
+    storage: str
+    folder: str
+    base: Path
+    text: str
+    dropped: list[str] = field(default_factory=list)
+    quiet: bool = False
+
+
+def plan_of(
+    trainable: Any,
+    param_space: Mapping[str, Any] | None,
+    tune_config: TuneConfig | None,
+    run_config: RunConfig | None,
+) -> PlannedStudy:
+    """The study that a Tuner describes.
+
+    Raises:
+        UserError: Something that it is given cannot be carried over.
+    """
+    for given, wanted in ((tune_config, TuneConfig), (run_config, RunConfig)):
+        if given is not None and not isinstance(given, wanted):
+            what = f"tune.Tuner was given {given!r:.80}"
+            raise UserError(what, f"give a tune.{wanted.__name__}")
+    tuned, ran = tune_config or TuneConfig(), run_config or RunConfig()
+    if not isinstance(param_space or {}, Mapping):
+        raise UserError(f"param_space must be a dict, not {param_space!r:.80}")
+    space = read_space(param_space or {})
+    located = locate(trainable, space.lists)
+    trainable_name = located.kind.partition(":")[2]
+    name = ran.name or f"{trainable_name}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}"
+    root = _root(ran)
+    budget = _budget(tuned, ran, space)
+    # Without `with_resources` one CPU and no GPU, as in Ray Tune.
+    cpu, gpu = located.resources.get("cpu", 1) or 1, located.resources.get("gpu", 0)
+    study = {
+        "study": name,
+        "task": _task(located, space),
+        "space": space.space,
+        "objective": _objective(tuned),
+        "budget": budget,
+        "resources": {"workers": tuned.max_concurrent_trials or "auto", "cpu": cpu, "gpu": gpu},
+        "checkpoints": f"{root}/{name}",
+    }
+    pruner = _pruner(tuned.scheduler, budget["per_trial"]["steps"])
+    if pruner is not None:
+        study["search"] = {"pruner": pruner}
+    if space.grids:
+        points = space.grid_points() * max(tuned.num_samples, 1)
+        study["enqueue"] = [dict(point) for point in points]
+    return PlannedStudy(
+        name,
+        database_of(root),
+        f"{root}/{name}",
+        located.base,
+        yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
+        _dropped(tuned, ran, space, pruner),
+        quiet=ran.verbose == 0,
+    )
+
+
+# ------------------------------------------------------------------------------------- its place
+
+
+def _root(ran: RunConfig) -> str:
+    """The storage path: an absolute folder, or a URL."""
+    if ran.storage_filesystem is not None:
+        what = "tune.RunConfig(storage_filesystem=...) cannot be carried over"
+        raise UserError(what, "give a URL such as s3://bucket/folder as storage_path")
+    stated = str(ran.storage_path)
+    return stated.rstrip("/") if is_url(stated) else root_at(stated)
+
+
+def root_at(folder: str | os.PathLike[str]) -> str:
+    """A folder by its absolute name."""
+    return str(Path(folder).expanduser().absolute())
+
+
+def database_of(root: str) -> str:
+    """The URL of the database for studies in a storage path.
+
+    Raises:
+        UserError: None can be there, and the environment names no other.
+    """
+    stated = os.environ.get("HPSEARCH_STORAGE")
+    if stated:
+        return stated
+    if is_url(root):
+        what = f"a database cannot be in {root}"
+        raise UserError(what, "name one in HPSEARCH_STORAGE, such as postgresql://host/studies")
+    return f"sqlite:///{root}/{DATABASE}"
+
+
+# ---------------------------------------------------------------------------------- its sections
+
+
+def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
+    args = dict(space.constants)
+    if located.noted:
+        args["_tune"] = dict(located.noted)
+    task: dict[str, Any] = {"kind": located.kind, "library": RAY_TUNE}
+    return {**task, "args": args} if args else task
+
+
+def _objective(tuned: TuneConfig) -> dict[str, str]:
+    givers = (tuned, tuned.scheduler, tuned.search_alg)
+    metric = _first(givers, "metric", "_metric")
+    mode = _first(givers, "mode", "_mode")
+    if metric is None or mode is None:
+        what = "a study needs to know what makes a trial good"
+        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
+    if not isinstance(metric, str) or mode not in DIRECTIONS:
+        what = f"tune.TuneConfig(metric={metric!r}, mode={mode!r}) cannot be carried over"
+        raise UserError(what, 'give one metric, and "min" or "max"')
+    return {"metric": metric, "direction": DIRECTIONS[mode]}
+
+
+def _first(givers: tuple[Any, ...], *names: str) -> Any:
+    """The first value that some objects have under some names, of which schedulers keep one to
+    themselves."""
+    found = (getattr(giver, name, None) for giver in givers for name in names)
+    return next((each for each in found if each is not None), None)
+
+
+def _budget(tuned: TuneConfig, ran: RunConfig, space: ReadSpace) -> dict[str, Any]:
+    seconds = tuned.time_budget_s
+    if isinstance(seconds, datetime.timedelta):
+        seconds = seconds.total_seconds()
+    budget: dict[str, Any] = {"wall_clock": seconds} if seconds else {}
+    if tuned.num_samples != -1:
+        budget["trials"] = tuned.num_samples * len(space.grid_points())
+    elif not seconds:
+        what = "tune.TuneConfig(num_samples=-1) without time_budget_s would never end"
+        raise UserError(what, "give one of them")
+    iterations = _iterations(tuned, ran)
+    every = ran.checkpoint_config.checkpoint_frequency or math.ceil(iterations / REPORTS)
+    every = min(every, iterations)
+    return {**budget, "per_trial": {"steps": iterations, "report_every": every}}
+
+
+def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
+    """The training iterations of a trial in full."""
+    stop = {} if ran.stop is None else ran.stop
+    if not isinstance(stop, Mapping) or set(stop) - {ITERATION}:
+        what = f"tune.RunConfig(stop={ran.stop!r:.80}) cannot be carried over"
+        hint = f"give {STOP}, and return from the trainable where it has reached its goal"
+        raise UserError(what, hint)
+    found = stop.get(ITERATION)
+    scheduler = tuned.scheduler
+    if found is None and getattr(scheduler, "_time_attr", None) == ITERATION:
+        # Ray Tune ends trials there.
+        found = getattr(scheduler, "_max_t", None)
+    if found is None:
+        what = "a study needs to know how many reports a trial makes at most"
+        raise UserError(what, f"give run_config={STOP}")
+    if isinstance(found, bool) or found != int(found) or found < 1:
+        raise UserError(f"a trial cannot have {found!r} training iterations", f"give {STOP}")
+    return int(found)
+
+
+def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
+    """ASHA's grace period and reduction factor; None if they cannot be carried over.
+
+    A grace period that is longer than a trial is the whole of it: none pauses.
+    """
+    if not isinstance(scheduler, ASHAScheduler) or scheduler._time_attr != ITERATION:
+        return None
+    factor = scheduler._reduction_factor
+    if factor != int(factor) or factor < LEAST_ETA:
+        return None
+    levels = [level for level, _ in scheduler._brackets[0]._rungs]
+    return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
+
+
+# ----------------------------------------------------------------------------- what is left out
+
+_FOLLOWED = frozenset(
+    {
+        "mode", "metric", "scheduler", "num_samples", "max_concurrent_trials", "time_budget_s",
+        "name", "storage_path", "storage_filesystem", "verbose", "stop",
+    }
+)  # fmt: skip
+"""The settings of `TuneConfig` and `RunConfig` that become part of a study file, or are refused."""
+
+
+def _dropped(
+    tuned: TuneConfig, ran: RunConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
+) -> list[str]:
+    """A line for each thing that Ray Tune would follow and a study does not."""
+    found = []
+    name = type(tuned.scheduler).__name__
+    if pruner is not None:
+        what = f"trials pause from {pruner['first_rung']:g} iterations on, and the best 1 in "
+        found.append(f"scheduler {name}: {what}{pruner['eta']} go on; none is stopped for good")
+    elif name not in ("NoneType", "FIFOScheduler"):
+        found.append(f"scheduler {name}: a study has its own (docs/search.md)")
+    if space.grids:
+        names = ", ".join(space.grids)
+        found.append(f"grid_search of {names}: all combinations are tried, but weak ones pause")
+    every = ran.checkpoint_config.checkpoint_frequency
+    usual = RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=every))
+    for config, by_default in ((tuned, TuneConfig()), (ran, usual)):
+        for each in fields(by_default):
+            is_usual = getattr(config, each.name) == getattr(by_default, each.name)
+            if not is_usual and each.name not in _FOLLOWED:
+                found.append(f"{each.name}: has no effect on a study")
+    return found

@@ -1,0 +1,222 @@
+"""The return value of `Tuner.fit`: the trials of a study as Ray Tune's users read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from hpsearch.adapters.ray_tune.checkpoint import FOLDER, Checkpoint
+from hpsearch.adapters.ray_tune.configs import OURS, config_of, flat
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    best_trials,
+    find_study,
+    trial_detail,
+    trial_rows,
+)
+from hpsearch.store.store import Store
+from hpsearch.study_file.text.yaml_source import read
+from trials.checkpoints import places
+
+ITERATION = "training_iteration"
+_MODES = {"min": -1.0, "max": 1.0}
+_SCOPES = ("last", "all")
+
+
+@dataclass
+class Result:
+    """A trial.
+
+    Attributes:
+        config: Its parameters and the constants, nested as the trainable was given them.
+        metrics: Of its latest report, with `training_iteration`, `time_total_s` (over all its
+            attempts), `trial_id` and `config`.
+        checkpoint: The best one, which is all that an ended trial keeps; of a paused trial, the one
+            it continues from; None if it saved none.
+        path: Its folder, or its URL where checkpoints go to a store.
+        error: Why it failed; None if it did not.
+        state: complete, pruned, paused, failed, queued or running.
+        metrics_dataframe: A row for each report.
+        number: The trial's, in the study.
+    """
+
+    config: dict[str, Any]
+    metrics: dict[str, Any]
+    checkpoint: Checkpoint | None
+    path: str
+    error: Exception | None
+    state: str
+    metrics_dataframe: pd.DataFrame = field(repr=False)
+    number: int
+
+
+class ResultGrid:
+    """The trials of a study, by their numbers.
+
+    Args:
+        storage: The URL of the database.
+        name: The study.
+        experiment_path: The folder of the experiment.
+    """
+
+    def __init__(self, storage: str, name: str, experiment_path: str) -> None:
+        self.experiment_path = experiment_path
+        with closing(Store.open(storage, create=False)) as store, store.viewing() as connection:
+            study = find_study(connection, name)
+            source = read(study.spec).value
+            self._objective: Mapping[str, str] = source["objective"]
+            results = {}
+            for row in trial_rows(connection, study):
+                reports = trial_detail(connection, study, row.number).reports
+                results[row.number] = _result(study, source["task"], row, reports)
+            ranked = best_trials(connection, study)
+        self._results = list(results.values())
+        self._best = results[ranked[0].trial.number] if ranked else None
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __getitem__(self, place: int) -> Result:
+        return self._results[place]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self._results)
+
+    def __repr__(self) -> str:
+        lines = "".join(f"  {result!r},\n" for result in self)
+        return f"ResultGrid<[\n{lines}]>"
+
+    @property
+    def errors(self) -> list[Exception]:
+        """Why trials failed."""
+        return [result.error for result in self if result.error is not None]
+
+    @property
+    def num_errors(self) -> int:
+        """How many trials failed."""
+        return len(self.errors)
+
+    @property
+    def num_terminated(self) -> int:
+        """How many trials have ended, without those that failed."""
+        return sum(result.state in (State.COMPLETE, State.PRUNED) for result in self)
+
+    def get_best_result(
+        self,
+        metric: str | None = None,
+        mode: str | None = None,
+        scope: str | None = None,
+        filter_nan_and_inf: bool = True,
+    ) -> Result:
+        """The best trial.
+
+        Without arguments, it is the one that the study hands out, by what is expected of its trials
+        in full. With any, trials are compared as in Ray Tune, also those that were paused early.
+
+        Args:
+            metric: The name of a metric; None for the study's.
+            mode: ``min`` or ``max``; None for the study's.
+            scope: The report of a trial that counts: its ``last`` (where None), or the best of
+                ``all``.
+            filter_nan_and_inf: Whether values that are not finite do not count.
+
+        Raises:
+            UserError: No trial has reported the metric, or a mode or scope is unknown.
+        """
+        if metric is mode is scope is None:
+            if self._best is None or not self._best.metrics_dataframe.size:
+                raise UserError("no trial has reported", "see what happened: hpsearch trials")
+            return self._best
+        metric, sign, scope = metric or self._objective["metric"], self._sign(mode), scope or "last"
+        if scope not in _SCOPES:
+            raise UserError(f"the scope {scope!r} is unknown", f"give one of {', '.join(_SCOPES)}")
+        found: dict[int, float] = {}
+        for place, result in enumerate(self):
+            values = sign * _values(result, metric)
+            if not values.empty:
+                value = float(values.iloc[-1] if scope == "last" else values.max())
+                if math.isfinite(value) or not filter_nan_and_inf:
+                    found[place] = value
+        if not found:
+            raise UserError(f"no trial has reported the metric {metric!r}", "check its name")
+        return self[max(found, key=found.__getitem__)]
+
+    def get_dataframe(
+        self, filter_metric: str | None = None, filter_mode: str | None = None
+    ) -> pd.DataFrame:
+        """A row for each trial: its metrics, `trial_id`, and its config as ``config/NAME``.
+
+        Args:
+            filter_metric: Take the report that is best by this metric; None for the latest.
+            filter_mode: ``min`` or ``max``.
+
+        Raises:
+            UserError: The mode is unknown.
+        """
+        sign = self._sign(filter_mode)
+        rows = []
+        for result in self:
+            row = {name: value for name, value in result.metrics.items() if name != "config"}
+            values = sign * _values(result, filter_metric)
+            if not values.empty:
+                reports = result.metrics_dataframe.to_dict("records")
+                row |= {str(key): value for key, value in reports[_place_of_most(values)].items()}
+            config = {f"config/{name}": value for name, value in flat(result.config, "/").items()}
+            rows.append({**row, "logdir": result.path, **config})
+        return pd.DataFrame(rows)
+
+    def _sign(self, mode: str | None) -> float:
+        """1 where more is better, else -1."""
+        mode = mode or self._objective["direction"][:3]
+        if mode not in _MODES:
+            raise UserError(f"the mode {mode!r} is unknown", 'give "min" or "max"')
+        return _MODES[mode]
+
+
+def _values(result: Result, metric: str | None) -> pd.Series[float]:
+    """The values of a metric in the reports of a trial that have it."""
+    curve = result.metrics_dataframe
+    if metric is None or metric not in curve:
+        return pd.Series(dtype=float)
+    return curve[metric].dropna()
+
+
+def _place_of_most(values: pd.Series[float]) -> int:
+    """The row of the largest value, in the reports that they are of."""
+    rows: list[int] = values.index.tolist()
+    return rows[int(values.to_numpy().argmax())]
+
+
+def _result(
+    study: StudyHead, task: Mapping[str, Any], row: TrialRow, reports: list[Mapping[str, Any]]
+) -> Result:
+    args = task.get("args") or {}
+    lists = frozenset(args.get(OURS, {}).get("lists", ()))
+    config = config_of({**args, **row.params}, lists)
+    curve = []
+    for each in reports:
+        of_tune = {ITERATION: int(each["resource"]), "time_total_s": each["elapsed"]}
+        curve.append({**each["metrics"], **of_tune})
+    latest: dict[str, Any] = curve[-1] if curve else {}
+    saved = row.best_checkpoint or row.checkpoint
+    if row.state is State.PAUSED:
+        saved = row.checkpoint or saved
+    failed = row.state is State.FAILED
+    return Result(
+        config=config,
+        metrics={**latest, "trial_id": f"{row.number:05d}", "config": config},
+        checkpoint=None if saved is None else Checkpoint(places.inside(saved, FOLDER)),
+        path=str(places.inside(study.checkpoints or "", places.trial_folder(row.number))),
+        error=RuntimeError(row.error_text or str(row.error_kind)) if failed else None,
+        state=row.state.value,
+        metrics_dataframe=pd.DataFrame(curve),
+        number=row.number,
+    )

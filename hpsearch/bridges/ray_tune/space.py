@@ -1,0 +1,174 @@
+"""Ray Tune's search spaces as the space of a study file, and the constants between them.
+
+Ray Tune's own objects are read, so that every expression of a user's code means what it meant
+there. Parts with no counterpart are refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ray.tune.search import sample
+
+from hpsearch.errors import UserError
+
+GRID = "grid_search"
+Values = dict[str, Any]
+
+
+@dataclass
+class ReadSpace:
+    """A `param_space` in a study file's terms.
+
+    Attributes:
+        space: The parameters by their dotted names, as a study file writes them.
+        constants: The values that are the same in every trial, nested as in the config.
+        grids: The values of each `grid_search`, by its parameter.
+        lists: Parameters whose choices are lists or mappings, written as JSON.
+    """
+
+    space: dict[str, Values] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    grids: dict[str, list[Any]] = field(default_factory=dict)
+    lists: list[str] = field(default_factory=list)
+
+    def grid_points(self) -> list[Values]:
+        """Every combination of the grids' values; one empty one where there is no grid."""
+        columns = [[(name, value) for value in values] for name, values in self.grids.items()]
+        return [dict(point) for point in itertools.product(*columns)]
+
+
+def read_space(param_space: Mapping[str, Any]) -> ReadSpace:
+    """A `param_space` in a study file's terms.
+
+    Raises:
+        UserError: It has a part with no counterpart, or nothing to search.
+    """
+    found = ReadSpace()
+    _read_level(param_space, "", found.constants, found)
+    if not found.space:
+        what = "param_space has nothing to search"
+        raise UserError(what, 'give at least one range, such as "lr": tune.loguniform(1e-5, 1e-1)')
+    return found
+
+
+def _read_level(
+    level: Mapping[str, Any], prefix: str, constants: dict[str, Any], found: ReadSpace
+) -> None:
+    for key, value in level.items():
+        name = prefix + _checked(key, prefix)
+        if isinstance(value, sample.Categorical):
+            found.space[name] = _categorical(name, value.categories, found)
+        elif isinstance(value, sample.Domain):
+            found.space[name] = _range(name, value)
+        elif isinstance(value, Mapping) and set(value) == {GRID}:
+            found.space[name] = _categorical(name, list(value[GRID]), found)
+            found.grids[name] = list(found.space[name]["choices"])
+        elif isinstance(value, Mapping):
+            inner: dict[str, Any] = {}
+            constants[key] = inner
+            _read_level(value, f"{name}.", inner, found)
+        else:
+            constants[key] = _constant(name, value)
+
+
+def _checked(key: Any, prefix: str) -> str:
+    if isinstance(key, str) and key and "." not in key and not key.startswith(("$", "_tune")):
+        return key
+    place = prefix.rstrip(".") or "param_space"
+    what = f"the key {key!r} of {place} cannot be part of a parameter's name"
+    raise UserError(what, "use a text without a point, such as 'lr'")
+
+
+def _range(name: str, domain: Any) -> Values:
+    """A range of numbers. Ray Tune's of whole numbers ends below `upper`, unless it has steps."""
+    if isinstance(domain, sample.Function):
+        what = "tune.sample_from cannot be carried over: a study knows its space beforehand"
+        hint = "search what it depends on, and compute it in the trainable"
+        raise UserError(f"{name}: {what}", hint)
+    sampler = domain.get_sampler()
+    step = None
+    if isinstance(sampler, sample.Quantized):
+        sampler, step = sampler.get_sampler(), sampler.q
+    if isinstance(sampler, sample.Normal):
+        what = f"{name}: a normal distribution has no bounds, and a study searches between two"
+        raise UserError(what, "give tune.uniform(low, high), or a prior in a study file")
+    log = {"log": True} if isinstance(sampler, sample.LogUniform) else {}
+    if log and step not in (None, 1):
+        what = f"{name}: a logarithmic range with steps of {step} cannot be carried over"
+        raise UserError(what, "search it without steps and round in the trainable")
+    if not math.isfinite(domain.lower) or not math.isfinite(domain.upper):
+        raise UserError(f"{name}: the range {domain.domain_str} has no bounds", "give both")
+    if not isinstance(domain, sample.Integer):
+        low, high = float(domain.lower), float(domain.upper)
+        steps = {} if step is None or log else {"step": float(step)}
+        return {"type": "float", "low": low, "high": high, **log, **steps}
+    low, high = int(domain.lower), int(domain.upper)
+    if step is None or step == 1:
+        return {"type": "int", "low": low, "high": high - 1, **log}
+    first, last = math.ceil(low / step) * step, math.floor(high / step) * step
+    return {"type": "int", "low": first, "high": last, "step": int(step)}
+
+
+def _categorical(name: str, choices: list[Any], found: ReadSpace) -> Values:
+    """A choice among plain values. Lists and mappings are searched as their JSON texts."""
+    plain = [_plain(choice) for choice in choices]
+    if not choices:
+        raise UserError(f"{name}: there is nothing to choose from", "give at least one value")
+    if all(_is_scalar(choice) for choice in plain):
+        return {"type": "categorical", "choices": plain}
+    for choice in plain:
+        if not is_plain(choice):
+            what = f"{name}: the choice {choice!r:.80} is not a plain value"
+            hint = "choose among names, and look the object up in the trainable"
+            raise UserError(what, f"{hint}: {{'relu': nn.ReLU}}[config['act']]")
+    found.lists.append(name)
+    return {"type": "categorical", "choices": [json.dumps(choice) for choice in plain]}
+
+
+def _constant(name: str, value: Any) -> Any:
+    """A value that every trial is given, as a study file can hold it."""
+    plain = _plain(value)
+    if any(isinstance(each, sample.Domain) for each in _within(plain)):
+        what = f"{name}: a list with a range in it cannot be carried over"
+        raise UserError(what, "give each place a name: {'first': tune.uniform(0, 1), ...}")
+    if is_plain(plain):
+        return plain
+    what = f"{name}: the constant {value!r:.80} is not a plain value"
+    hint = "make it in the trainable, or give it with tune.with_parameters as a global"
+    raise UserError(what, f"{hint} of the trainable's module")
+
+
+def _plain(value: Any) -> Any:
+    """A numpy number as Python's; others as they are."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else value
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)
+
+
+def is_plain(value: Any) -> bool:
+    """True for a value that a study file can hold, and gives back the same."""
+    if isinstance(value, list):
+        return all(map(is_plain, value))
+    if isinstance(value, dict):
+        texts = all(isinstance(key, str) for key in value)
+        return texts and all(map(is_plain, value.values()))
+    return _is_scalar(value)
+
+
+def _within(value: Any) -> Iterator[Any]:
+    """A value, and everything in the lists that it is made of."""
+    yield value
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _within(each)

@@ -1,0 +1,209 @@
+"""A Tuner: runs the study that it describes, and takes it up again where it exists already."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ray
+import yaml
+
+from hpsearch.adapters import loading
+from hpsearch.bridges.ray_tune.locating import locate
+from hpsearch.bridges.ray_tune.plan import PlannedStudy, database_of, plan_of, root_at
+from hpsearch.bridges.ray_tune.results import ResultGrid
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
+from hpsearch.store.connecting.url import display, parse_url
+from hpsearch.store.store import Store
+from hpsearch.study_file.reading import parse
+from hpsearch.study_file.text.editing import with_budget
+from hpsearch.views.running.live import LiveView
+from hpsearch.wiring import driving
+from hpsearch.wiring.creation import create_study, spec_of
+from hpsearch.wiring.homes import home_of, home_of_new
+from hpsearch.wiring.interrupting import stopped_by_signals
+from hpsearch.wiring.ownership import refuse_if_held
+from trials.checkpoints.places import is_url
+from trials.script import end_import
+
+if TYPE_CHECKING:
+    from ray.tune import RunConfig, TuneConfig
+
+LIMITS = ("trials", "wall_clock")
+"""Limits that another run of a script may raise."""
+SAME = ("task", "space", "objective")
+"""Sections of a study file that another run of a script may not change."""
+
+
+class NotCarriedOverWarning(UserWarning):
+    """Something that Ray Tune would follow, and a study does not."""
+
+
+class Tuner:
+    """Searches for a trainable's best config.
+
+    Args:
+        trainable: A function of a config, or a subclass of `Trainable`; either may be wrapped by
+            `with_parameters` and `with_resources`.
+        param_space: The config: ranges of Ray Tune, and constants.
+        tune_config: The metric, and how much is tried.
+        run_config: The study's name and place, and how long a trial is.
+
+    Where a worker imports the script, the import ends here: the trainable is there by then.
+
+    Raises:
+        UserError: Something that it is given cannot be carried over.
+    """
+
+    def __init__(
+        self,
+        trainable: Any = None,
+        *,
+        param_space: Mapping[str, Any] | None = None,
+        tune_config: TuneConfig | None = None,
+        run_config: RunConfig | None = None,
+    ) -> None:
+        end_import()
+        self._plan = plan_of(trainable, param_space, tune_config, run_config)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str], trainable: Any, **others: Any) -> Tuner:
+        """The Tuner of a study that exists, to continue it.
+
+        Args:
+            path: The folder of the experiment: its storage path and its name.
+            trainable: As it was.
+            others: Without effect: a study continues what it began, and a failed trial has ended.
+
+        Raises:
+            StudyNotFound: There is no such study.
+            UserError: The trainable is another one.
+        """
+        end_import()
+        name, storage, folder = _place(path)
+        record = _record(storage, name)
+        if record is None:
+            what = f"there is no study {name} in {display(parse_url(storage))}"
+            raise StudyNotFound(what, "check the path: it is storage_path/name")
+        kind = yaml.safe_load(record.spec)["task"]["kind"]
+        located = locate(trainable, [])
+        if located.kind != kind:
+            what = f"study {name} trains {kind}, and not {located.kind}"
+            raise UserError(what, "restore it with the trainable that it began with")
+        tuner = cls.__new__(cls)
+        dropped = [f"{other} of restore" for other in others]
+        tuner._plan = PlannedStudy(name, storage, folder, located.base, record.spec, dropped)
+        return tuner
+
+    @classmethod
+    def can_restore(cls, path: str | os.PathLike[str]) -> bool:
+        """True if there is a study at a path."""
+        name, storage, _ = _place(path)
+        return _record(storage, name) is not None
+
+    def fit(self) -> ResultGrid:
+        """Run the study, or continue it where it exists already, and return its trials.
+
+        Raises:
+            Interrupted: It was stopped by a signal, with everything saved.
+            UserError: It exists with another space, task or objective.
+            StudyHeld: Another driver runs it.
+            Unreachable: The database or the cluster does not answer.
+        """
+        plan = self._plan
+        if ray.is_initialized():
+            what = "Ray is initialised in this process, and a study starts or joins it itself"
+            raise UserError(what, "remove ray.init(); set RAY_ADDRESS to use a cluster")
+        if plan.dropped:
+            lines = "".join(f"\n  {line}" for line in plan.dropped)
+            message = f"not carried over from Ray Tune (docs/ray-tune.md):{lines}"
+            warnings.warn(message, NotCarriedOverWarning, stacklevel=2)
+        if plan.storage.startswith("sqlite:///"):
+            Path(plan.folder).parent.mkdir(parents=True, exist_ok=True)
+        with closing(Store.open(plan.storage)) as store:
+            if plan.name in store.study_names():
+                _continue(store, plan)
+            else:
+                _begin(store, plan)
+        return ResultGrid(plan.storage, plan.name, plan.folder)
+
+    def get_results(self) -> ResultGrid:
+        """The trials so far."""
+        return ResultGrid(self._plan.storage, self._plan.name, self._plan.folder)
+
+
+def _place(path: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """The name of a study, the URL of its database, and the folder of its experiment."""
+    text = os.fspath(path)
+    root, _, name = (text.rstrip("/") if is_url(text) else root_at(text)).rpartition("/")
+    return name, database_of(root), f"{root}/{name}"
+
+
+def _record(storage: str, name: str) -> StudyRecord | None:
+    try:
+        with closing(Store.open(storage, create=False)) as store:
+            return store.find_study(name)
+    except HpsearchError:
+        return None
+
+
+def _begin(store: Store, plan: PlannedStudy) -> None:
+    name = f"the study of {plan.name}"
+    spec = parse(plan.text, base=plan.base, name=name, inspect=loading.inspect)
+    home = home_of_new(spec, None)
+    study_run = driving.StudyRun(spec, home, spec.resources, _address())
+    _drive(store, plan, study_run, lambda: create_study(store, spec, home.folder, home.mark.uid))
+
+
+def _continue(store: Store, plan: PlannedStudy) -> None:
+    """Drive a study that exists, unless it has ended."""
+    refuse_if_held(store, plan.name)
+    history = store.load(plan.name)
+    record = history.study
+    more = _more(record.spec, plan)
+    if more:
+        record.spec = with_budget(record.spec, more)
+    elif record.state is StudyState.FINISHED:
+        return
+    spec = spec_of(record)
+    known = len(spec.enqueue) + len(record.enqueued)
+    wanted = yaml.safe_load(plan.text).get("enqueue", [])[known:]  # more points of its grids
+    home = home_of(spec, record, None)
+    study_run = driving.StudyRun(spec, home, spec.resources, _address(), wanted)
+    _drive(store, plan, study_run, lambda: history)
+
+
+def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
+    """The limits of a study that a script now states otherwise."""
+    before, now = yaml.safe_load(text), yaml.safe_load(plan.text)
+    changed = [section for section in SAME if before[section] != now[section]]
+    if before["budget"]["per_trial"] != now["budget"]["per_trial"]:
+        changed.append("budget.per_trial")
+    if changed:
+        what = f"study {plan.name} exists with another {', '.join(changed)}"
+        raise UserError(what, "give the new one another tune.RunConfig(name=...)")
+    wanted = {key: now["budget"][key] for key in LIMITS if key in now["budget"]}
+    return {key: each for key, each in wanted.items() if each != before["budget"].get(key)}
+
+
+def _drive(
+    store: Store, plan: PlannedStudy, study_run: driving.StudyRun, take_up: Callable[[], History]
+) -> None:
+    """Drive a study, watched."""
+    resume = f"hpsearch resume {plan.name} --storage {store.display_url}"
+    with LiveView(quiet=plan.quiet) as view, stopped_by_signals(resume) as on_driver:
+        study = driving.drive(store, study_run, take_up, view.watch, on_driver)
+    if study.state is StudyState.INTERRUPTED:
+        what = "interrupted; everything is saved"
+        raise Interrupted(what, f"continue by running the script again, or with: {resume}")
+
+
+def _address() -> str | None:
+    """The cluster that the environment names; None for this machine."""
+    return os.environ.get("RAY_ADDRESS") or None

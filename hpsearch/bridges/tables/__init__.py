@@ -1,0 +1,1 @@
+"""Tables: past runs from CSV and Parquet files, and such files from studies."""

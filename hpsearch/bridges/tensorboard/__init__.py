@@ -1,0 +1,1 @@
+"""TensorBoard: event files for the trials of a study."""

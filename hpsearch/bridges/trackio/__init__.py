@@ -1,0 +1,1 @@
+"""Trackio: runs for the trials of a study."""

@@ -1,0 +1,126 @@
+"""Weights & Biases: a run for each trial, and one for the study, in a group.
+
+The id of a run is made of the study's uid and the trial's number, so that a trial which continues
+continues its run. Online, runs are open while their trials train. Offline, a run cannot be
+continued without a step by hand, so each is written once, when nothing is expected to follow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import wandb
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState
+from hpsearch.study_file.trackers import WandbOptions
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+
+STUDY = "study"
+"""Ends the id of the study's own run."""
+INIT_S = 60.0
+"""How long wandb may take to begin a run."""
+
+
+class WandbTracker(Tracker):
+    """A project of Weights & Biases."""
+
+    def __init__(self, options: WandbOptions) -> None:
+        self._options = options
+        mode = options.mode or os.environ.get("WANDB_MODE") or "online"
+        self._mode: Any = mode
+        self._is_offline = mode == "offline"
+        self._open: dict[str, Any] = {}
+        """Runs that are open, by the end of their ids."""
+        if options.folder is not None:
+            Path(options.folder).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def target(self) -> str:
+        """Where the runs are."""
+        options = self._options
+        return f"{options.entity or ''}/{options.project} {self._mode} {options.folder or ''}"
+
+    def wants(self, trial: TrialNews) -> bool:
+        """Online every trial; offline those that nothing is expected to follow for."""
+        return trial.is_over or not self._is_offline
+
+    def send_study(self, study: StudyNews) -> None:
+        """Update the study's own run."""
+        if self._is_offline and not study.has_ended:
+            return
+        run = self._run(study, STUDY, study.name, {"study_file": study.text})
+        run.summary.update(_named(study.facts))
+        run.summary.update({f"best/{name}": value for name, value in study.best_params.items()})
+        if study.has_ended:
+            self._finish(STUDY, failed=study.state is StudyState.FAILED)
+
+    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+        """Log what is new of a trial, and end its run unless it trains."""
+        key = str(trial.number)
+        config = {**trial.params, "seed": trial.seed}
+        run = self._run(study, key, f"{study.name} {trial.number}", config, trial.role)
+        for point in trial.points:
+            run.log({**point.metrics, study.unit: point.resource}, step=point.step)
+        run.summary.update(_named(trial.facts))
+        if trial.state is not State.RUNNING:
+            self._finish(key, failed=trial.state is State.FAILED)
+
+    def unsafe(self) -> Collection[int]:
+        """The trials whose runs are open: wandb has sent all of a run once that is finished."""
+        return [int(key) for key in self._open if key != STUDY]
+
+    def close(self) -> None:
+        """End all runs."""
+        for key in list(self._open):
+            self._finish(key, failed=False)
+
+    def _run(
+        self, study: StudyNews, key: str, name: str, config: dict[str, Any], role: str = STUDY
+    ) -> Any:
+        if key not in self._open:
+            run = wandb.init(
+                project=self._options.project,
+                entity=self._options.entity,
+                id=f"{study.uid[:12]}-{key}",
+                name=name,
+                group=study.label,
+                job_type=role,
+                config=config,
+                dir=self._options.folder,
+                mode=self._mode,
+                resume=None if self._is_offline else "allow",
+                reinit="create_new",
+                settings=_settings(),
+            )
+            run.define_metric(study.unit)
+            run.define_metric("*", step_metric=study.unit)
+            self._open[key] = run
+        return self._open[key]
+
+    def _finish(self, key: str, *, failed: bool) -> None:
+        self._open.pop(key).finish(exit_code=1 if failed else 0)
+
+
+open_tracker = WandbTracker
+
+
+def _settings() -> wandb.Settings:
+    """Nothing of this process belongs to a run: not its output, its machine or its folder."""
+    return wandb.Settings(
+        console="off",
+        silent=True,
+        disable_code=True,
+        disable_git=True,
+        save_code=False,
+        init_timeout=INIT_S,
+        x_disable_stats=True,
+        x_disable_meta=True,
+    )
+
+
+def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"hpsearch/{name}": value for name, value in facts.items()}

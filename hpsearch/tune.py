@@ -1,0 +1,67 @@
+"""Ray Tune's interface to studies: `from hpsearch import tune` in place of `from ray import tune`.
+
+- `tuner`: `Tuner`, which runs a study
+- `plan`: what a Tuner is given, as a study file
+- `space`: Ray Tune's search spaces as ours
+- `locating`: how workers find a trainable
+- `results`: what `Tuner.fit` returns
+
+Training in a worker needs no Ray: see `hpsearch.adapters.ray_tune`. Search spaces and configs
+are Ray Tune's own objects, imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hpsearch.adapters.ray_tune.checkpoint import Checkpoint
+from hpsearch.adapters.ray_tune.session import TuneContext, get_checkpoint, get_context, report
+from hpsearch.adapters.ray_tune.trainable import Trainable
+from hpsearch.adapters.ray_tune.wrapped import with_parameters, with_resources
+
+if TYPE_CHECKING:
+    from hpsearch.bridges.ray_tune.results import Result, ResultGrid
+    from hpsearch.bridges.ray_tune.tuner import Tuner
+
+__all__ = [
+    "Checkpoint",
+    "Result",
+    "ResultGrid",
+    "Trainable",
+    "TuneContext",
+    "Tuner",
+    "get_checkpoint",
+    "get_context",
+    "report",
+    "with_parameters",
+    "with_resources",
+]
+
+_OURS = {
+    "Tuner": "hpsearch.bridges.ray_tune.tuner",
+    "Result": "hpsearch.bridges.ray_tune.results",
+    "ResultGrid": "hpsearch.bridges.ray_tune.results",
+}
+_SPACES = (
+    "uniform", "quniform", "loguniform", "qloguniform", "randn", "qrandn", "randint", "qrandint",
+    "lograndint", "qlograndint", "choice", "sample_from", "grid_search",
+)  # fmt: skip
+_CONFIGS = (
+    "TuneConfig", "RunConfig", "CheckpointConfig", "FailureConfig", "SyncConfig", "ResumeConfig",
+    "PlacementGroupFactory", "Callback", "Stopper", "CLIReporter", "JupyterNotebookReporter",
+    "ProgressReporter", "TuneError", "create_scheduler", "create_searcher",
+)  # fmt: skip
+_MODULES = ("schedulers", "search", "stopper")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name in _OURS:
+        return getattr(importlib.import_module(_OURS[name]), name)
+    if name in _SPACES or name in _CONFIGS:
+        return getattr(importlib.import_module("ray.tune"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"ray.tune.{name}")
+    what = f"hpsearch.tune has no {name}"
+    raise AttributeError(f"{what}; docs/ray-tune.md says what is carried over: start with Tuner")

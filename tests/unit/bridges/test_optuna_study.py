@@ -1,0 +1,169 @@
+"""Past runs from a storage that the real Optuna wrote."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+import optuna
+import pytest
+import yaml
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from past_runs import command, imported, refused, states, values
+
+
+def objective(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 1e-4, 1.0, log=True)
+    kind = trial.suggest_categorical("kind", ["a", "b", None])
+    if kind == "a":
+        trial.suggest_int("n", 2, 10, step=2)
+    for step in range(4):
+        trial.report(x * step, step)
+        if trial.number == 1 and step == 1:
+            raise optuna.TrialPruned
+    if trial.number == 2:
+        raise ValueError
+    return x
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of Optuna's with three studies."""
+    path = tmp_path_factory.mktemp("optuna") / "optuna.db"
+    url = f"sqlite:///{path}"
+    sampler = optuna.samplers.RandomSampler(seed=3)
+    study = optuna.create_study(
+        study_name="one", storage=url, direction="maximize", sampler=sampler
+    )
+    study.optimize(objective, n_trials=8, catch=(ValueError,))
+    study.ask()  # runs for ever, and has reported nothing
+    both = optuna.create_study(
+        study_name="two", storage=url, directions=["maximize", "minimize"], sampler=sampler
+    )
+    with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
+        both.set_metric_names(["accuracy", "seconds"])
+    both.optimize(lambda trial: (trial.suggest_float("x", 0, trial.number + 1), 2.0), n_trials=4)
+    optuna.create_study(study_name="none", storage=url)
+    return path
+
+
+def test_states_values_curves_and_times_come_along(
+    database: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{database}"
+    history = imported(sqlite_url, url, "--study", "one")
+    theirs = optuna.load_study(study_name="one", storage=url).trials[:8]
+    assert states(history)[:4] == ["complete", "pruned", "failed", "complete"]
+    assert len(history.trials) == 8
+    for trial, frozen in zip(history.trials, theirs, strict=True):
+        assert trial.params == frozen.params
+        assert trial.distributions == frozen.distributions
+        curve = {at: report.value for at, report in trial.reports.items()}
+        assert curve == {step + 1: value for step, value in frozen.intermediate_values.items()}
+        assert frozen.datetime_start is not None
+        assert trial.started == pytest.approx(frozen.datetime_start.timestamp())
+    assert values(history)[0] == theirs[0].value
+    said = capsys.readouterr().err
+    assert "steps are counted from 0 there, and from 1 here" in said
+    assert "1 unfinished runs without a report were left out" in said
+
+
+def test_the_space_is_that_of_the_distributions(database: Path, sqlite_url: str) -> None:
+    written = yaml.safe_load(
+        imported(sqlite_url, f"sqlite:///{database}", "--study", "one").study.spec
+    )
+    assert written["space"] == {
+        "x": {"type": "float", "low": 1e-4, "high": 1.0, "log": True},
+        "kind": {"type": "categorical", "choices": ["a", "b", None]},
+        "n": {"type": "int", "low": 2, "high": 10, "step": 2},
+    }
+    assert written["objective"] == {"metric": "value", "direction": "maximize"}
+
+
+def test_several_objectives_keep_their_names_and_ranges_are_joined(
+    database: Path, sqlite_url: str
+) -> None:
+    history = imported(sqlite_url, f"sqlite:///{database}", "--study", "two")
+    assert history.study.directions == ("maximize", "minimize")
+    assert all(trial.values is not None and trial.values[1] == 2.0 for trial in history.trials)
+    written = yaml.safe_load(history.study.spec)
+    assert [each["metric"] for each in written["objective"]] == ["accuracy", "seconds"]
+    assert written["space"]["x"] == {"type": "float", "low": 0.0, "high": 4.0}
+
+
+def test_parameters_can_be_chosen_and_renamed(database: Path, sqlite_url: str) -> None:
+    options = ("--study", "one", "--params", "rate=x", "--metric", "accuracy")
+    history = imported(sqlite_url, f"sqlite:///{database}", *options)
+    assert list(history.trials[0].params) == ["rate"]
+    assert list(history.trials[0].distributions) == ["rate"]
+    assert "accuracy" in history.trials[0].reports[1.0].metrics
+
+
+def test_nothing_is_written_to_the_storage(database: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copy(database, copy)
+    imported(f"sqlite:///{tmp_path}/ours.db", f"sqlite:///{copy}", "--study", "one")
+    assert copy.read_bytes() == database.read_bytes()
+
+
+def test_a_journal_is_read(tmp_path: Path, sqlite_url: str) -> None:
+    journal = tmp_path / "journal.log"
+    storage = JournalStorage(JournalFileBackend(str(journal)))
+    study = optuna.create_study(storage=storage)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    history = imported(sqlite_url, journal)
+    assert values(history) == [trial.value for trial in study.trials]
+
+
+def test_what_cannot_be_read_is_refused(
+    database: Path, tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{database}"
+    assert "name one: one, two, none" in refused(capsys, url)
+    assert "has no study onn; did you mean one?" in refused(capsys, url, "--study", "onn")
+    assert "holds no run that has ended" in refused(capsys, url, "--study", "none")
+    wrong = (url, "--study", "one", "--direction", "minimize")
+    assert "the study's direction is maximize" in refused(capsys, *wrong)
+    assert "2 objectives, and 1 are named" in refused(
+        capsys, url, "--study", "two", "--metric", "acc"
+    )
+    missing = f"sqlite:///{tmp_path}/missing.db"
+    assert "there is no database at" in refused(capsys, missing)
+    assert not (tmp_path / "missing.db").exists()
+    imported(sqlite_url, url, "--study", "one")
+    assert "it is one of hpsearch" in refused(capsys, sqlite_url)
+    assert "name it by its URL: sqlite:///" in refused(capsys, str(database))
+    (tmp_path / "other.db").write_text("not a database, and longer than a header of SQLite is" * 9)
+    assert "cannot be read" in refused(capsys, f"sqlite:///{tmp_path}/other.db")
+    assert "is not the URL of a database" in refused(capsys, "://")
+
+
+def test_a_password_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "postgresql://me:secret@127.0.0.1:1/none"
+    said = refused(capsys, url)
+    assert "secret" not in said
+    assert command("import", "mysql://me:secret@127.0.0.1:1/none", "--name", "x") == 2
+    assert "secret" not in capsys.readouterr().err
+
+
+def test_a_study_becomes_a_study_file_with_the_parameters_that_all_trials_drew(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "study.yaml"
+    assert command("init", str(out), "--from", f"sqlite:///{database}", "--name", "one") == 0
+    written = yaml.safe_load(out.read_text())
+    assert written["study"] == "one"
+    assert written["space"] == {
+        "x": {"type": "float", "low": 1e-4, "high": 1.0, "log": True},
+        "kind": {"type": "categorical", "choices": ["a", "b", None]},
+    }
+    assert written["objective"] == {"metric": "value", "direction": "maximize"}
+    assert written["budget"] == {"trials": 9, "per_trial": {"steps": 4}}
+    said = capsys.readouterr().err
+    assert "n is left to the objective, which draws it itself" in said
+    assert "name the module and the function of your objective" in said
+    assert command("init", str(out), "--from", f"sqlite:///{database}", "--metric", "a") == 2
+    assert "--from goes with --name and --force alone" in capsys.readouterr().err

@@ -1,0 +1,179 @@
+"""Study files from sweeps of W&B."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hpsearch.bridges.draft import StudyDraft
+from hpsearch.bridges.wandb.distributions import DISTRIBUTIONS
+from hpsearch.bridges.wandb.translate import translate
+from hpsearch.errors import UserError
+from hpsearch.study_file.reading import parse
+
+USUAL: dict[str, Any] = {
+    "program": "train.py",
+    "method": "bayes",
+    "metric": {"name": "val_loss", "goal": "minimize"},
+    "parameters": {"lr": {"min": 0.1, "max": 0.5}},
+    "run_cap": 9,
+}
+
+
+def made(folder: Path, **changes: Any) -> tuple[StudyDraft, dict[str, Any]]:
+    """The draft of a sweep, and its study file, which has nothing left to complain about."""
+    path = folder / "sweep.yaml"
+    document = {key: value for key, value in (USUAL | changes).items() if value is not None}
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    draft = translate(str(path), None)
+    text = draft.text()
+    parse(text, base=Path())
+    return draft, yaml.safe_load(text)
+
+
+def remarks(draft: StudyDraft) -> str:
+    return "\n".join(map(str, draft.remarks))
+
+
+UNIFORM = {"min": 0.5, "max": 4}
+LOGS = {"min": -2, "max": 1}
+EXP = {"low": 0.1353352832, "high": 2.718281828, "log": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        ("categorical", {"values": [2, "a", True]}, {"choices": [2, "a", True]}),
+        (
+            "categorical_w_probabilities",
+            {"values": [1, 2], "probabilities": [0.2, 0.8]},
+            {"choices": [1, 2]},
+        ),
+        ("int_uniform", {"min": 1, "max": 5}, {"type": "int", "low": 1, "high": 5}),
+        ("uniform", UNIFORM, {"low": 0.5, "high": 4.0}),
+        ("q_uniform", {"min": 0, "max": 1, "q": 0.1}, {"low": 0.0, "high": 1.0, "step": 0.1}),
+        ("q_uniform", {"min": 3, "max": 20, "q": 4}, {"low": 4, "high": 20, "step": 4}),
+        ("q_uniform", {"min": 0.5, "max": 4}, {"type": "int", "low": 1, "high": 4}),
+        ("log_uniform", LOGS, EXP),
+        ("log_uniform_values", UNIFORM, {"low": 0.5, "high": 4.0, "log": True}),
+        ("q_log_uniform", LOGS, {"type": "int", "low": 1, "high": 3, "log": True}),
+        ("q_log_uniform_values", {**UNIFORM, "q": 0.5}, {"low": 0.5, "high": 4.0, "log": True}),
+        ("inv_log_uniform", {"min": -1, "max": 2}, EXP),
+        ("inv_log_uniform_values", UNIFORM, {"low": 0.5, "high": 4.0, "log": True}),
+        ("normal", {"mu": 3, "sigma": 2}, {"low": -1.0, "high": 7.0, "prior": 3.0}),
+        ("q_normal", {"mu": 3, "sigma": 2, "q": 1}, {"low": -1.0, "high": 7.0, "prior": 3.0}),
+        ("log_normal", {"mu": 0, "sigma": 0.5}, {"prior": 1.0, "log": True, "high": 2.718281828}),
+        ("q_log_normal", {"mu": 0, "sigma": 0.5, "q": 1}, {"prior": 1.0, "log": True}),
+        ("beta", {"a": 2, "b": 2}, {"low": 0.0, "high": 1.0, "prior": 0.5}),
+        ("q_beta", {"a": 2, "b": 2, "q": 0.1}, {"low": 0.0, "high": 1.0, "prior": 0.5}),
+    ],
+)
+def test_each_distribution_becomes_a_parameter(
+    kind: str, given: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    _, spec = made(tmp_path, parameters={"x": {"distribution": kind, **given}})
+    found = spec["space"]["x"]
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_no_distribution_is_forgotten_above() -> None:
+    (cases,) = test_each_distribution_becomes_a_parameter.pytestmark  # type: ignore[attr-defined]
+    assert {case[0] for case in cases.args[1]} | {"constant"} >= set(DISTRIBUTIONS)
+
+
+def test_what_states_no_distribution_has_the_usual_one(tmp_path: Path) -> None:
+    parameters = {"a": {"min": 1, "max": 3}, "b": {"min": 1.0, "max": 3}, "c": {"values": [1, 2]}}
+    _, spec = made(tmp_path, parameters=parameters)
+    assert [each["type"] for each in spec["space"].values()] == ["int", "float", "categorical"]
+
+
+def test_constants_become_settings_and_the_length_the_budget(tmp_path: Path) -> None:
+    parameters = {
+        "lr": {"min": 0.1, "max": 0.5},
+        "seed": {"value": 3},
+        "folder": {"value": 3},
+        "epochs": {"value": 12},
+    }
+    draft, spec = made(tmp_path, parameters=parameters | {"momentum": {"value": 0.9}})
+    assert spec["settings"] == {"momentum": 0.9}
+    assert spec["budget"] == {"trials": 9, "per_trial": {"epochs": 12}}
+    assert spec["task"]["run"] == (
+        "python train.py --lr={lr} --momentum={momentum} --seed={seed} --epochs={budget}"
+    )
+    assert "each trial has a seed of its own" in remarks(draft)
+    assert (
+        "line 12: folder cannot be carried over: it cannot be a placeholder of the command"
+        in remarks(draft)
+    )
+
+
+def test_the_words_of_a_command_are_kept(tmp_path: Path) -> None:
+    command = ["${env}", "python3", "-m", "pkg.train", "--note={a}", "${args_no_hyphens}"]
+    _, spec = made(tmp_path, command=command)
+    assert spec["task"]["run"] == "python3 -m pkg.train '--note={{a}}' lr={lr}"
+    command = ["${interpreter}", "${program}", "--config", "${args_json_file}"]
+    _, spec = made(tmp_path, command=command)
+    assert spec["task"]["run"] == "python train.py --config {params}"
+    draft, spec = made(tmp_path, command=["run.sh", "${envvar:HOME}"])
+    assert spec["task"]["run"] == "run.sh {params}"
+    assert "${envvar:HOME} cannot be carried over" in remarks(draft)
+
+
+@pytest.mark.parametrize(
+    ("method", "search"),
+    [("bayes", {}), ("random", {"sampler": "random"}), ("grid", {"sampler": "random"})],
+)
+def test_methods_become_samplers(method: str, search: dict[str, Any], tmp_path: Path) -> None:
+    _, spec = made(tmp_path, method=method)
+    assert spec["search"] == {**search, "pruner": "none"}
+
+
+def test_a_grid_of_choices_is_tried_in_full(tmp_path: Path) -> None:
+    _, spec = made(tmp_path, method="grid", parameters={"a": {"values": [1, 2]}}, run_cap=None)
+    assert spec["search"]["sampler"] == "brute_force"
+
+
+def test_early_termination_becomes_promotion(tmp_path: Path) -> None:
+    stop = {"type": "hyperband", "s": 2, "eta": 4, "max_iter": 27}
+    draft, spec = made(tmp_path, early_terminate=stop)
+    assert spec["search"] == {"pruner": {"kind": "promotion", "eta": 4}}
+    assert spec["budget"]["per_trial"] == {"steps": 27}
+    assert "s and strict are left out" in remarks(draft)
+
+
+def test_the_target_ends_the_study(tmp_path: Path) -> None:
+    metric = {"name": "acc", "goal": "maximize", "target": 0.9}
+    _, spec = made(tmp_path, metric=metric)
+    assert spec["objective"] == {"metric": "acc", "direction": "maximize"}
+    assert spec["budget"]["target"] == 0.9
+
+
+def test_what_cannot_be_carried_over_is_a_remark_with_its_line_and_a_comment(
+    tmp_path: Path,
+) -> None:
+    parameters = {
+        "lr": {"min": 0.1, "max": 0.5},
+        "odd": {"distribution": "odd"},
+        "opt": {"parameters": {"name": {"values": ["a"]}}},
+        "short": {"distribution": "uniform", "min": 1},
+        "none": 3,
+    }
+    draft, _ = made(tmp_path, parameters=parameters, colour="red")
+    said = remarks(draft)
+    for text in (
+        "line 10: odd cannot be carried over: the distribution 'odd' is not known",
+        "line 12: opt cannot be carried over: W&B hands nested parameters over as one",
+        "line 17: short cannot be carried over: uniform lacks numbers",
+        "line 20: none cannot be carried over: it is not a mapping",
+        "line 22: colour has no counterpart and is left out",
+    ):
+        assert text in said
+        assert f"# {text}" in draft.text()
+
+
+def test_a_sweep_with_nothing_to_search_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing that a study could search"):
+        made(tmp_path, parameters={"lr": {"value": 1}})
