@@ -44,8 +44,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.optuna_storage.view import HistoryStorage
-from hpsearch.search.curve_gp import forecast
-from hpsearch.search.curve_gp.forecast import FITTED
+from hpsearch.search.curve_model import forecast
+from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec

@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported
 import yaml
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.search import sampler_view
+from hpsearch.search.samplers import view
 from hpsearch.simulation.executor import Curves
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.reading import parse
@@ -59,13 +59,13 @@ class Bowl:
 @contextmanager
 def telling(sampler: str) -> Iterator[None]:
     """Within this context, samplers learn of failed trials, or do not for `UNTOLD`."""
-    failed = sampler_view.FAILED
+    failed = view.FAILED
     if sampler == UNTOLD:
-        sampler_view.FAILED = "nothing"
+        view.FAILED = "nothing"
     try:
         yield
     finally:
-        sampler_view.FAILED = failed
+        view.FAILED = failed
 
 
 def failing(

@@ -8,13 +8,9 @@ none, moderate, high, or perfect. The noise is either new at each rung, or goes 
 (`walk`), as the luck of a training does.
 
 After each study, the ends of all its trials are read from the curves, also of those that paused.
-The table compares what `hpsearch.ranking.trust` says with that, at each rung:
-
-- the correlation among all trials that reached the rung: the truth and what is stated, as means,
-  and how often the stated 90% interval covers the truth of its study,
-- the share of paused trials that would have ended better than the best one that went on: the same,
-  and how often the true share of a study lies below the end of the stated interval,
-- the time of the training, as a multiple of that without spared trials.
+The table compares what `hpsearch.ranking.trust` says with that at each rung: the correlation among
+all trials that reached the rung, the truth and what is stated, as means, and how often the stated
+90% interval covers the truth of its study.
 """
 
 from __future__ import annotations
@@ -32,10 +28,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.seeds import derived_seed, is_spared
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.ranking.trust import RungTrust, TrialCourse, rank_correlation, trust
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.levels import rung_levels
@@ -44,14 +38,10 @@ from hpsearch.study_file.reading import parse
 
 EPOCHS = 9
 WORKERS = 4
-SPARES = (0.0, 0.05, 0.2)
 CORRELATIONS = (0.0, 0.5, 0.9, 1.0)
 KINDS = ("new", "walk")
 
-HEADINGS = (
-    "noise  rho   spare  rung  known  correlation  stated  covered  90% is wide"
-    "  wrongly paused  stated  bounded  time"
-)
+HEADINGS = "noise  rho  rung  known  correlation  stated  covered  90% is wide"
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ def _noise_for(correlation: float) -> float:
     return math.sqrt(1 / correlation**2 - 1)
 
 
-def study(seed: int, trials: int, spare: float) -> StudySpec:
+def study(seed: int, trials: int) -> StudySpec:
     """A study of so many trials with two rungs."""
     written = {
         "study": "known",
@@ -103,7 +93,7 @@ def study(seed: int, trials: int, spare: float) -> StudySpec:
         "space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
         "objective": {"metric": "loss", "direction": "minimize"},
         "budget": {"trials": trials, "per_trial": {"epochs": EPOCHS}},
-        "search": {"sampler": "random", "spare": spare},
+        "search": {"sampler": "random"},
     }
     return parse(yaml.safe_dump(written), base=Path.cwd())
 
@@ -114,7 +104,6 @@ class Seen:
 
     stated: RungTrust
     correlation: float | None
-    wrongly_paused: float | None
 
 
 def seen(history: History, spec: StudySpec, curves: Known) -> list[Seen]:
@@ -125,10 +114,7 @@ def seen(history: History, spec: StudySpec, curves: Known) -> list[Seen]:
         scores = {}
         for resource, report in trial.reports.items():
             scores[resource] = math.nan if report.value is None else report.value
-        spared = is_spared(spec.seed, trial.number, spec.search.spare)
-        courses.append(
-            TrialCourse(trial.number, trial.state, Role.SEARCH, trial.rung, spared, scores)
-        )
+        courses.append(TrialCourse(trial.number, trial.state, trial.rung, scores))
     found = []
     for index, stated in enumerate(trust(courses, levels)):
         level = levels[index]
@@ -139,28 +125,10 @@ def seen(history: History, spec: StudySpec, curves: Known) -> list[Seen]:
                 losses = [curves.measure(trial.params, 0, n)["loss"] for n in range(1, EPOCHS + 1)]
                 at[trial.number] = losses[int(level) - 1]
                 end[trial.number] = min(losses[int(level) :])
-        paused = [
-            trial.number
-            for trial in history.trials
-            if trial.rung == index and trial.state in (State.PAUSED, State.PRUNED)
-        ]
-        went_on = [n for n in at if history.trials[n].state is State.COMPLETE]
-        chosen = [n for n in went_on if not _below(n, paused, courses, at)]
-        best = min((end[n] for n in chosen), default=math.inf)
-        wrong = fmean(end[n] < best for n in paused) if paused else None
         order = list(at)
         truth = rank_correlation([at[n] for n in order], [end[n] for n in order])
-        found.append(Seen(stated, truth, wrong))
+        found.append(Seen(stated, truth))
     return found
-
-
-def _below(
-    number: int, paused: list[int], courses: list[TrialCourse], at: Mapping[int, float]
-) -> bool:
-    """Whether a trial went on only because it was spared."""
-    if not courses[number].spared or not paused:
-        return False
-    return at[number] > min(at[n] for n in paused)
 
 
 @dataclass(frozen=True)
@@ -169,7 +137,6 @@ class Row:
 
     noise: str
     rho: float
-    spare: float
     rung: int
     known: float
     """The share of studies that state a correlation."""
@@ -177,46 +144,32 @@ class Row:
     stated_correlation: float
     correlation_covered: float
     width: float
-    wrongly_paused: float
-    stated_wrongly_paused: float
-    wrongly_paused_bounded: float
-    time: float
 
 
-def rows(kind: str, rho: float, spare: float, studies: int, trials: int) -> list[Row]:
+def rows(kind: str, rho: float, studies: int, trials: int) -> list[Row]:
     """Run studies of one setting with different seeds."""
     curves = Known(rho, kind)
     by_rung: list[list[Seen]] = [[], []]
-    seconds = 0.0
     for number in range(studies):
-        spec = study(derived_seed("trust", number), trials, spare)
+        spec = study(derived_seed("trust", number), trials)
         history = simulate(spec, curves, WORKERS)
-        seconds += sum(trial.gpu_seconds for trial in history.trials)
         for index, each in enumerate(seen(history, spec, curves)):
             by_rung[index].append(each)
-    time = seconds / studies
-    return [_row(kind, rho, spare, index, all_seen, time) for index, all_seen in enumerate(by_rung)]
+    return [_row(kind, rho, index, all_seen) for index, all_seen in enumerate(by_rung)]
 
 
-def _row(kind: str, rho: float, spare: float, rung: int, all_seen: list[Seen], time: float) -> Row:
+def _row(kind: str, rho: float, rung: int, all_seen: list[Seen]) -> Row:
     pairs = [(s.correlation, s.stated.correlation) for s in all_seen]
     known = [(true, said) for true, said in pairs if true is not None and said is not None]
-    shares = [(s.wrongly_paused, s.stated.wrongly_paused) for s in all_seen]
-    counted = [(true, said) for true, said in shares if true is not None and said is not None]
     return Row(
         noise=kind,
         rho=rho,
-        spare=spare,
         rung=rung,
         known=len(known) / len(all_seen),
         correlation=_mean([true for true, _ in known]),
         stated_correlation=_mean([said.value for _, said in known]),
         correlation_covered=_mean([said.low <= true <= said.high for true, said in known]),
         width=_mean([said.high - said.low for _, said in known]),
-        wrongly_paused=_mean([true for true, _ in counted]),
-        stated_wrongly_paused=_mean([said.share for _, said in counted]),
-        wrongly_paused_bounded=_mean([true <= said.high for true, said in counted]),
-        time=time,
     )
 
 
@@ -224,12 +177,11 @@ def _mean(values: list[float] | list[bool]) -> float:
     return fmean(values) if values else math.nan
 
 
-def _line(row: Row, time: float) -> str:
+def _line(row: Row) -> str:
     return (
-        f"{row.noise:5}  {row.rho:.1f}  {row.spare:5.2f}  {row.rung:4d}  {row.known:5.0%}"
+        f"{row.noise:5}  {row.rho:.1f}  {row.rung:4d}  {row.known:5.0%}"
         f"  {row.correlation:11.2f}  {row.stated_correlation:6.2f}  {row.correlation_covered:7.0%}"
-        f"  {row.width:11.2f}  {row.wrongly_paused:14.1%}  {row.stated_wrongly_paused:6.1%}"
-        f"  {row.wrongly_paused_bounded:7.0%}  {row.time / time:4.2f}"
+        f"  {row.width:11.2f}"
     )
 
 
@@ -248,14 +200,10 @@ def main(arguments: list[str]) -> None:
     done: list[Row] = []
     for kind in KINDS:
         for rho in correlations:
-            time = math.nan
-            for spare in SPARES:
-                found = rows(kind, rho, spare, studies, trials)
-                if spare == 0:
-                    time = found[0].time
-                for row in found:
-                    print(_line(row, time), flush=True)
-                done += found
+            found = rows(kind, rho, studies, trials)
+            for row in found:
+                print(_line(row), flush=True)
+            done += found
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in done], indent=2))
 

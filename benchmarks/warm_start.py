@@ -47,7 +47,7 @@ import numpy as np
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.curve_gp.earlier import told_by
+from hpsearch.search.curve_model.earlier import told_by
 from hpsearch.simulation.running import simulate
 from races import ours
 from races.curves import Task, parameters, tasks_in

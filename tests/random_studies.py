@@ -80,7 +80,6 @@ class Plan:
     """From where on x diverges, and from where on it runs out of memory."""
     enqueued: int
     default: bool
-    spare: float = 0.0
     name: str = "random"
 
     def spec(self, more: int) -> StudySpec:
@@ -93,8 +92,6 @@ class Plan:
         search: dict[str, Any] = {"sampler": "random", "pruner": self.pruner}
         if self.confirm is not None:
             search["confirm"] = dict(self.confirm)
-        if isinstance(self.pruner, Mapping):  # the others have no rungs
-            search["spare"] = self.spare
         enqueue = [{"x": (n + 1) / 8} for n in range(self.enqueued)]
         resources = {"gpu": self.share, "retries": 1000, "report_deadline": "1000000h"}
         parts = {"budget": budget, "search": search, "enqueue": enqueue, "resources": resources}
@@ -160,7 +157,6 @@ def plans(draw: st.DrawFn) -> Plan:
         too_large=draw(st.sampled_from([math.inf, 0.7])),
         enqueued=draw(st.integers(0, 2)),
         default=draw(st.booleans()),
-        spare=draw(st.sampled_from([0.0, 0.0, 0.3])),
     )
 
 

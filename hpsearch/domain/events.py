@@ -1,4 +1,4 @@
-"""What can happen to a study, and the commands to an executor.
+"""The events of a study, and the commands to an executor.
 
 Events come from the executor; each names its attempt, so that events of an attempt that is no
 longer current can be recognised and dropped. Commands go to the executor after the transaction that
@@ -15,7 +15,7 @@ from hpsearch.domain.facts import ErrorKind
 from trials.contract import Finding, Held
 
 Findings = tuple[Finding, ...]
-"""What an attempt found out about its health."""
+"""Findings of an attempt about its health."""
 
 # ------------------------------------------------------------------------------------------- events
 
@@ -67,7 +67,7 @@ class Reported:
     best: str | None = None
     """Of the whole checkpoints, the one of the best report."""
     held: Held | None = None
-    """What the checkpoints take on the disk, if that is known."""
+    """The size of the checkpoints on the disk, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Asked:
     attempt: int
     name: str
     distribution: str
-    """What it is drawn from, in the JSON that Optuna writes distributions in."""
+    """Its distribution, in Optuna's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Finished:
     findings: Findings = ()
     held: Held | None = None
     pruned: bool = False
-    """Whether it gave itself up, as not worth more training."""
+    """True if it gave itself up, as not worth more training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Launch:
     time_limit_s: float | None = None
     """The attempt fails as a timeout past this many seconds."""
     known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
-    """What the study has learnt about memory (`trials.loop.memory_facts.Facts`)."""
+    """The study's facts about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """How the trial has computed so far (`trials.arithmetic.Arithmetic`); None if it has not
     begun."""
@@ -195,7 +195,7 @@ class Launch:
     """The number of the trial that this one continues under other parameters; None if it began from
     nothing."""
     takes_over: bool = False
-    """Whether `resume_from` is a checkpoint of that other trial, and not of its own."""
+    """True if `resume_from` is a checkpoint of that other trial, and not of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
-"""Types for what the program itself knows about a study or a trial. None of it is kept under keys
-of free-form attributes.
+"""Types for what the program itself knows about a study or a trial.
 
-The attributes of a study or trial belong to Optuna, its samplers and the users. Enumerations are
-written to databases, JSON and the command line as their values.
+None of it is kept under keys of attributes, which belong to Optuna, its samplers and the users.
+Enumerations are written to databases, JSON and the command line as their values.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Role(enum.StrEnum):
 
 
 class RequestKind(enum.StrEnum):
-    """What somebody can ask of a study while it runs."""
+    """The kinds of request to a running study."""
 
     STOP = "stop"
     """End one of its trials."""
@@ -56,7 +55,7 @@ class ErrorKind(enum.StrEnum):
 
     @property
     def of_configuration(self) -> bool:
-        """Whether it is a fact about the configuration's region of the space, not about the machine
+        """True if it is a fact about the configuration's region of the space, not about the machine
         or the code."""
         return self in (
             ErrorKind.DIVERGED,
@@ -66,7 +65,7 @@ class ErrorKind(enum.StrEnum):
 
 
 class DecisionKind(enum.StrEnum):
-    """What was decided about a trial."""
+    """The kinds of decision about a trial."""
 
     PROPOSE = "propose"
     """It is there because somebody asked for it."""
@@ -92,15 +91,15 @@ class Race:
     first: StrictInt = 0
     """The first trial whose repeats count against what this budget promises."""
     begun: StrictBool = False
-    """Whether the search waits for the race: nothing but repeats starts while any are due."""
+    """True if the search waits for the race: nothing but repeats starts while any are due."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierTrial:
-    """What one trial of an earlier study tells."""
+    """The evidence of one trial of an earlier study."""
 
     params: dict[str, Any]
-    """Those that both studies search."""
+    """The parameters that both studies search."""
     standing: StrictFloat
     """How good it is in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
     middle."""

@@ -1,15 +1,13 @@
 """The live state of a study: its records, and which of them have changed.
 
-The driver's brain changes the history, the Optuna storage reads and annotates it, and at the end of
-each tick `History.drain` hands everything that was touched to the store, which writes it in one
-transaction. Loading a study from the database gives the same history back: there is no other
-memory.
+At the end of each tick `History.drain` hands everything that was touched to the store, which writes
+it in one transaction. Loading a study from the database gives the same history back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from hpsearch.domain.records import (
     Attempt,
@@ -36,15 +34,7 @@ class Changes:
     requests: list[Request] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.study
-            or self.trials
-            or self.attempts
-            or self.reports
-            or self.decisions
-            or self.environments
-            or self.requests
-        )
+        return any(getattr(self, each.name) for each in fields(self))
 
 
 class History:

@@ -1,8 +1,7 @@
 """Trial states and their one transition table.
 
-A trial is queued, runs on a worker, may be paused at a rung and continued, and ends in one of three
-terminal states. `MOVES` has all rules: every change of state in the program goes through `move`,
-and the diagram in docs/architecture.md is made from the table by `diagram`.
+Every change of state in the program goes through `move`, and the diagram in docs/architecture.md is
+made from the table by `diagram`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class State(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing happens to the trial any more, unless its study continues after its
+        """True if nothing happens to the trial any more, unless its study continues after its
         end."""
         return self in (State.COMPLETE, State.PRUNED, State.FAILED)
 

@@ -1,11 +1,9 @@
-"""What a study remembers, as plain objects: one class for each table.
+"""The records of a study, as plain objects: one class for each table.
 
-Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget. The records
-of a whole study are in a `History` (`hpsearch.domain.history`).
-
-A field of a record is declared here and nowhere else: the column, the rows in and out, what
-`--where` and `--sort` can name, the columns of frames and the keys of JSON output follow from its
-name, its type and its metadata. A new field needs a migration beside it.
+Times are seconds since the epoch (UTC). Resources are in the unit of the trial budget. A field is
+declared here and nowhere else: the column, the rows in and out, what `--where` and `--sort` can
+name, the columns of frames and the keys of JSON output follow from its name, its type and its
+metadata. A new field needs a migration beside it.
 """
 
 from __future__ import annotations
@@ -103,16 +101,16 @@ class StudyRecord:
     former_checkpoints: list[str] = field(default_factory=list)
     """Folders that it kept checkpoints in before."""
     step_scale: float = 1.0
-    """What resources are multiplied by to give Optuna's steps, which are whole numbers."""
+    """The factor that turns resources into Optuna's steps, which are whole numbers."""
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
     memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
-    """What its workers have learnt of the micro-batches that fit
+    """The micro-batches that fit, as its workers have learnt
     (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
     warm_start: list[EarlierStudy] = field(default_factory=list)
-    """What earlier studies told it when it was created; nothing changes it later."""
+    """The evidence of earlier studies when it was created; nothing changes it later."""
 
 
 @dataclass(slots=True)
@@ -216,7 +214,7 @@ class Trial:
     """The one of its best report, where that is known; a trial that has ended for good keeps no
     other."""
     checkpoint_bytes: int | None = field(default=None, metadata=BIG)
-    """What its checkpoints take on the disk, or will once what it does not need any more is
+    """The size of its checkpoints on the disk, or their size once what it does not need any more is
     removed."""
     values: list[float] | None = field(
         default=None,
@@ -224,7 +222,7 @@ class Trial:
     )
     """All objectives, where there are several."""
     findings: list[Finding] = field(default_factory=list)
-    """What its latest attempt found out about its health."""
+    """Findings of its latest attempt about its health."""
     left_as: State | None = None
     """The state it waited in when its study ended without it: it goes back there if the study
     continues."""
@@ -259,7 +257,7 @@ class Trial:
 
     @property
     def was_asked(self) -> bool:
-        """Whether its latest attempt was asked for."""
+        """True if its latest attempt was asked for."""
         return bool(self.attempts) and self.attempts[-1].device == ASKED
 
     @property

@@ -1,4 +1,4 @@
-"""Which configuration is best, and how sure that is.
+"""The order of configurations, and how sure it is.
 
 `selection`  puts trials in order, best first, and marks those that cannot be told from the best
 `pareto`     the trials that no other one beats, where there are several objectives

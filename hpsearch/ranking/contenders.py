@@ -1,12 +1,11 @@
-"""Which trials of a search have learnt something, and which of those that are complete may be best.
+"""The trials of a search that have learnt something, and the complete ones that may be best.
 
 What trials show before they have learnt anything is read from their first reports: a value that
-most of them share, and than which hardly any begins worse. A classifier that predicts the majority
-class has it, for example. Where first reports differ, no such value is known, and every trial has
-learnt something.
+most of them share, and than which hardly any begins worse, such as that of a classifier that
+predicts the majority class. Where first reports differ, every trial has learnt something.
 
-A trial that continues another one under other parameters is not among them: what it shows is the
-result of both trainings, so that repeats of its parameters would not be repeats of it.
+A trial that continues another one under other parameters is not among them: repeats of its
+parameters would not be repeats of it.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Contenders:
         return [trial for trial in self._ranking[:top] if self.may_win(trial, best)]
 
     def has_learnt(self, trial: Trial) -> bool:
-        """Whether a trial has shown a better value than what most trials begin with."""
+        """True if a trial has shown a better value than what most trials begin with."""
         value = trial.value
         if value is None or not math.isfinite(value):
             return False
@@ -81,7 +80,7 @@ class Contenders:
         return guess is None or self._sign * value < guess - _tolerance(guess)
 
     def may_win(self, trial: Trial, best: Trial) -> bool:
-        """Whether a complete trial may be better than the best one.
+        """True if a complete trial may be better than the best one.
 
         Its chance must not be below `BEHIND`, by the values of both and the spread that repeats
         show. While that is not known, it must be nearer to the best one than to what trials show
@@ -104,7 +103,7 @@ class Contenders:
         return behind < learnt
 
     def leads(self, trial: Trial) -> bool:
-        """Whether a trial that is not complete is ahead of all that are.
+        """True if a trial that is not complete is ahead of all that are.
 
         What is expected of it must be clearly better, since among several trials of which much is
         expected the first one is partly luck; without an expectation, the value that it has shown.
@@ -119,21 +118,17 @@ class Contenders:
         return (trial.violation, self._score(trial) + unsure) < (best.violation, self._score(best))
 
     def _chance(self, trial: Trial, best: Trial) -> float:
-        """The probability that one trial is better than another, by their repeats or own values."""
         runs = dict(self._runs)
         for each in (trial, best):
             runs.setdefault(each.number, [standing(each)])
         return Repeats(runs, self._direction).chance(trial.number, best.number)
 
     def _score(self, trial: Trial) -> float:
-        """What a trial is compared by, smaller is better: its repeats' mean, or what is expected of
-        it."""
         mean = self._standing.means.get(trial.number)
         value = standing(trial) if mean is None else mean
         return self._sign * value
 
     def _first_scores(self, trials: Iterable[Trial]) -> list[float]:
-        """What the trials of the search reported first, where that is a finite number."""
         scores = []
         for trial in trials:
             is_first = trial.role is not Role.CONFIRM and trial.continues is None

@@ -1,4 +1,4 @@
-"""Which trials of a study with several objectives no other one beats.
+"""The trials of a study with several objectives that no other one beats.
 
 Then there is no best trial, but a front: each of its trials is better than any other one in at
 least one objective.
@@ -66,13 +66,7 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """The place of a trial in the order.
-
-    Args:
-        violation: By how much it exceeds limits.
-        losses: Its objectives, all to be minimised.
-        trial: The trial.
-    """
+    """The place of a trial in the order: its losses are its objectives, all to be minimised."""
 
     violation: float
     losses: list[float]
@@ -85,7 +79,6 @@ class _Place(Generic[Of]):
 
 
 def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]:
-    """The trials that may be in a front; one that beats another comes before it."""
     signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
     places = []
     for trial in trials:
@@ -97,7 +90,6 @@ def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]
 
 
 def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
-    """A trial's objectives, all to be minimised; None where it cannot be in a front."""
     values = trial.values
     if values is None or not counts(trial):
         return None
@@ -107,7 +99,7 @@ def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
 
 
 def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
-    """Those that none of the others beats; given, and returned, in the order of `_places`."""
+    """The trials that none of the others beats; given, and returned, in the order of `_places`."""
     front: list[_Place[Of]] = []
     for place in places:
         if place.violation != places[0].violation:
@@ -122,7 +114,6 @@ def _is_beaten(place: _Place[Of], front: Iterable[_Place[Of]]) -> bool:
 
 
 def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
-    """A front by how far each trial's neighbours lie apart, the ends of each objective first."""
     apart = {place.number: 0.0 for place in front}
     objectives = len(front[0].losses)
     for objective in range(objectives):
@@ -131,13 +122,8 @@ def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
 
 
 def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) -> None:
-    """Add how far each trial's neighbours lie apart in one objective, as a share of its span.
-
-    Args:
-        apart: By the number of a trial, the sum over the objectives; infinite at the ends of one.
-        front: The trials.
-        objective: Its index.
-    """
+    """Add the distance of each trial's neighbours in one objective, as a share of its span; it is
+    infinite at the ends."""
     ordered = sorted(front, key=lambda place: (place.losses[objective], place.number))
     numbers = [place.number for place in ordered]
     losses = [place.losses[objective] for place in ordered]
@@ -152,7 +138,7 @@ def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) 
 
 
 def dominates(better: Sequence[float], worse: Sequence[float]) -> bool:
-    """Whether one is as good as the other in everything, and better in something.
+    """True if one is as good as the other in everything, and better in something.
 
     Both are to be minimised.
     """

@@ -1,15 +1,13 @@
-"""What repeats with other seeds say: how good trials really are, and how sure that is.
+"""Repeats with other seeds: how good trials really are, and how sure that is.
 
-All repeats of a study are assumed to vary equally around the true value of their trial: two or
-three runs of one trial say little about their spread, but those of all repeated trials together say
-enough. With the usual uninformative prior, the true value of a trial is then Student-t around the
-mean of its runs, with the pooled standard deviation and the degrees of freedom of all runs; so is
-the difference of two (Gelman et al., *Bayesian Data Analysis*, 3rd ed., section 3.2; Box and Tiao
-1973, section 2.5).
+All repeats of a study are assumed to vary equally around the true value of their trial. With the
+usual uninformative prior, that value is Student-t around the mean of its runs, with the pooled
+standard deviation and the degrees of freedom of all runs; so is the difference of two (Gelman et
+al., *Bayesian Data Analysis*, 3rd ed., section 3.2; Box and Tiao 1973, section 2.5).
 
 The best of several means is again partly luck. Among m trials that might all have come out first,
-each interval must leave a probability of `1 - 0.9**(1/m)` above it (Šidák 1967), so that the first
-one's still holds nine times in ten. `python benchmarks/confirm.py` shows what intervals cover.
+each interval must leave a probability of `1 - 0.9**(1/m)` above it (Šidák 1967). `python
+benchmarks/confirm.py` shows what intervals cover.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ RIVAL = 0.01
 
 
 class RepeatedTrial(Protocol):
-    """What is read of a repeat: a `records.Trial`, or a row that has these columns."""
+    """A trial that may be a repeat: a `records.Trial`, or a row that has these columns."""
 
     @property
     def state(self) -> State: ...
@@ -48,7 +46,7 @@ class RepeatedTrial(Protocol):
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the repeats of a trial with other seeds came to.
+    """The result of a trial's repeats with other seeds.
 
     `low` and `high` bound the 90% interval of the true mean. They are None if no trial was
     repeated twice, so that it is not known how values scatter.
@@ -72,7 +70,6 @@ def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
 
 
 def _value_of_repeat(trial: RepeatedTrial) -> float | None:
-    """The value of a complete repeat; None for any other trial and where it is not finite."""
     if trial.role is not Role.CONFIRM or trial.state is not State.COMPLETE:
         return None
     value = trial.value
@@ -140,7 +137,7 @@ class Repeats:
         return float(stdtr(self.freedom, ahead / error))
 
     def behind(self, number: int) -> bool:
-        """Whether a trial is clearly behind the first one."""
+        """True if a trial is clearly behind the first one."""
         first = self.first
         if first is None or number not in self.means:
             return False

@@ -1,25 +1,18 @@
-"""Which trials are best, and which cannot be told from the best.
+"""The order of trials, best first, and which cannot be told from the best.
 
-A trial is ranked by what is expected of it if it is trained in full (`records.Trial.expected`):
-the best value that it has shown on its way may be luck, and may be lost again by its end. A trial
-of which nothing is expected is ranked by the best value that it has shown, however far it has
-trained: one that is ahead after less training was also ahead at equal resource, and further
-training can only improve it. Both are values of the same metric, so one order holds them all.
-
-Of equal ones, a complete trial comes first, then the one that trained further, then the older one.
-All code that orders trials follows this rule. A trial that was repeated with other seeds (role
-`confirm`) is ranked by the mean of its repeats (`hpsearch.ranking.repeats`): what the search saw
-was the luckiest of many, while the repeats were not selected. Trials that keep the study's limits
-come before all that do not.
+A trial is ranked by what is expected of it if it is trained in full (`records.Trial.expected`), or
+else by the best value that it has shown, however far it has trained. Both are values of the same
+metric. Of equal ones, a complete trial comes first, then the one that trained further, then the
+older one. A trial that was repeated with other seeds (role `confirm`) is ranked by the mean of its
+repeats (`hpsearch.ranking.repeats`): the search saw the luckiest of many. Trials that keep the
+study's limits come before all that do not. All code that orders trials follows these rules.
 
 Two trials are tied if the difference between them may well be chance. Expectations are taken as
 independent: they are told apart if the one that is ahead is really better with a probability of
 more than 95% (`repeats.BEHIND`), by the sides of their intervals that face each other. Values of
-which nothing more is known are told apart if they differ at all.
-
-A trial that has hardly trained may turn out to be anything. It is tied with the first one only if
-the value that it has shown says so. Where only what is expected of it leaves that open, it is not
-known yet how good it is.
+which nothing more is known are told apart if they differ at all. A trial that has hardly trained is
+tied with the first one only if the value that it has shown says so; where only what is expected of
+it leaves that open, it is not known yet how good it is.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.repeats import BEHIND, Confirmed, Repeats, runs_of
+from hpsearch.ranking.repeats import BEHIND, Confirmed, RepeatedTrial, Repeats, runs_of
 
 EQUAL = 1e-12
 """Values closer than this count as equal."""
@@ -43,15 +36,11 @@ REACH = NormalDist().inv_cdf(1 - BEHIND)
 there nine times in ten."""
 
 
-class Candidate(Protocol):
-    """What ranking needs to know of a trial: a `records.Trial`, or a row that has these columns."""
+class Candidate(RepeatedTrial, Protocol):
+    """A trial that can be ranked: a `records.Trial`, or a row that has these columns."""
 
     @property
     def number(self) -> int: ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def value(self) -> float | None: ...
     @property
     def expected(self) -> float | None: ...
     @property
@@ -62,10 +51,6 @@ class Candidate(Protocol):
     def expected_high(self) -> float | None: ...
     @property
     def resource(self) -> float: ...
-    @property
-    def role(self) -> Role: ...
-    @property
-    def repeats(self) -> int | None: ...
     @property
     def values(self) -> Sequence[float] | None: ...
     @property
@@ -84,9 +69,9 @@ class Ranked(Generic[Of]):
     """The best value that the trial itself has shown in the search."""
     confirmed: Confirmed | None
     tied: bool
-    """Whether it cannot be told from the best one; of the best one, whether any other cannot."""
+    """True if it cannot be told from the best one; of the best one, if any other cannot."""
     unknown: bool = False
-    """Whether it has trained too little to tell: it may be as good as the best one, and has not
+    """True if it has trained too little to tell: it may be as good as the best one, and has not
     shown that."""
 
 
@@ -127,7 +112,7 @@ def leading(trials: Iterable[Trial], sign: float) -> Trial | None:
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
-    """What trials that were not repeated are ordered by, smallest first.
+    """The key that trials without repeats are ordered by, smallest first.
 
     Args:
         trial: The trial.
@@ -138,13 +123,13 @@ def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
 
 
 def standing(trial: Candidate) -> float:
-    """What a trial that was not repeated is worth: what is expected of it, or else its value."""
+    """The worth of a trial without repeats: the expected value, or else the shown one."""
     expected = expectation(trial)
     return _value(trial) if expected is None else expected
 
 
 def expectation(trial: Candidate) -> float | None:
-    """What is expected of a trial in full; None if nothing finite is."""
+    """The value that is expected of a trial in full; None if nothing finite is."""
     expected = trial.expected
     if expected is None or not math.isfinite(expected):
         return None
@@ -165,7 +150,7 @@ def likely_range(trial: Candidate) -> tuple[float, float]:
 
 
 def counts(trial: Candidate) -> bool:
-    """Whether a trial can be ranked: it has a finite value, did not fail and is not a repeat."""
+    """True if a trial can be ranked: it has a finite value, did not fail and is not a repeat."""
     if trial.role is Role.CONFIRM or trial.state is State.FAILED:
         return False
     return trial.value is not None and math.isfinite(trial.value)
@@ -174,7 +159,7 @@ def counts(trial: Candidate) -> bool:
 def _scores(
     places: list[Of], confirmed: dict[int, Confirmed], sign: float
 ) -> Callable[[Of], float]:
-    """What to order by, smallest first.
+    """The score to order by, smallest first.
 
     A confirmed trial scores its mean. An unconfirmed one scores what it is worth by the search
     (`standing`), but not better than a confirmed trial that beat it there: repeating showed by how
@@ -201,7 +186,6 @@ def _scores(
 def _mark_ties(
     places: list[Of], confirmed: dict[int, Confirmed], repeats: Repeats, sign: float
 ) -> list[Ranked[Of]]:
-    """Mark the trials that cannot be told from the first, and those of which it is not known."""
     ranked: list[Ranked[Of]] = []
     for trial in places:
         of_trial = confirmed.get(trial.number)
@@ -216,7 +200,7 @@ def _mark_ties(
 
 
 def tied_with(first: Ranked[Any], trial: Candidate, direction: str) -> bool:
-    """Whether a trial that was not repeated cannot be told from the first one.
+    """True if a trial that was not repeated cannot be told from the first one.
 
     Args:
         first: The first of a ranking.
@@ -240,7 +224,7 @@ def range_of_ties(first: Ranked[Of]) -> tuple[float, float]:
 
 
 def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats | None) -> bool:
-    """Whether nothing tells two trials apart.
+    """True if nothing tells two trials apart.
 
     Equal values at equal resource are equal, whatever is expected. Two that were both repeated are
     told apart by their repeats. Others stand for a value that may lie some way to either side: for
@@ -261,7 +245,7 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats | None) -
 
 
 def _has_shown(one: Ranked[Of], first: Ranked[Of], sign: float) -> bool:
-    """Whether a trial that nothing tells from the first one has shown such a value itself."""
+    """True if a trial that nothing tells from the first one has shown such a value itself."""
     if one.confirmed is not None or one.trial.state is State.COMPLETE:
         return True
     is_as_good = sign * one.value <= sign * _span(first)[0]
@@ -269,7 +253,7 @@ def _has_shown(one: Ranked[Of], first: Ranked[Of], sign: float) -> bool:
 
 
 def _near(value: float, interval: tuple[float, float], first: Ranked[Of]) -> bool:
-    """Whether the difference of a value and of what the first one stands for may be chance, by the
+    """True if the difference of a value and of what the first one stands for may be chance, by the
     sides of their intervals that face each other."""
     middle, low, high = _span(first)
     if value > middle:
@@ -280,7 +264,6 @@ def _near(value: float, interval: tuple[float, float], first: Ranked[Of]) -> boo
 
 
 def _span(place: Ranked[Of]) -> tuple[float, float, float]:
-    """The value that a trial stands for, and between which values the true one lies."""
     confirmed = place.confirmed
     if confirmed is None:
         return standing(place.trial), *likely_range(place.trial)
@@ -289,12 +272,11 @@ def _span(place: Ranked[Of]) -> tuple[float, float, float]:
 
 
 def _in_full(place: Ranked[Of]) -> bool:
-    """Whether it is known what a trial is worth when it is trained in full."""
     return place.confirmed is not None or expectation(place.trial) is not None
 
 
 def compares(one: Candidate, other: Candidate) -> bool:
-    """Whether two values were measured at equal resource; complete trials always compare."""
+    """True if two values were measured at equal resource; complete trials always compare."""
     if one.state is other.state is State.COMPLETE:
         return True
     return one.resource == other.resource

@@ -20,7 +20,6 @@ from hpsearch.report.wording import (
 )
 from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.store.reading.standing import Standing
-from hpsearch.views import trust
 from hpsearch.views.asked import outcome, wish
 from hpsearch.views.numbers import NOTHING, duration, moment
 from hpsearch.views.status import first_line
@@ -43,7 +42,6 @@ def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
         _curves(story, with_charts),
         _parameters(story, of, with_charts),
         _budget(story, with_charts),
-        _trust(story),
         _asked(story),
         _troubles(story),
         _origin(story),
@@ -221,18 +219,6 @@ def _asked(story: StudyStory) -> PageSection | None:
     last = f"The last {MOST_REQUESTS} of {len(requests):,} requests"
     table = PageTable(last if left_out > 0 else "Requests", ("when", "by", "what", "answer"), rows)
     return PageSection("asked", "What was asked while it ran", tables=[table])
-
-
-def _trust(story: StudyStory) -> PageSection | None:
-    """How far the rungs could be trusted."""
-    if not any(rung.reached for rung in story.trust.rungs):
-        return None
-    lines = [(f"{text[:1].upper()}{text[1:]}.",) for text in trust.lines(story.trust)]
-    told = (
-        "Trials were paused at rungs by their standing there. If a rung's standing has little "
-        "to do with the end, good trials were paused.",
-    )
-    return PageSection("rungs", "How far the rungs could be trusted", [told, *lines])
 
 
 def _troubles(story: StudyStory) -> PageSection | None:

@@ -3,11 +3,11 @@
 `searcher`        everything the brain asks; read this first
 `proposals`       draws the parameters of new trials
 `questions`       parameters that trials ask for, because the space does not name them
+`samplers`        our own samplers, and a study as Optuna's read it
+`curve_model`     a Gaussian process over whole learning curves, and what it foretells
 `worth`           what a report is worth
-`rungs`           who continues, pauses and is promoted, in a study and as an Optuna pruner
+`rungs`           who continues, pauses and is promoted
 `rough_order`     trials by what was expected of them before
 `time_left`       how long a study will still take
-`sampler_view`    a study as Optuna's samplers read it;  `design`  quasi-random points
 `optuna_private`  the one place that uses what Optuna does not offer in public
-`curve_gp`        our own sampler: a Gaussian process over whole learning curves
 """

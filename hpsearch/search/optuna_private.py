@@ -17,18 +17,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 
-def study_attribute(study: Study, key: str) -> Any:
-    """A system attribute of a study; None if it has none of that name."""
-    return study._storage.get_study_system_attrs(study._study_id).get(key)
-
-
-def set_study_attribute(study: Study, key: str, value: Any) -> None:
-    """Write a system attribute of a study."""
-    study._storage.set_study_system_attr(study._study_id, key, value)
-
-
 def contains(distribution: BaseDistribution, value: Any) -> bool:
-    """Whether a parameter with this distribution can have a value."""
+    """True if a parameter with this distribution can have a value."""
     try:
         return distribution._contains(distribution.to_internal_repr(value))
     except (ValueError, TypeError):
@@ -45,7 +35,7 @@ def brackets_of(
 
 
 def brute_force_is_done(trials: Sequence[FrozenTrial]) -> bool:
-    """Whether brute force has no configuration left.
+    """True if brute force has no configuration left.
 
     Args:
         trials: Those so far, each with its parameters; one that is queued or runs counts as tried.

@@ -1,9 +1,7 @@
 """What to try next: one sampler for each proposal, over a view of the history that it can read.
 
-The randomness of a proposal is derived: trial n is drawn by a sampler made for it alone, with a
-seed that depends on the study's seed and n. Together with the history, which the sampler reads
-through Optuna's storage interface, that fixes the proposal. A study that was killed and is resumed
-proposes what it would have proposed.
+Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
+A study that was killed and is resumed therefore proposes what it would have proposed.
 """
 
 from __future__ import annotations
@@ -19,19 +17,19 @@ from optuna.storages import BaseStorage
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.curve_gp.belief import Belief
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.forecast import Forecast
-from hpsearch.search.curve_gp.sampler import CurveGPSampler
-from hpsearch.search.design import Design
-from hpsearch.search.informed_random import InformedRandom
+from hpsearch.search.curve_model.belief import Belief
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.forecast import Forecast
 from hpsearch.search.optuna_private import brute_force_is_done
-from hpsearch.search.sampler_view import SamplerView, Underway, WithoutRepeats
+from hpsearch.search.samplers.curve_gp import CurveGPSampler
+from hpsearch.search.samplers.design import Design
+from hpsearch.search.samplers.informed_random import InformedRandom
+from hpsearch.search.samplers.view import SamplerView, underway, without_repeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import Method, StudySpec
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
-"""What a validation loss is called, which counts beside the objective: `loss` by our own loop."""
+"""Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -88,14 +86,13 @@ class Proposals:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a sampler that tries each configuration once has none left."""
+        """True if a sampler that tries each configuration once has none left."""
         history = self._history
         count = len(history.trials)
         if self._class != "BruteForceSampler" or not count:
             return False
         if self._asked_at != count:
-            underway = Underway(self._storage)
-            trials = underway.get_all_trials(history.study.id, deepcopy=False)
+            trials = underway(self._storage).get_all_trials(history.study.id, deepcopy=False)
             self._all_tried = brute_force_is_done(trials)
             self._asked_at = count
         return self._all_tried
@@ -119,19 +116,15 @@ class Proposals:
         return self._view(trial, method, cast(BaseSampler, methods.sampler(method, seed)))
 
     def _view(self, trial: Trial, method: Method, sampler: BaseSampler) -> optuna.Study:
-        heeds_limits = methods.heeds_constraints(method)
-        limits = self._spec.constraints if heeds_limits else None
+        name = methods.class_name(method)
+        limits = self._spec.constraints if name in methods.CONSTRAINED else None
         storage = self._storage
-        if not methods.averages(method):
-            storage = cast(BaseStorage, WithoutRepeats(storage, self._history))
+        if name not in methods.AVERAGING:
+            storage = without_repeats(storage, self._history)
         study = optuna.Study(self._history.study.name, storage, pruner=self._pruner)
         return SamplerView(study, storage, trial.number, sampler, limits)
 
     def _sampler_for(self, trial: Trial) -> BaseSampler:
-        """A sampler of Optuna's for one proposal.
-
-        What it draws follows from its seed and the history.
-        """
         study_seed = self._spec.seed
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(study_seed, "design", "sampler")
@@ -162,7 +155,7 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
 
 
 def encoding_of(parameters: space.Space) -> SpaceEncoding:
-    """How the configurations of a search space become points."""
+    """The encoding of a search space's configurations as points."""
     conditions = {}
     for name in space.ordered(parameters):
         when = parameters[name].when

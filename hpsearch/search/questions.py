@@ -2,12 +2,9 @@
 
 A value is drawn once, written into the trial with its distribution, and is the trial's from then
 on, for all of its attempts. The order is that of Optuna: a value that the user asked for, the only
-value there is, one that the sampler drew together with others, and else one that it draws for this
-parameter alone. What it draws together, it draws with the trial's first question, from what is
-known then, and it is kept with the trial.
-
-The randomness of a value is derived from the study's seed, the trial's number and the parameter's
-name.
+value there is, one that the sampler drew together with others (with the trial's first question),
+and else one that it draws for this parameter alone. The randomness is derived from the study's
+seed, the trial's number and the parameter's name.
 """
 
 from __future__ import annotations
@@ -40,13 +37,7 @@ class Unanswerable(ValueError):
 
 
 class Questions:
-    """Answers the questions of one study's trials.
-
-    Args:
-        history: The study's live state; values are written into its trials.
-        storage: An Optuna storage that reads that history.
-        proposals: What draws parameters.
-    """
+    """Answers the questions of one study's trials, and writes the values into them."""
 
     def __init__(self, history: History, storage: BaseStorage, proposals: Proposals) -> None:
         self._history = history
@@ -78,7 +69,6 @@ class Questions:
         return trial.params[name]
 
     def _draw(self, trial: Trial, name: str, wanted: BaseDistribution) -> None:
-        """Draw a value, and write it into the trial with its distribution."""
         value = self._drawn(trial, name, wanted)
         internal = wanted.to_internal_repr(value)
         self._storage.set_trial_param(self._id_of(trial), name, internal, wanted)
@@ -100,7 +90,7 @@ class Questions:
         return view.sampler.sample_independent(view, frozen, name, wanted)
 
     def _drawn_together(self, trial: Trial, view: optuna.Study) -> Mapping[str, Any]:
-        """What the sampler drew together for a trial, with its first question."""
+        """The values that the sampler drew together, with the trial's first question."""
         known = trial.system_attrs.get(DRAWN_TOGETHER)
         if known is None:
             trial_id = self._id_of(trial)
@@ -140,5 +130,4 @@ def _first_value(distribution: BaseDistribution) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value of numpy as Python's own."""
     return value.item() if isinstance(value, np.generic) else value

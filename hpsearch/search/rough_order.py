@@ -21,12 +21,7 @@ Key = tuple[float, float, int]
 
 
 class RoughOrder:
-    """The order of one study's trials; a trial is looked at again when it has changed.
-
-    Args:
-        history: The study's records.
-        sign: -1 where the objective is maximised.
-    """
+    """The order of one study's trials; a trial is looked at again when it has changed."""
 
     def __init__(self, history: History, sign: float) -> None:
         self._history = history
@@ -50,7 +45,7 @@ class RoughOrder:
         return list(itertools.islice(numbers, count))
 
     def may_lead(self, number: int) -> bool:
-        """Whether a trial may be the study's best one: it has a value, and is not a repeat."""
+        """True if a trial may be the study's best one: it has a value, and is not a repeat."""
         self._read()
         return number in self._leading
 

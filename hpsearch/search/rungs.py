@@ -1,25 +1,22 @@
 """When a trial continues, pauses or is promoted: asynchronous successive halving by expectation.
 
-A rung is a resource level. A trial that reaches one takes its place among all that ever reached it.
-A share of them goes on, and the rest pauses there: a paused trial keeps its checkpoint, gives up
-its slot, and continues from exactly where it was once it is chosen. Whenever fewer have gone on
-than the share allows, the one goes on of which most is expected at the full budget
-(`curve_gp.forecast`), not the one that is ahead at the rung. So a slow starter goes on where
-configurations like it have ended well. What is not expected to end with a finite value never does.
+A rung is a resource level. Of all trials that ever reached one, a share goes on and the rest pauses
+there, with their checkpoints and without a slot. Whenever fewer have gone on than the share allows,
+the one goes on of which most is expected at the full budget (`curve_model.forecast`), so that a
+slow starter goes on where configurations like it have ended well. What is not expected to end with
+a finite value never does.
 
-The share is 1/eta as long as the rungs tell something. How much a rung tells is measured by the
-rank correlation of its values with those at the next one, over the trials that went on. Where it is
-poor more trials go on, and where it is none all of them, as if the rung were not there. A rung at
-which half of the trials show the very same value, the majority guess of a model that has learnt
-nothing yet, decides nothing.
+The share is 1/eta as long as the rungs tell something, which is measured by the rank correlation of
+a rung's values with those at the next one. Where it is poor more trials go on, and without any all
+of them. A rung at which half of the trials show the very same value, the majority guess of a model
+that has learnt nothing yet, decides nothing.
 
 A report past a level counts for it as long as it has not reached the next one. A trial that reports
 rarely may pass over a rung, and has no place there.
 
 Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSys 2020), algorithm
-2, with two changes: who goes on is chosen by a model, and the share is a quota, so that nobody is
-promoted because many bad ones arrive. Thorndike's correction (case 2) for the range of the chosen:
-Thorndike, "Personnel Selection" (1949).
+2, with a model in place of the rank and a quota in place of the share of arrivals. Thorndike's
+correction (case 2) for the range of the chosen: Thorndike, "Personnel Selection" (1949).
 """
 
 from __future__ import annotations
@@ -32,15 +29,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from optuna.pruners import BasePruner
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from hpsearch.ranking.trust import unrestricted
+
 
 class Verdict(enum.Enum):
-    """What a trial does after a report."""
+    """A trial's next step after a report."""
 
     CONTINUE = "continue"
     PAUSE = "pause"
@@ -82,9 +78,9 @@ class Rung:
     def __init__(self, level: float) -> None:
         self.level = level
         self.scores: dict[int, float] = {}
-        """What each trial reached it with."""
+        """By trial, the score that it reached the level with."""
         self.waiting: set[int] = set()
-        """Those that pause here."""
+        """The trials that pause here."""
         self._standing: list[tuple[float, int]] = []
         self._excused: set[int] = set()
         self._stopped: set[int] = set()
@@ -110,13 +106,6 @@ class Rung:
         """The trial's place by score, from 0 for the best."""
         return bisect.bisect_left(self._standing, (self.scores[number], number))
 
-    def around(self, number: int) -> list[int]:
-        """The trials nearest to one by score."""
-        place = self.rank(number)
-        first = max(0, place - NEAREST // 2)
-        nearest = self._standing[first : first + NEAREST + 1]
-        return [other for _, other in nearest if other != number]
-
     def excuse(self, number: int) -> None:
         """The trial goes on whatever its standing, and takes nobody's place."""
         self._excused.add(number)
@@ -139,7 +128,7 @@ class Rung:
 
     @property
     def has_learnt_nothing(self) -> bool:
-        """Whether trials show the same value here, so that there is nothing to choose by.
+        """True if trials show the same value here, so that there is nothing to choose by.
 
         Those without a finite value show none: they have not learnt nothing, they have diverged.
         """
@@ -255,7 +244,7 @@ class Rungs:
     # ------------------------------------------------------------------------------------- choosing
 
     def share(self, index: int) -> float:
-        """Which share of the trials at a rung may go on: 1/eta, or more where it tells little."""
+        """The share of the trials at a rung that may go on: 1/eta, more where it tells little."""
         if self.rungs[index].has_learnt_nothing:
             return 1.0
         told = (self.correlation(index) - POOR) / (GOOD - POOR)
@@ -295,12 +284,10 @@ class Rungs:
         return ordered or sorted(numbers, key=rung.rank)
 
     def _ahead(self, rung: Rung, number: int) -> list[int]:
-        """Trials that wait at a rung for the same place."""
         others = sorted(rung.waiting - {number}, key=rung.rank)
         return others[:NEAREST]
 
     def _standing(self, index: int) -> str:
-        """How many may go on from a rung, in words."""
         rung = self.rungs[index]
         places = math.floor(rung.judged * self.share(index) + 1e-9)
         level = f"{rung.level:g}"
@@ -327,63 +314,7 @@ def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     # As normal scores, for which the correction is exact; over all trials they deviate by 1.
     scores = ndtri((places + 0.5) / len(rung))
     wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
-    return found * wider / math.sqrt(1 - found**2 + (found * wider) ** 2)
-
-
-class PromotionPruner(BasePruner):
-    """Asynchronous successive halving as an Optuna pruner, for studies that Optuna itself drives.
-
-    There nothing can be paused, and no model is asked: a trial stops unless it is among the best
-    1/eta of all that reached its level.
-
-    Args:
-        levels: Optuna steps at which trials are compared, ascending, without the full budget.
-        eta: At each rung one trial in `eta` continues.
-    """
-
-    def __init__(self, levels: Iterable[int], eta: int = 3) -> None:
-        if eta < 2:
-            raise ValueError(f"eta is {eta}: use 2 or more, so that some trials stay behind")
-        self._levels = sorted(levels)
-        self._eta = eta
-
-    def judge(self, study: Study, trial: FrozenTrial) -> Judgement:
-        """Say what the trial does after its last report, compared with all at its level."""
-        step = trial.last_step
-        if step is None:
-            return Judgement(Verdict.CONTINUE, "between rungs")
-        index = bisect.bisect_right(self._levels, step) - 1
-        if index < 0 or self._step_at(index, trial) != step:
-            return Judgement(Verdict.CONTINUE, "between rungs")
-        number = trial.number
-        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        rung = Rung(self._levels[index])
-        for other in study.get_trials(deepcopy=False):
-            at = self._step_at(index, other)
-            if at is not None:
-                score = score_of(other.intermediate_values[at], sign)
-                rung.record(other.number, score)
-        number = trial.number
-        rung.record(number, score_of(trial.intermediate_values[step], sign))
-        places = len(rung) // self._eta
-        place = rung.rank(number)
-        why = f"place {place + 1} of {len(rung)} at {rung.level:g}; the best {places} continue"
-        goes_on = place < places and math.isfinite(rung.scores[number])
-        return Judgement(Verdict.CONTINUE if goes_on else Verdict.PAUSE, why)
-
-    def _step_at(self, index: int, trial: FrozenTrial) -> int | None:
-        """The resource of the report of a trial that counts at a rung.
-
-        None if it has passed over it, or is not there.
-        """
-        level, *later = self._levels[index:]
-        above = later[0] if later else math.inf
-        there = [step for step in trial.intermediate_values if level <= step < above]
-        return min(there, default=None)
-
-    def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether the trial should stop now."""
-        return self.judge(study, trial).verdict is not Verdict.CONTINUE
+    return unrestricted(found, wider)
 
 
 def score_of(value: float | None, sign: float) -> float:

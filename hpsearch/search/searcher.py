@@ -1,13 +1,9 @@
-"""Everything the brain asks of the search: what to try, what a report is worth, what follows.
+"""Everything the brain asks of the search: what to try, what a report is worth, and what follows.
 
-`Searcher` joins four parts. `proposals` draws the parameters of new trials. `worth` values
-reports. A forecast (`curve_gp.forecast`) says what is expected of trials in full. Rungs (our own
-promotion of paused trials, see `rungs`) or a pruner of Optuna's decide which trials continue. For a
-report the brain asks once, by `assess`, and gets everything in one `Assessment`; for a free slot it
-asks `promotion` and `propose`, and what a study hands out follows from `expectations`.
-
-The searcher keeps no records: it reads the history, and rebuilds the standings at the rungs from
-it.
+`Searcher` joins the parts: `proposals` draws parameters, `worth` values reports, a forecast
+(`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a pruner of
+Optuna decide which trials continue. It keeps no records: it reads the history, and rebuilds the
+standings at the rungs from it.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -26,13 +22,12 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.domain.seeds import is_spared
-from hpsearch.search.curve_gp.forecast import Outlook
+from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
-from hpsearch.search.sampler_view import WithoutRepeats
+from hpsearch.search.samplers.view import without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
 from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, trial_budget
@@ -52,9 +47,6 @@ LEADERS = 16
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
-
-SPARED = "spared, to measure what this rung tells"
-"""Why a trial goes on that would have paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ class Searcher:
         else:
             self._pruner = methods.pruner(_with_known_steps(spec, history))
         self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
-        """What draws the parameters of new trials."""
+        """Draws the parameters of new trials."""
         self._questions = Questions(history, storage, self.proposals)
 
     # ------------------------------------------------------------------------------------ proposing
@@ -121,7 +113,7 @@ class Searcher:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a sampler that tries each configuration once has none left."""
+        """True if a sampler that tries each configuration once has none left."""
         return self.proposals.exhausted
 
     # -------------------------------------------------------------------------------------- judging
@@ -141,11 +133,12 @@ class Searcher:
         if rungs is None:
             judgement = self._judge_by_pruner(trial, report)
         else:
-            index = self._rung_entered(rungs, trial, report)
+            index = _entered(rungs, trial, report.resource)
             judgement = self._judge_at_rung(rungs, trial, index, worth.score)
             if judgement.verdict is Verdict.PAUSE and not more:
                 judgement = self._judged_at_the_end(rungs, trial, judgement)
-            rung = _higher(rung, index)
+            reached = [each for each in (rung, index) if each is not None]
+            rung = max(reached, default=None)
         until = self._until(trial, rung)
         stretch = self._stretch(trial, until)
         return Assessment(worth, judgement, rung, until, stretch)
@@ -176,24 +169,18 @@ class Searcher:
         resource = trial.resource
         if self._rungs is not None:
             ahead = self._rungs.level_after(rung, resource)
-            if ahead is None:
-                return self._total
-            return ahead
+            return self._total if ahead is None else ahead
         if isinstance(self._pruner, NopPruner):
             return self._total
         return math.nextafter(resource, math.inf)
 
     def _stretch(self, trial: Trial, until: float) -> float:
         levels = self._report_levels
-        resource = trial.resource
-        following = bisect.bisect_right(levels, resource)
-        due = self._total
-        if following < len(levels):
-            due = levels[following]
-        return max(until, due) - resource
+        following = bisect.bisect_right(levels, trial.resource)
+        due = levels[following] if following < len(levels) else self._total
+        return max(until, due) - trial.resource
 
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
-        """Ask Optuna's pruner, which compares trials of the search and not their repeats."""
         pruner, storage = self._pruner, self._storage
         resource = report.resource
         unpruned = isinstance(pruner, NopPruner)
@@ -210,14 +197,8 @@ class Searcher:
     def searched(self) -> optuna.Study:
         """The study as its pruner reads it: without repeats."""
         name = self._history.study.name
-        storage = cast(BaseStorage, WithoutRepeats(self._storage, self._history))
+        storage = without_repeats(self._storage, self._history)
         return optuna.Study(name, storage, pruner=self._pruner)
-
-    def _rung_entered(self, rungs: Rungs, trial: Trial, report: ReportRecord) -> int | None:
-        """The index of the rung that a report counts at; None between rungs, and for a repeat."""
-        if trial.role is Role.CONFIRM:
-            return None
-        return _entered(rungs, trial, report.resource)
 
     def _judge_at_rung(
         self, rungs: Rungs, trial: Trial, index: int | None, score: float
@@ -235,10 +216,6 @@ class Searcher:
         if highest is not None and index <= highest:
             rungs.rungs[index].record(number, score)
             return Judgement(Verdict.CONTINUE, "passed this rung before")
-        if self._is_spared(trial) and math.isfinite(score):
-            rungs.rungs[index].record(number, score)
-            rungs.rungs[index].excuse(number)
-            return Judgement(Verdict.CONTINUE, SPARED, rungs.rungs[index].around(number))
         return rungs.arrive(index, number, score)
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
@@ -248,13 +225,6 @@ class Searcher:
             return judgement
         rungs.promote(trial.number)
         return found[1]
-
-    def _is_spared(self, trial: Trial) -> bool:
-        """Whether a trial goes on whatever its standing, so that it is known what rungs tell."""
-        share = self._spec.search.spare
-        if share == 0 or trial.role is not Role.SEARCH:
-            return False
-        return is_spared(self._spec.seed, trial.number, share)
 
     # ----------------------------------------------------------------------------------- promotions
 
@@ -299,7 +269,7 @@ class Searcher:
         able = [trial for trial in waiting if can_finish(trial)]
         if not able:
             return None
-        outlook = self._outlook
+        outlook = None if self._forecast is None else self._forecast.outlook()
         if outlook is None:
             return self._furthest(able)
         numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
@@ -322,7 +292,7 @@ class Searcher:
     # --------------------------------------------------------------------------------- expectations
 
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
-        """What is expected in full of the trials that lead and of those that have reported since
+        """The expectations in full of the trials that lead and of those that have reported since
         this was last asked: each with the value of the objective, its standard deviation and its
         90% interval."""
         outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
@@ -338,19 +308,12 @@ class Searcher:
         values = outlook.values(numbers)
         return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
 
-    @property
-    def _outlook(self) -> Outlook | None:
-        if self._forecast is None:
-            return None
-        return self._forecast.outlook()
-
     def _leaders(self, outlook: Outlook) -> list[int]:
-        """The trials of which most was expected before, or which have shown the best values."""
         return self._rough.leaders(LEADERS, outlook.points)
 
     def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
         """Trials by what is expected of them in full; None where nothing is."""
-        outlook = self._outlook
+        outlook = None if self._forecast is None else self._forecast.outlook()
         if outlook is None or not all(number in outlook.points for number in numbers):
             return None
         some = self._rough.first(MOST_COMPARED, numbers)
@@ -360,7 +323,6 @@ class Searcher:
         return sorted(some, key=lambda n: (trials[n].violation > 0, mean_of[n], n))
 
     def _recall(self, rungs: Rungs) -> None:
-        """Rebuild the standings from the history's reports."""
         for trial in self._history.trials:
             if trial.role is not Role.CONFIRM:
                 self._recall_trial(rungs, trial)
@@ -372,8 +334,7 @@ class Searcher:
             index = _entered(rungs, trial, resource)
             if index is not None:
                 rungs.rungs[index].record(number, score)
-                spared = self._is_spared(trial) and math.isfinite(score)
-                if _is_exempt(trial) or spared:
+                if _is_exempt(trial):
                     rungs.rungs[index].excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)
@@ -387,8 +348,11 @@ class Searcher:
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
     """The index of the rung that a report of a trial counts at; None if it counts at none.
 
-    A trial that continues another one was never at the rungs below where it began.
+    A trial that continues another one was never at the rungs below where it began, and a repeat is
+    at none.
     """
+    if trial.role is Role.CONFIRM:
+        return None
     ahead = rungs.level_after(None, trial.continues_at or 0.0)
     if ahead is None or resource < ahead:
         return None
@@ -396,17 +360,8 @@ def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
 
 
 def _is_exempt(trial: Trial) -> bool:
-    """Whether a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
+    """True if a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
     return trial.role in (Role.DEFAULT, Role.CONFIRM)
-
-
-def _higher(rung: int | None, index: int | None) -> int | None:
-    """The higher one of two rungs."""
-    if rung is None:
-        return index
-    if index is None:
-        return rung
-    return max(rung, index)
 
 
 def _with_known_steps(spec: StudySpec, history: History) -> Method:

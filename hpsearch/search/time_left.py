@@ -1,14 +1,12 @@
 """How long a study will still take, from what its trials have taken so far.
 
-What is still to be trained is counted level by level. New trials reach the first rung, and of those
-that reach a rung the share goes on that has gone on so far, with 1/eta assumed at first. Once all
-have started, the search trains more in full, at least a few (`RACE`), of those that may still turn
-out the best. Then it repeats the leaders (`search.confirm`), few of which run side by side. Under a
-pruner of Optuna new trials are taken to get as far as the later half of those before them did. A
-limit of time or money ends all of this.
+The work is counted level by level: of the trials that reach a rung the share goes on that has gone
+on so far, with 1/eta assumed at first. At the end a few more (`RACE`) are trained in full, and the
+leaders are repeated (`search.confirm`). Under a pruner of Optuna new trials are taken to get as far
+as the later half of those before them. A limit of time or money ends all of this.
 
-What training costs is the mean so far, start-ups counted apart. The numbers below were chosen on
-simulated studies; `tests/sim/test_time_left.py` shows how good the times are on others.
+The numbers below were chosen on simulated studies; `tests/sim/test_time_left.py` shows how good the
+times are on others.
 """
 
 from __future__ import annotations
@@ -33,19 +31,19 @@ ASSUMED = 3
 RACE = 3
 """How many trials are trained in full at the end of a search, at least."""
 RIVALS = 0.35
-"""Which share of the paused trials that may still turn out the best is trained in full."""
+"""The share trained in full of the paused trials that may still turn out the best."""
 NEAR = 0.78
 """How far towards the best end of its interval a trial reaches with a probability of a tenth."""
 TAIL = 0.25
 """For how much of a full training the other workers wait for the last one, on average."""
 REPEATED = 0.5
-"""Which share of the repeats that are promised takes place: the race may be decided earlier."""
+"""The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
 """How many repeats run at a time, on average: later ones wait for what earlier ones show."""
 
 
 class TimeLeft:
-    """What a study has done so far, and what that says of the rest.
+    """The time that the rest of a study takes, by what it has done so far.
 
     Args:
         spec: The study.
@@ -105,12 +103,6 @@ class TimeLeft:
         return work_s, min(self._limits_s(0.0, costs), default=None)
 
     def _limits_s(self, active_s: float, share: float) -> list[float]:
-        """When the limits of time and money end the study.
-
-        Args:
-            active_s: Seconds that it has been worked on.
-            share: GPU-seconds that a worker costs per second.
-        """
         budget, limits = self._spec.budget, []
         if budget.wall_clock_s is not None:
             limits.append(max(0.0, budget.wall_clock_s - active_s))
@@ -121,7 +113,6 @@ class TimeLeft:
         return limits
 
     def _work_s(self) -> float | None:
-        """How long all that is still to be trained takes; None where that is not known."""
         most = self._spec.budget.trials
         resting = sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
         if most is None or resting < min(FEWEST, most):
@@ -132,11 +123,6 @@ class TimeLeft:
         return self._all_s(fresh)
 
     def _all_s(self, fresh: int) -> float:
-        """How long all that is still to be trained takes.
-
-        Args:
-            fresh: How many trials have not started.
-        """
         work_s = self._to_rungs_s(fresh) if len(self._levels) > 1 else self._one_by_one_s(fresh)
         seconds = 0.0
         if work_s:
@@ -145,12 +131,10 @@ class TimeLeft:
 
     @property
     def _may_prune(self) -> bool:
-        """Whether a pruner of Optuna ends trials."""
         return self._spec.search.pruner.kind not in (PROMOTION, "none", "nop", "NopPruner")
 
     @property
     def _full_s(self) -> float:
-        """Seconds that a trial takes in full."""
         return self._total * self._pace + self._start_up_s
 
     @property
@@ -176,20 +160,13 @@ class TimeLeft:
         return next((level for level in self._levels if level > trial.resource), self._total)
 
     def _rest_s(self, trial: Trial, until: float) -> float:
-        """Seconds that a trial trains on up to a level."""
         pace = 1 / trial.speed if trial.speed else self._pace
         seconds = max(0.0, until - self._reached(trial)) * pace
         self._longest_s = max(self._longest_s, seconds)
         return seconds
 
     def _to_rungs_s(self, fresh: int) -> float:
-        """The work of a search whose trials pause at rungs, in seconds of one worker.
-
-        Args:
-            fresh: How many trials have not started.
-        """
-        spare = self._spec.search.spare
-        assumed = spare + (1 - spare) / self._spec.search.pruner.arguments.get("eta", ETA)
+        assumed = 1 / self._spec.search.pruner.arguments.get("eta", ETA)
         work_s = sum(self._rest_s(trial, self._target(trial)) for trial in self._search)
         expected = float(fresh + len(self._search))
         low = 0.0
@@ -212,12 +189,7 @@ class TimeLeft:
         return [trial for trial in self._search if self._target(trial) > level or not level]
 
     def _race_s(self, fresh: int, expected: float) -> float:
-        """The work of training a few more in full than the rungs let through, at the end.
-
-        Args:
-            fresh: How many trials have not started.
-            expected: How many are expected to train in full.
-        """
+        """The work of training a few more in full than the rungs let through, at the end."""
         any_runs = any(trial.state is State.RUNNING for trial in self._search)
         if not fresh and self._repeats and not any_runs:
             return 0.0
@@ -238,7 +210,6 @@ class TimeLeft:
         return min(more, len(each_s)) * fmean(each_s or [0.0])
 
     def _rivals(self) -> list[Trial]:
-        """The paused trials that may still turn out the best."""
         sign = self._spec.objective.sign
         known = [trial for trial in self._search if expectation(trial) is not None]
         best = min((sign * standing(trial) for trial in known), default=0.0)
@@ -251,11 +222,6 @@ class TimeLeft:
         return found
 
     def _one_by_one_s(self, fresh: int) -> float:
-        """The work of a search whose trials end where they end, in seconds of one worker.
-
-        Args:
-            fresh: How many trials have not started.
-        """
         ended = [trial.resource for trial in self._search if trial.state.terminal]
         lately = ended[len(ended) // 2 :]
         work_s = fresh * (fmean(lately or [self._total]) * self._pace + self._start_up_s)
@@ -267,7 +233,6 @@ class TimeLeft:
         return work_s
 
     def _repeats_s(self) -> float:
-        """How long the leaders are repeated."""
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
@@ -279,7 +244,6 @@ class TimeLeft:
 
 
 def _gpu_seconds(budget: StudyBudget) -> float | None:
-    """The GPU-seconds that a study may spend, by its limits of time and money; None for none."""
     limits = []
     if budget.gpu_hours is not None:
         limits.append(budget.gpu_hours * 3600)

@@ -1,12 +1,9 @@
-"""What a report is worth: its objectives, and how far it exceeds the study's limits.
+"""The worth of a report: its objectives, and how far it exceeds the study's limits.
 
-A trial is valued by its best report. Of two reports, one that keeps the limits is better than one
-that does not. Of two that do not, the one that exceeds them by less is better; of two that do, the
-one with the better value. With several objectives no value is better than all others, and a trial
-is valued by its latest report. An objective of Optuna is valued as by Optuna: by what it returns,
-which is its report at the full budget.
-
-Source of the order: Deb, "An efficient constraint handling method for genetic algorithms" (2000).
+A trial is valued by its best report: first by how little it exceeds the limits, then by its value
+(Deb, "An efficient constraint handling method for genetic algorithms", 2000). With several
+objectives it is valued by its latest report, and an objective of Optuna by what it returns, which
+is its report at the full budget.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ OUTSIDE = 1e300
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a report is worth.
+    """The worth of a report.
 
     Args:
         values: The values of all objectives; None if one of them is not a finite number.
@@ -59,11 +56,11 @@ class Scoring:
         self._sign = spec.objectives[0].sign
         self._limits = spec.constraints
         self._returns = is_open(spec.task)
-        """Whether the report at the full budget is what an objective has returned."""
+        """True if the report at the full budget is what an objective has returned."""
         self._total = spec.budget.per_trial.total
 
     def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
-        """What a report is worth to its trial.
+        """The worth of a report to its trial.
 
         Args:
             report: The report; it has all metrics of the objectives and the limits.
@@ -80,7 +77,7 @@ class Scoring:
         return Worth(known, margins, score, improves)
 
     def score(self, report: ReportRecord) -> float:
-        """What reports at the same resource are ordered by.
+        """The score that reports at the same resource are ordered by.
 
         Less is better, infinite without a value.
         """
@@ -95,7 +92,7 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """Whether a report with finite values is better than the one that gave its trial its
+        """True if a report with finite values is better than the one that gave its trial its
         value, or is what the trial is valued by in any case."""
         if self._returns and report.resource >= self._total:
             return True
@@ -133,7 +130,7 @@ def margin(limit: Limit, value: float) -> float:
 
 
 def _scale(bound: float) -> float:
-    """What a distance from a bound is a share of."""
+    """The length that a distance from a bound is a share of."""
     return abs(bound) or 1.0
 
 

@@ -209,7 +209,7 @@ _NARROWER: dict[str, Shape] = {
     "studies.directions": Shape(
         Annotated[list[Literal["minimize", "maximize", "not_set"]], MinLen(1)]
     ),
-    "studies.system_attrs": Shape(dict[str, _Fitted | None], prefix="hpsearch:curve_gp"),
+    "studies.system_attrs": Shape(dict[str, _Fitted | None], prefix="hpsearch:curve_model"),
     "studies.memory": Shape(dict[str, Annotated[list[int | None], MinLen(2)]]),
     "trials.distributions": Shape(dict[str, StoredDistribution], builds=True),
     "trials.system_attrs": Shape(dict[str, float], prefix=CONSTRAINT),

@@ -36,7 +36,6 @@ def code_that_runs(spec: StudySpec) -> list[str]:
 
 
 def _names(spec: StudySpec) -> list[str]:
-    """The pretrained models that trials may use, each once."""
     searched = spec.space.get("model")
     choices = searched.choices if isinstance(searched, CategoricalParameter) else ()
     named = dict.fromkeys([spec.task.get("model"), spec.settings.get("model"), *choices])
@@ -70,7 +69,6 @@ def _advice(spec: StudySpec) -> Iterator[str]:
 
 
 def _of_open_space(spec: StudySpec) -> Iterator[str]:
-    """What an objective of Optuna should know of the defaults, which were made for other tasks."""
     if not is_open(spec.task):
         return
     if spec.search.sampler.kind == CURVE_GP:
@@ -87,6 +85,5 @@ def _of_open_space(spec: StudySpec) -> Iterator[str]:
 
 
 def _innermost(pruner: Method) -> Method:
-    """The pruner that compares trials: the one that another one wraps, or the pruner itself."""
     wrapped = pruner.arguments.get("wrapped_pruner")
     return pruner if wrapped is None else _innermost(Method.model_validate(split_method(wrapped)))

@@ -14,13 +14,13 @@ from typing import Any
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import (
+    BELIEVING,
     CURVE_GP,
     LAID_OUT,
     MULTI_OBJECTIVE,
     PRUNERS,
     SAMPLERS,
     class_name,
-    heeds_priors,
     pruner_problems,
     sampler_problems,
 )
@@ -59,7 +59,6 @@ class Draft:
     sampler: Method | None = None
     pruner: Method | None = None
     confirm: Confirm | None = None
-    spare: float | None = None
     warm_start: tuple[str, ...] | str | None = None
     study: str | None = None
     """The study's own name."""
@@ -70,7 +69,7 @@ class Draft:
 
     @property
     def is_open(self) -> bool:
-        """Whether trials may ask for parameters that the space does not name."""
+        """True if trials may ask for parameters that the space does not name."""
         return self.task is not None and spaces.is_open(self.task)
 
 
@@ -95,7 +94,6 @@ def problems(draft: Draft) -> list[Problem]:
 
 
 def _name_problems(draft: Draft) -> Iterator[Problem]:
-    """Names that cannot be used, that are given twice, or that the task does not know."""
     settings = draft.settings or {}
     for name in sorted(draft.names):
         if not _can_be_a_name(name):
@@ -112,7 +110,6 @@ def _name_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _placeholder_problems(draft: Draft) -> list[Problem]:
-    """Names that the task's own part must use or give, as in a command line."""
     if draft.task is None or draft.description is None or draft.settings is None:
         return []
     has_values = {name: _always_has_a_value(draft, name) for name in sorted(draft.names)}
@@ -120,7 +117,6 @@ def _placeholder_problems(draft: Draft) -> list[Problem]:
 
 
 def _always_has_a_value(draft: Draft, name: str) -> bool:
-    """Whether every trial has a value for a parameter; a wrong parameter counts as such."""
     parameter = draft.space.get(name)
     if parameter is None:
         return True
@@ -143,14 +139,12 @@ def _unknown_names(
 
 
 def _budget_problems(draft: Draft) -> list[Problem]:
-    """A trial budget that the task cannot count."""
     if draft.per_trial is None or draft.description is None:
         return []
     return draft.description.problems_with_budget(draft.per_trial.unit)
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
-    """More GPUs for a worker than its trials would train on."""
     built_in = draft.description is not None and draft.description.settings is not None
     if not built_in or not isinstance(draft.gpu, float):
         return
@@ -167,7 +161,6 @@ def _known_settings(draft: Draft) -> Mapping[str, Setting]:
 
 
 def _setting_problems(draft: Draft) -> Iterator[Problem]:
-    """Fixed values outside what the task allows."""
     known = _known_settings(draft)
     for name, value in (draft.settings or {}).items():
         if name in known and (what := known[name].problem_with(value)):
@@ -175,7 +168,6 @@ def _setting_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _space_problems(draft: Draft) -> Iterator[Problem]:
-    """Bounds and choices outside what the task allows."""
     known = _known_settings(draft)
     for name, parameter in draft.space.items():
         if name in known:
@@ -199,7 +191,6 @@ def _parameter_problems(where: str, parameter: Parameter, setting: Setting) -> I
 
 
 def _condition_problems(draft: Draft) -> Iterator[Problem]:
-    """Conditions that can never hold or that depend on nothing in the space."""
     for name, parameter in draft.space.items():
         for parent, values in (parameter.when or {}).items():
             where = f"space.{name}.when.{parent}"
@@ -217,7 +208,6 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
 def _problem_with_parent(
     draft: Draft, name: str, parent: str, values: tuple[Any, ...]
 ) -> str | None:
-    """Why a parameter cannot depend on these values of another one; None if it can."""
     if parent == name:
         return "a parameter cannot depend on itself; name another one"
     if parent not in draft.names:
@@ -286,20 +276,11 @@ def _search_problems(draft: Draft) -> Iterator[Problem]:
         yield from _warm_start_problems(draft.sampler, draft)
     if draft.pruner is not None:
         yield from pruner_problems(draft.pruner, draft.per_trial)
-        yield from _spare_problems(draft.pruner, draft.spare)
     if draft.objectives > 1:
         yield from _several_problems(draft)
 
 
-def _spare_problems(pruner: Method, spare: float | None) -> Iterator[Problem]:
-    """Trials spared from pausing, where none pauses."""
-    if spare and pruner.kind != PROMOTION:
-        what = f"spares trials from pausing at rungs, and {pruner.kind} has no rungs"
-        yield Problem("search.spare", f"{what}; remove it, or use pruner: {PROMOTION}")
-
-
 def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    """Earlier studies for a sampler that would ignore them, or the study itself among them."""
     if draft.warm_start is None:
         return
     if draft.objectives > 1:
@@ -320,7 +301,6 @@ def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 
 def _several_problems(draft: Draft) -> Iterator[Problem]:
-    """What supports only one objective."""
     sampler, pruner = draft.sampler, draft.pruner
     if sampler is not None and class_name(sampler) not in MULTI_OBJECTIVE:
         able = [name for name, long in SAMPLERS.items() if long in MULTI_OBJECTIVE]
@@ -336,7 +316,6 @@ def _several_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:
-    """Parameters with too many values for a sampler that tries every configuration."""
     if class_name(sampler) != "BruteForceSampler":
         return
     for name, parameter in space.items():
@@ -353,7 +332,6 @@ def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterat
 
 
 def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    """A sampler that needs the space in advance, and none is named."""
     if draft.names or not draft.is_open or class_name(sampler) not in LAID_OUT:
         return
     what = f"{sampler.kind} needs the whole space in advance, and the objective names it as it runs"
@@ -363,9 +341,8 @@ def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 
 def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    """Priors for a sampler that would ignore them."""
     known = sampler.kind == CURVE_GP or class_name(sampler) in SAMPLERS.values()
-    if not known or heeds_priors(sampler):
+    if not known or class_name(sampler) in BELIEVING:
         return
     able = f"{CURVE_GP} or random"
     if draft.objectives > 1:
@@ -377,7 +354,6 @@ def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
-    """Configurations to try first that do not lie in the space."""
     for i, configuration in enumerate(draft.enqueue or []):
         found = spaces.problems_with(draft.space, configuration, is_open=draft.is_open)
         for problem in found:

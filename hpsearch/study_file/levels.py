@@ -8,6 +8,7 @@ the same level. A rung that lies near a level of the grid is that level: one eva
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -70,16 +71,16 @@ def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
 
 
 def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iterator[float]:
-    """The rungs of the promotion pruner below the full budget, in any order."""
     total, interval = per_trial.total, per_trial.report_interval
     eta = arguments.get("eta", ETA)
     reports_often = interval <= total / FINE
     rungs_given = arguments.keys() & {"first_rung", "rungs"}
     if reports_often and not rungs_given:
         lowest = round(total / FINE / interval) * interval
-        above = _multiplied(lowest, eta)
+        above = itertools.accumulate(itertools.repeat(eta), operator.mul, initial=lowest)
         return itertools.takewhile(lambda level: level < total * 0.9, above)
-    below = _divided(total, eta)
+    divided = itertools.accumulate(itertools.repeat(eta), operator.truediv, initial=total)
+    below = itertools.islice(divided, 1, None)
     first = arguments.get("first_rung")
     if first is None:
         return itertools.islice(below, arguments.get("rungs", RUNGS))
@@ -89,7 +90,7 @@ def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iter
 
 
 def step_scale(spec: StudySpec) -> int:
-    """What levels are multiplied by to become Optuna's steps, which are whole numbers.
+    """The factor that turns levels into Optuna's steps, which are whole numbers.
 
     1 where all levels are whole, else the smallest power of ten that keeps them apart and above
     zero after rounding.
@@ -97,24 +98,7 @@ def step_scale(spec: StudySpec) -> int:
     levels = trial_budget(spec).report_at
     if all(level == int(level) for level in levels):
         return 1
-    for scale in SCALES:
-        if _apart(levels, scale):
-            return scale
-    return SCALES[-1]
-
-
-def _divided(level: float, eta: int) -> Iterator[float]:
-    """level/eta, level/eta**2 and so on, without end."""
-    while True:
-        level /= eta
-        yield level
-
-
-def _multiplied(level: float, eta: int) -> Iterator[float]:
-    """level, level*eta, level*eta**2 and so on, without end."""
-    while True:
-        yield level
-        level *= eta
+    return next((scale for scale in SCALES if _apart(levels, scale)), SCALES[-1])
 
 
 def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:

@@ -31,6 +31,7 @@ from hpsearch.study_file.types import (
     WholeBound,
     Workers,
     is_number,
+    is_one_of,
     is_whole_number,
     same,
     shown,
@@ -225,7 +226,7 @@ class CategoricalParameter(_Believed):
 
     def problem_with(self, value: Any) -> str | None:
         """Why the parameter can never have this value, as half a sentence; None if it can."""
-        if any(same(value, choice) for choice in self.choices):
+        if is_one_of(value, self.choices):
             return None
         choices = ", ".join(map(shown, self.choices))
         return f"must be one of {choices}, not {shown(value)}"
@@ -398,8 +399,6 @@ class Search(Model):
     """What stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
     confirm: Confirm | None = None
     """Repeat the best trials with new seeds at the end."""
-    spare: Annotated[float, Field(ge=0, le=0.5)] = 0.0
-    """The share of trials that never pause, to measure what the rungs tell of the end."""
     warm_start: Earlier | None = None
     """Earlier studies in the same database whose results are evidence; auto finds them."""
 

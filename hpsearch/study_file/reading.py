@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError, create_model
 
-from hpsearch.errors import SpecError, UserError
+from hpsearch.errors import SpecError
 from hpsearch.study_file import checks
 from hpsearch.study_file.checks import Draft
 from hpsearch.study_file.models import (
@@ -30,16 +30,15 @@ from hpsearch.study_file.models import (
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.messages import problems_of
-from hpsearch.study_file.text.yaml_source import MOST_BYTES, Source
+from hpsearch.study_file.text.yaml_source import Source
 from hpsearch.study_file.types import Model, shown
 from trials.contract import Problem, TaskError
-from trials.data import files
 from trials.descriptions.builtin import describe
 from trials.descriptions.description import TaskDescription
 from trials.settings import nearest
 
 Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
-"""What is wrong with a `task` section whose relative paths start from a folder, data included: such
+"""Finds mistakes in a `task` section whose relative paths start from a folder, data included: such
 as `trials.tasks.inspect`."""
 
 _BY_PARTS = ("objective", "space")
@@ -80,28 +79,8 @@ def text_of(path: Path) -> str:
 
     Raises:
         UserError: There is no such file, or it cannot be read.
-        SpecError: It is not UTF-8.
     """
-    try:
-        files.refuse_odd(path)
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            what = f"{path} has {size} bytes, and a study file may have {MOST_BYTES} at most"
-            raise UserError(what, "is it the study file?")
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        what = f"{path}: there is no such study file"
-        raise UserError(what, "write one with: hpsearch init") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"{path.name}:{line}: is not UTF-8 text ({error.reason}); save it as UTF-8"
-        raise SpecError([problem]) from None
-    except ValueError as error:
-        hint = "a study file is a text file, such as study.yaml"
-        raise UserError(f"{path} {error}", hint) from None
-    except OSError as error:
-        what = f"{path}: cannot be read: {error.strerror}"
-        raise UserError(what, "check the path and its permissions") from None
+    return yaml_source.text_of(path, "study file", "write one with: hpsearch init")
 
 
 def parse(
@@ -174,7 +153,6 @@ def _sections(
 
 
 def _written(value: dict[str, Any]) -> dict[str, Any]:
-    """The sections with something in them, and the defaults of several objectives added."""
     written = {key: part for key, part in value.items() if part is not None}
     objective = written.get("objective")
     search = written.get("search", {})
@@ -187,7 +165,6 @@ def _written(value: dict[str, Any]) -> dict[str, Any]:
 def _draft(
     written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None
 ) -> Draft:
-    """The parts to check against each other, each one read alone from its section."""
     space = written.get("space")
     return Draft(
         task=sections.get("task"),
@@ -200,7 +177,6 @@ def _draft(
         sampler=_part_or_none(Search, "sampler", written.get("search")),
         pruner=_part_or_none(Search, "pruner", written.get("search")),
         confirm=_part_or_none(Search, "confirm", written.get("search")),
-        spare=_part_or_none(Search, "spare", written.get("search")),
         warm_start=_part_or_none(Search, "warm_start", written.get("search")),
         study=sections.get("study"),
         gpu=_part_or_none(Resources, "gpu", written.get("resources")),
@@ -211,14 +187,12 @@ def _draft(
 
 @functools.cache
 def _alone(model: type[Model], name: str) -> type[Model]:
-    """One field of a model as a model of its own."""
     field = model.model_fields[name]
     fields: dict[str, Any] = {name: (field.annotation, field)}
     return create_model(name, __base__=Model, **fields)
 
 
 def _part(model: type[Model], name: str, section: dict[str, Any]) -> Any:
-    """One field of a section, checked without the others; its default where it is not written."""
     written = {name: section[name]} if name in section else {}
     alone = _alone(model, name).model_validate(written)
     return getattr(alone, name)
@@ -234,7 +208,6 @@ def _part_or_none(model: type[Model], name: str, section: Any) -> Any:
 
 
 def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
-    """The objectives that are right, and the problems of the others."""
     if written is None or written == []:
         example = "objective: {metric: accuracy, direction: maximize}"
         return (), [Problem("objective", f"is missing; add {example}")]
@@ -249,14 +222,12 @@ def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
 
 
 def _by_place(objectives: Any) -> list[tuple[str, Any]]:
-    """One objective, or each of a list of them, with its place in the file."""
     if isinstance(objectives, list):
         return [(f"objective[{i}]", part) for i, part in enumerate(objectives)]
     return [("objective", objectives)]
 
 
 def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
-    """The names of metrics in objectives and constraints, by place."""
     metrics: dict[str, str] = {}
     for where, part in _by_place(objectives):
         metric = _part_or_none(Objective, "metric", part)
@@ -268,7 +239,6 @@ def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
 
 
 def _space(written: dict[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
-    """As `space_in`; an open space may name no parameter."""
     task = written.get("task")
     may_be_empty = isinstance(task, dict) and is_open(task)
     if may_be_empty and written.get("space") in (None, {}):
@@ -296,13 +266,11 @@ def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
 
 
 def _model_of(parameter: Any) -> type[Model] | None:
-    """The model of a parameter as written; None if its type is missing or unknown."""
     kind = parameter.get("type") if isinstance(parameter, dict) else None
     return _PARAMETER_MODELS.get(kind) if isinstance(kind, str) else None
 
 
 def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:
-    """Problems as lines of text, in the order of the file, each once."""
     lines: list[str] = []
     different = dict.fromkeys(problems)
     for problem in sorted(different, key=lambda each: source.line_of(each.where)):
@@ -315,7 +283,6 @@ def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:
 def _task(
     task: dict[str, Any] | None, base: Path, inspect: Inspect | None
 ) -> tuple[TaskDescription | None, list[Problem]]:
-    """What is known of the task, and what is wrong with its section."""
     if task is None:
         return None, []
     try:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
-from hpsearch.study_file.types import Scalar, is_number, same, shown
+from hpsearch.study_file.types import Scalar, is_number, is_one_of, shown
 from trials.contract import Problem, Setting
 from trials.descriptions.function import OPTUNA
 from trials.settings import nearest
@@ -41,7 +41,7 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
-    """Whether trials of a task may ask for parameters that the space does not name.
+    """True if trials of a task may ask for parameters that the space does not name.
 
     Args:
         task: The `task` part of a study file.
@@ -50,7 +50,7 @@ def is_open(task: Mapping[str, Any]) -> bool:
 
 
 class Prior(NamedTuple):
-    """What is believed of one parameter."""
+    """The user's belief about one parameter."""
 
     value: Any
     """A good value."""
@@ -121,16 +121,12 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
 
 
 def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
-    """Whether a parameter's condition holds, given the values of the parameters that are active."""
+    """True if a parameter's condition holds, given the values of the parameters that are active."""
     condition = parameter.when or {}
-    for parent, values in condition.items():
-        if parent not in params or not _is_one_of(params[parent], values):
-            return False
-    return True
-
-
-def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
-    return any(same(value, each) for each in values)
+    return all(
+        parent in params and is_one_of(params[parent], values)
+        for parent, values in condition.items()
+    )
 
 
 def problems_with(
@@ -161,7 +157,7 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
         if parent not in params:
             continue
         given = params[parent]
-        if not _is_one_of(given, values):
+        if not is_one_of(given, values):
             return f"is not active while {parent} is {shown(given)}; leave it out"
     return None
 
@@ -234,7 +230,6 @@ def _largest_value(parameter: Parameter) -> Any:
 
 
 def _nearest_value(parameter: Parameter, value: Any) -> Any:
-    """A number moved onto the range and grid of a numeric parameter; anything else unchanged."""
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
     low, high, step = parameter.low, parameter.high, parameter.step

@@ -133,7 +133,6 @@ def as_named(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """One tracker, or a list of them, as a tuple."""
     if isinstance(value, list):
         return tuple(value)
     return (value,) if isinstance(value, str | dict) else value

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 from pydantic import (
@@ -14,14 +15,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import custom_error_schema
 
 Scalar: TypeAlias = bool | int | float | str | None
-"""What a parameter's value can be."""
+"""The values that a parameter can have."""
 
 Mistake: TypeAlias = tuple[str, str]
 """A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
@@ -68,7 +71,7 @@ class Model(BaseModel):
         return self
 
     def mistakes(self) -> Iterator[Mistake]:
-        """What is wrong between fields whose types are right."""
+        """Mistakes between fields whose types are right."""
         yield from ()
 
 
@@ -88,23 +91,40 @@ def shown(value: Any) -> str:
 
 
 def same(a: Scalar, b: Scalar) -> bool:
-    """Whether two values are the same. True and 1 are not, although they are equal in Python."""
+    """True if two values are the same. True and 1 are not, although they are equal in Python."""
     return isinstance(a, bool) == isinstance(b, bool) and a == b
 
 
+def is_one_of(value: Scalar, values: Iterable[Scalar]) -> bool:
+    """True if a value is the same as one of some others."""
+    return any(same(value, each) for each in values)
+
+
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a value is a number: true and false are not, although they are int in Python."""
+    """True for a number: true and false are not, although they are int in Python."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_whole_number(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number, written without a point: true and false are not."""
+    """True for a whole number, written without a point: true and false are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _wrong(text: str, value: Any) -> PydanticCustomError:
-    """The error for a value, of which `text` says what it must be."""
     return PydanticCustomError("own", "{text}, not {shown}", {"text": text, "shown": shown(value)})
+
+
+@dataclass(frozen=True)
+class Worded:
+    """Refuses what a type does not accept in one text: pydantic tells of each alternative alone."""
+
+    text: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """The type's own schema, with another text."""
+        return custom_error_schema(handler(source), "worded", custom_error_message=self.text)
 
 
 def seconds_of(value: Any) -> float:
@@ -155,14 +175,6 @@ def _value_lists(value: Any) -> Any:
 
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _workers(value: Any) -> int | str:
-    if value == "auto":
-        return "auto"
-    if is_whole_number(value) and 1 <= value <= EXACT:
-        return value
-    raise _wrong("must be a whole number of at least 1, or auto", value)
 
 
 def _gpus(value: Any) -> float | str:
@@ -218,7 +230,6 @@ _DURATION_SCHEMA = {
     ]
 }
 _AUTO_SCHEMA = {"const": "auto"}
-_WORKERS_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": EXACT}, _AUTO_SCHEMA]}
 _GPUS_SCHEMA = {
     "anyOf": [
         {"type": "number", "minimum": 0, "maximum": 1},
@@ -251,7 +262,8 @@ Bound = Annotated[float, Field(ge=-WIDEST, le=WIDEST)]
 WholeBound = Annotated[int, Field(ge=-EXACT, le=EXACT)]
 Duration = Annotated[float, PlainValidator(seconds_of), WithJsonSchema(_DURATION_SCHEMA)]
 Workers = Annotated[
-    int | Literal["auto"], PlainValidator(_workers), WithJsonSchema(_WORKERS_SCHEMA)
+    Annotated[int, Field(ge=1, le=EXACT)] | Literal["auto"],
+    Worded("must be a whole number of at least 1, or auto"),
 ]
 Gpus = Annotated[float | Literal["auto"], PlainValidator(_gpus), WithJsonSchema(_GPUS_SCHEMA)]
 Earlier = Annotated[

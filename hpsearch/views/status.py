@@ -55,8 +55,9 @@ def status(
         rungs: How far its rungs can be trusted.
     """
     facts = study_facts(of, now)
-    if rungs is not None and rungs.rungs:
-        facts["rungs"] = "\n".join(trust.lines(rungs))
+    told = None if rungs is None else trust.line(rungs)
+    if told is not None:
+        facts["rungs"] = told
     if disk is not None:
         limit = of.summary.head.checkpoint_limit_bytes
         most = "" if limit is None else f" of {size(round(limit))}"
@@ -138,7 +139,6 @@ def trial(
     of: TrialDetail,
     width: int | None,
     disk: int | None = None,
-    rungs: StudyTrust | None = None,
     log: str | None = None,
 ) -> list[RenderableType]:
     """Everything that is recorded about one trial.
@@ -147,11 +147,10 @@ def trial(
         of: The trial.
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that the folder of its checkpoint takes, as far as that is known.
-        rungs: How far the rungs of its study can be trusted.
         log: Where the log of its latest attempt is; None if there is none.
     """
     params = {name: cell(value) for name, value in of.trial.params.items()}
-    facts = _trial_facts(of, disk, rungs or StudyTrust())
+    facts = _trial_facts(of, disk)
     if log is not None:
         facts["log"] = log
     parts: list[RenderableType] = [
@@ -173,12 +172,10 @@ def trial(
     return parts
 
 
-def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[str, str]:
+def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
     """A trial's facts, by their names on the screen."""
     row = of.trial
     role = "" if row.role is Role.SEARCH else f", {_role(of)}"
-    if rungs.spares(row.number, row.role):
-        role = ", spared to measure the rungs"
     over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
@@ -200,9 +197,6 @@ def _trial_facts(of: TrialDetail, disk: int | None, rungs: StudyTrust) -> dict[s
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
     if computed:
         facts["computed"] = _computed(computed[-1])
-    found = rungs.of(row.rung)
-    if found is not None and rungs.spec is not None:
-        facts["rung"] = trust.line(found, rungs.spec)
     if row.error_kind:
         facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
     return facts

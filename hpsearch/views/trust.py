@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpsearch.ranking.trust import Basis, Correlation, RungTrust, RungVerdict, WronglyPaused
+from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.numbers import count, number
@@ -13,26 +13,16 @@ _SAID = {
     RungVerdict.LITTLE: "the standing says little about the end",
 }
 
-MEASURE = "search.spare measures it in a new study"
 
-
-def lines(of: StudyTrust) -> list[str]:
-    """A line for each rung."""
-    if of.spec is None:
-        return []
-    return [line(rung, of.spec) for rung in of.rungs]
-
-
-def line(rung: RungTrust, spec: StudySpec) -> str:
-    """What is known of a rung: the correlation, and how many trials were wrongly paused."""
-    where = _place(rung, spec)
-    correlation = rung.correlation
-    if correlation is None:
+def line(of: StudyTrust) -> str | None:
+    """What is known of the weakest rung; None if no trial has paused at any."""
+    rung, spec = of.weakest, of.spec
+    if rung is None or spec is None:
+        return None
+    where = f"weakest at {_place(rung, spec)}"
+    if rung.correlation is None:
         return f"{where}: too few trials in full to tell ({rung.finished})"
-    parts = [f"{where}: {_SAID[rung.verdict]}, rank correlation {_correlation(correlation)}"]
-    if rung.wrongly_paused is not None:
-        parts.append(_wrongly_paused(rung.wrongly_paused))
-    return "; ".join(parts)
+    return f"{where}: {_SAID[rung.verdict]}, rank correlation {_correlation(rung.correlation)}"
 
 
 def caveat(of: StudyTrust, *, in_full: bool = True) -> str | None:
@@ -51,11 +41,11 @@ def caveat(of: StudyTrust, *, in_full: bool = True) -> str | None:
         if not in_full:
             return None
         too_few = f"only {count(rung.finished, 'trial')} in full"
-        return f"it is not known whether the rungs can be trusted: {too_few}; {MEASURE}"
+        return f"it is not known whether the rungs can be trusted: {too_few}"
     found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"
-    if rung.verdict is RungVerdict.UNCLEAR:
-        return f"it is not clear how well the rungs foretold the end: {found}; {MEASURE}"
     longer = "a higher first_rung, or pruner: none, trains trials further before they pause"
+    if rung.verdict is RungVerdict.UNCLEAR:
+        return f"it is not clear how well the rungs foretold the end: {found}; {longer}"
     return f"the rungs of this study told little about the end: {found}; {longer}"
 
 
@@ -66,21 +56,4 @@ def _place(rung: RungTrust, spec: StudySpec) -> str:
 
 def _correlation(of: Correlation) -> str:
     """``0.62 (0.1 to 0.88; 9 trials)``"""
-    kind = "spared trial" if of.spared else "trial"
-    return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f}; {count(of.trials, kind)})"
-
-
-def _wrongly_paused(of: WronglyPaused) -> str:
-    """``3% of the paused would have won (0% to 30%; estimated)``"""
-    basis = "estimated"
-    if of.basis is Basis.SPARED:
-        basis = f"from {count(of.trials, 'spared trial')}"
-    span = f"{_percent(of.low)} to {_percent(of.high)}"
-    return f"{_percent(of.share)} of the paused would have beaten the best ({span}; {basis})"
-
-
-def _percent(share: float) -> str:
-    """A share in per cent; a tiny one is not called zero."""
-    if 0 < share < 0.005:
-        return "under 1%"
-    return f"{share:.0%}"
+    return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f}; {count(of.trials, 'trial')})"

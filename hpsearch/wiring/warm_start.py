@@ -11,7 +11,7 @@ from typing import Any
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Damaged, UserError, tell
-from hpsearch.search.curve_gp.earlier import FEWEST_TRIALS, told_by
+from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.imported import origin_of

@@ -72,8 +72,8 @@ DEEP: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "studies.user_attrs": ("[1]", "'[1]' where a JSON object should be", RESUMED_ONLY),
     "studies.system_attrs": (
-        '{"hpsearch:curve_gp": {"values": 1, "theta": [0.5, "low"]}}',
-        "'\"low\"' where a number should be, at hpsearch:curve_gp.theta[1]",
+        '{"hpsearch:curve_model": {"values": 1, "theta": [0.5, "low"]}}',
+        "'\"low\"' where a number should be, at hpsearch:curve_model.theta[1]",
         RESUMED_ONLY,
     ),
     "studies.former_checkpoints": (

@@ -40,7 +40,7 @@ CASES = [
     Case("Latin-1", whole(STUDY.replace("flowers", "fl\xf6wers").encode("latin-1")), "study.yaml:1:", "UTF-8"),
     Case("gzip", whole(gzip.compress(STUDY.encode())), "study.yaml:1:", "save it as UTF-8"),
     Case("binary", whole(bytes(range(256)) * 10), "study.yaml:2:", "save it as UTF-8"),
-    Case("huge", whole(STUDY + "# " + "x" * 10_000_001), "study.yaml has 10000", "is it the study file?"),
+    Case("huge", whole(STUDY + "# " + "x" * 10_000_001), "study.yaml has 10000", "is it the right study file?"),
     Case("a list", whole("[1, 2, 3]"), "study.yaml:1:", "must be a mapping that starts with study:"),
     Case("a word", whole("hello"), "study.yaml:1:", "must be a mapping that starts with study:"),
     Case("tabs", changed(("  kind", "\tkind")), "study.yaml:4:", "indent with spaces"),

@@ -9,7 +9,7 @@ from optuna.trial import TrialState
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.search.sampler_view import FAILURE
+from hpsearch.search.samplers.view import FAILURE
 from hpsearch.simulation.running import simulate
 from studies import Bowl, Simulation, spec_with
 

@@ -11,7 +11,7 @@ import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.search.sampler_view import in_bracket
+from hpsearch.search.samplers.view import in_bracket
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.advice import advice
 from studies import Bowl, Simulation, spec_with

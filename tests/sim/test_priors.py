@@ -15,7 +15,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import SpecError
-from hpsearch.search.curve_gp.sampler import DESIGN
+from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.running import simulate
 from studies import Bowl, brain, history_for, spec_with
 

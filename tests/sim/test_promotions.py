@@ -91,15 +91,6 @@ def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on() -> None:
     assert searcher._history.trials[by_rank[-1]].params["x"] == 0.9
 
 
-def test_a_study_that_spares_some_finds_the_slow_starters() -> None:
-    for seed in range(3):
-        search = {"sampler": "random", "spare": 0.2}
-        simulation = Simulation(study_of(40, search=search, seed=seed), curves=SlowStarters())
-        trials = simulation.run().history.trials
-        best = max(trials, key=lambda trial: trial.params["x"])
-        assert best.state is State.COMPLETE
-
-
 class Guessing(Bowl):
     """All answer with the majority class until a third of the budget is used."""
 

@@ -19,9 +19,9 @@ from hpsearch.domain.records import StudyState, Trial
 from hpsearch.driver.journal import LEASE_TTL_S
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.search.curve_gp.earlier import OPENINGS
-from hpsearch.search.curve_gp.forecast import FITTED
-from hpsearch.search.curve_gp.sampler import DESIGN
+from hpsearch.search.curve_model.earlier import OPENINGS
+from hpsearch.search.curve_model.forecast import FITTED
+from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.simulation.running import simulate
 from hpsearch.store.store import Store

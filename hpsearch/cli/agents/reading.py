@@ -83,8 +83,7 @@ class Reader:
         """Everything that is recorded about one trial."""
         with self._study(study) as (connection, head):
             detail = trial_detail(connection, head, number)
-            rungs = study_trust(connection, head)
-        return _plain(trial_as_plain(head.name, detail, rungs, logs_of(head, detail)))
+        return _plain(trial_as_plain(head.name, detail, logs_of(head, detail)))
 
     def compare(self, study: str, numbers: Sequence[int]) -> Plain:
         """What differs between trials, and their values at the levels that all of them reached."""

@@ -25,7 +25,6 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trial_rows,
 )
-from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.views import status as view
 from hpsearch.views.comparison import comparison
@@ -139,9 +138,8 @@ class TrialPages:
 def _story(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
     """What a trial's page shows."""
     detail = _detail(connection, study, number)
-    rungs = study_trust(connection, study)
     logs = logs_of(study, detail)
-    parts = view.trial(detail, None, None, rungs, logs[-1] if logs else None)
+    parts = view.trial(detail, None, None, logs[-1] if logs else None)
     return {
         "study": study,
         "detail": detail,

@@ -14,7 +14,6 @@ from hpsearch.cli.results.status import used
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
-from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
 from trials.checkpoints import places
 
@@ -36,15 +35,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     with viewing(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
-        rungs = study_trust(connection, study)
     logs = logs_of(study, detail)
     if format_ is TreeFormat.TABLE:
         disk = _folder_bytes(detail.trial.checkpoint)
-        show(*view.trial(detail, terminal_width(), disk, rungs, logs[-1] if logs else None))
+        show(*view.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(trial_as_plain(study.name, detail, rungs, logs))
+        emit_yaml(trial_as_plain(study.name, detail, logs))
     else:
-        emit_json(trial_as_plain(study.name, detail, rungs, logs))
+        emit_json(trial_as_plain(study.name, detail, logs))
 
 
 def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -57,12 +55,11 @@ def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         detail = trial_detail(connection, study, number)
-        rungs = study_trust(connection, study)
-        return [trial_as_plain(study.name, detail, rungs, logs_of(study, detail))]
+        return [trial_as_plain(study.name, detail, logs_of(study, detail))]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         detail = trial_detail(connection, study, number)
-        return view.trial(detail, terminal_width(), None, study_trust(connection, study))
+        return view.trial(detail, terminal_width(), None)
 
     watch(Watched(rows, parts), name, format_, storage)
 
@@ -102,16 +99,11 @@ def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
     return logs if places.is_url(folder) else [log for log in logs if places.is_there(log)]
 
 
-def trial_as_plain(
-    study: str, detail: TrialDetail, rungs: StudyTrust, logs: list[str]
-) -> dict[str, Any]:
+def trial_as_plain(study: str, detail: TrialDetail, logs: list[str]) -> dict[str, Any]:
     trial = detail.trial
-    rung = rungs.of(trial.rung)
     return {
         "study": study,
         **trial.as_plain(),
-        "spared": rungs.spares(trial.number, trial.role),
-        "rung_trust": None if rung is None else rung.as_plain(),
         "findings": [finding.as_plain() for finding in detail.findings],
         "reports": detail.reports,
         "attempts": detail.attempts,

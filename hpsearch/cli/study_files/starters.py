@@ -28,7 +28,6 @@ budget:
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
   pruner: {kind: promotion, eta: 3$first}    # a third continues at each rung; or none
-  # spare: 0.05                        # trials that never pause, to measure what the rungs tell
 
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
 """

@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
-from hpsearch.domain.seeds import is_spared
 from hpsearch.errors import SpecError
 from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
 from hpsearch.search.worth import Scoring
@@ -43,16 +42,6 @@ class StudyTrust:
         pausing = [rung for rung in self.rungs if rung.paused]
         return min(pausing, key=_lower_bound, default=None)
 
-    def of(self, index: int | None) -> RungTrust | None:
-        """The rung of an index; None for none, and for one that nothing is known of."""
-        if index is None or index >= len(self.rungs):
-            return None
-        return self.rungs[index]
-
-    def spares(self, number: int, role: Role) -> bool:
-        """Whether a trial never pauses, to measure what the rungs tell."""
-        return self.spec is not None and _is_spared(self.spec, number, role)
-
 
 def _lower_bound(rung: RungTrust) -> float:
     """What the correlation of a rung is at least; least of all where nothing is known."""
@@ -67,10 +56,6 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
     levels = rung_levels(spec)
     courses = _courses(connection, study, spec, levels[0])
     return StudyTrust(trust(courses, levels), spec)
-
-
-def _is_spared(spec: StudySpec, number: int, role: Role) -> bool:
-    return role is Role.SEARCH and is_spared(spec.seed, number, spec.search.spare)
 
 
 def spec_of(study: StudyHead) -> StudySpec | None:
@@ -95,18 +80,15 @@ def _courses(
         report = ReportRecord(row.number, row.resource, row.value, metrics)
         scores[row.number][row.resource] = scoring.score(report)
         facts[row.number] = row
-    courses = []
-    for number, row in facts.items():
-        spared = _is_spared(spec, number, row.role)
-        course = TrialCourse(number, row.state, row.role, row.rung, spared, scores[number])
-        courses.append(course)
-    return courses
+    return [
+        TrialCourse(number, row.state, row.rung, scores[number]) for number, row in facts.items()
+    ]
 
 
 def _reports_from(study: StudyHead, lowest: float, *, limited: bool) -> Select[Any]:
     """The reports at and above the lowest rung, with the facts of their trials."""
     same_trial = (reports.c.study_id == trials.c.study_id) & (reports.c.trial == trials.c.number)
-    facts = [trials.c.number, trials.c.state, trials.c.role, trials.c.rung]
+    facts = [trials.c.number, trials.c.state, trials.c.rung]
     measured = [reports.c.resource, reports.c.value]
     if limited:  # only then do other metrics change the standing
         measured.append(reports.c.metrics)

@@ -11,16 +11,13 @@ parameter that depends on another one that does not exist.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from pydantic.json_schema import GenerateJsonSchema
 
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import CURVE_GP
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.schema import search, tasks
 from hpsearch.study_file.schema.tasks import OWN_CODE
-from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, or_empty, ref
+from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, WithoutTitles, or_empty, ref
 from hpsearch.study_file.trackers import TRACKERS
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
@@ -55,7 +52,7 @@ def study_file_schema(
         own_code: A task of the user's own code.
         command: A task that is a command.
     """
-    whole = StudySpec.model_json_schema(schema_generator=_WithoutTitles)
+    whole = StudySpec.model_json_schema(schema_generator=WithoutTitles)
     definitions = whole["$defs"]
     del definitions["Method"]
     for definition in definitions.values():
@@ -80,14 +77,6 @@ def study_file_schema(
         "allOf": [*kinds, tasks.own_code(own_code), *others, _space_is_named()],
         "$defs": dict(sorted(definitions.items())),
     }
-
-
-class _WithoutTitles(GenerateJsonSchema):
-    """Pydantic's schemas without titles of fields, which would only repeat their keys."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never."""
-        return False
 
 
 def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
@@ -135,7 +124,6 @@ def _space_is_named() -> Schema:
 
 
 def _order(key: str) -> int:
-    """The position of a key among the fields of the model."""
     names = list(StudySpec.model_fields)
     return names.index("objectives" if key == "objective" else key)
 
@@ -149,7 +137,6 @@ def _kind(built_in: list[str]) -> Schema:
 
 
 def _given(key: str) -> Schema:
-    """A mapping that has a key, with a value that is not null."""
     return {"required": [key], "properties": {key: {"not": NULL}}}
 
 

@@ -1,4 +1,4 @@
-"""What depends on the task, as JSON Schema: its keys, settings and metrics."""
+"""The keys, settings and metrics of each kind of task, as JSON Schema."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ _TYPES: Mapping[type, str] = {
 
 
 def own_code(task: TaskDescription) -> Schema:
-    """What follows if the task is a function in the user's own code."""
+    """The condition for a task that is a function in the user's own code."""
     return _of_others(_of_kind({"pattern": OWN_CODE}), task)
 
 
 def of_any_parameter(task: TaskDescription) -> Schema:
-    """What follows if the task is of a kind that takes any parameter, such as a command."""
+    """The condition for a kind of task that takes any parameter, such as a command."""
     return _of_others(_of_kind({"const": task.kind}), task)
 
 
 def _of_others(condition: Schema, task: TaskDescription) -> Schema:
-    """What follows for a task that takes any parameter."""
     return {
         "if": condition,
         "then": {
@@ -61,7 +60,7 @@ def _of_others(condition: Schema, task: TaskDescription) -> Schema:
 
 
 def one_kind(definitions: Schema, task: TaskDescription) -> Schema:
-    """What follows if the task is of a built-in kind; defines the settings that only it has."""
+    """The condition for a built-in kind of task; defines the settings that only it has."""
     settings = task.settings or {}
     names: dict[str, str] = {}
     for name, setting in settings.items():
@@ -89,20 +88,17 @@ def one_kind(definitions: Schema, task: TaskDescription) -> Schema:
 
 
 def _task_part(task: TaskDescription) -> Schema:
-    """The keys of the task. `kind` is described once, for all tasks."""
     keys = {name: _field(field) for name, field in task.fields.items()}
     required = [name for name, field in task.fields.items() if field.required]
     return mapping({"kind": True, **keys}, required)
 
 
 def _of_kind(kind: Schema) -> Schema:
-    """A study file whose task is of a kind."""
     task = {"type": "object", "required": ["kind"], "properties": {"kind": kind}}
     return {"required": ["task"], "properties": {"task": task}}
 
 
 def _field(field: Field) -> Schema:
-    """One key of the `task` section."""
     types = [_TYPES[kind] for kind in field.types]
     limits = json.loads(json.dumps(dict(field.limits)))  # tuples as lists
     return {"description": field.about, "type": types, **limits}

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+
 Schema = dict[str, Any]
 
 NULL: Schema = {"type": "null"}
 
 PARAMETERS = ("FloatParameter", "IntParameter", "CategoricalParameter")
 """The models of parameters, by their names in the schema."""
+
+
+class WithoutTitles(GenerateJsonSchema):
+    """Pydantic's schemas without titles of fields, which would only repeat their keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never."""
+        return False
 
 
 def ref(name: str) -> Schema:

@@ -40,7 +40,6 @@ def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A text that is the same for equal values, in any order of their keys."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -85,7 +84,6 @@ def _replacing(text: str, node: yaml.Node, value: float | str) -> _Edit:
 
 
 def _adding(budget: yaml.MappingNode, added: Mapping[str, float | str]) -> _Edit:
-    """Before the first key, on the same line where the mapping is written in braces."""
     first = budget.value[0][0].start_mark
     between = ", " if budget.flow_style else "\n" + " " * first.column
     keys = [f"{key}: {_written(value)}{between}" for key, value in added.items()]
@@ -93,6 +91,5 @@ def _adding(budget: yaml.MappingNode, added: Mapping[str, float | str]) -> _Edit
 
 
 def _written(value: float | str) -> str:
-    """A value as YAML reads it back: 1.0e-05, or '1:30' in quotes."""
     lines: list[str] = yaml.safe_dump(value, default_flow_style=True, width=10_000).splitlines()
     return lines[0]

@@ -32,7 +32,7 @@ _WANTED = {
     "less_than_equal": "at most {le:g}",
     "literal_error": "{expected}",
 }
-"""What a value must be, by pydantic's type of error."""
+"""The wanted kind of value, by pydantic's type of error."""
 
 _PARAMETER_TYPES = ("float", "int", "categorical")
 
@@ -92,6 +92,8 @@ def _problem_of(
 
 def _wrong_value(details: ErrorDetails) -> str:
     kind, value = details["type"], details["input"]
+    if kind == "worded":
+        return f"{details['msg']}, not {shown(value)}"
     if kind not in _WANTED:
         return details["msg"]
     wanted = _WANTED[kind].format(**details.get("ctx", {}))
@@ -99,7 +101,6 @@ def _wrong_value(details: ErrorDetails) -> str:
 
 
 def _hint(kind: str, value: Any) -> str:
-    """What to write instead, where a value of the wrong type shows what was meant."""
     if kind == "string_type":
         return "; put it in quotes"
     wants_number = kind in ("int_type", "float_type")
@@ -139,7 +140,6 @@ def _joined(where: str, loc: Sequence[int | str]) -> str:
 
 
 def _fields_at(model: type[BaseModel] | None, loc: Sequence[int | str]) -> dict[str, Any]:
-    """The fields, by their names in the file, of the model at a place within `model`."""
     for key in loc:
         if isinstance(key, int):  # an item of a list is of the list's model
             continue
@@ -155,7 +155,6 @@ def _by_file_name(model: type[BaseModel] | None) -> dict[str, Any]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation such as `PerTrial | None` holds."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for part in typing.get_args(annotation):

@@ -26,7 +26,7 @@ MOST_NODES = 100_000
 
 @dataclass
 class Source:
-    """What a YAML text contains, and on which line.
+    """The values of a YAML text, and the line of each.
 
     Args:
         value: The document as plain values; None for an empty one or one that does not parse.
@@ -46,8 +46,13 @@ class Source:
         return self.lines[where]
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
     """The text of a file that another program or a person wrote.
+
+    Args:
+        path: The file.
+        kind: What it is called in errors.
+        hint: What to do if there is none.
 
     Raises:
         UserError: It cannot be read, or is not a text of a size that anybody writes.
@@ -56,15 +61,20 @@ def text_of(path: Path) -> str:
         files.refuse_odd(path)
         size = path.stat().st_size
         if size > MOST_BYTES:
-            what = f"{path} has {size} bytes, and such a file may have {MOST_BYTES} at most"
-            raise UserError(what, "is it the right file?")
+            what = f"{path} has {size} bytes, and a {kind} may have {MOST_BYTES} at most"
+            raise UserError(what, f"is it the right {kind}?")
         return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such {kind}", hint) from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason})", "save it as UTF-8") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        what = f"{path}:{line}: is not UTF-8 text ({error.reason})"
+        raise UserError(what, "save it as UTF-8") from None
     except ValueError as error:
-        raise UserError(f"{path} {error}") from None
+        raise UserError(f"{path} {error}", f"a {kind} is a text file") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", "check the path") from None
+        what = f"{path} cannot be read: {error.strerror}"
+        raise UserError(what, "check the path and its permissions") from None
 
 
 def read(text: str) -> Source:
@@ -109,8 +119,6 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Builder:
-    """Builds a document's values, noting the line of each and what is wrong with it."""
-
     def __init__(self, loader: _Loader, source: Source) -> None:
         self._loader = loader
         self._source = source
@@ -212,7 +220,7 @@ _REMEDIES = {
     "found undefined alias": "define the anchor above its first use",
     "mapping values are not allowed": "check the indentation, and quote text that contains ': '",
 }
-"""What to do about a problem of PyYAML's, by how its text starts."""
+"""Remedies for a problem of PyYAML's, by how its text starts."""
 
 
 def _explained(error: yaml.MarkedYAMLError) -> str:

@@ -129,8 +129,6 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
     if confirm is not None:
         runs = count(confirm.seeds, "run")
         facts["confirmation"] = f"{runs} of each of the best {confirm.top}"
-    if spec.search.spare:
-        facts["spared"] = f"{spec.search.spare:.0%} of the trials never pause, to measure the rungs"
     return facts
 
 

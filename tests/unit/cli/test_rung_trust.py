@@ -1,10 +1,11 @@
-"""What `status`, `show` and `best` say of the rungs of a study."""
+"""What `status` and `best` say of the rungs of a study."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,65 +30,44 @@ class Unforeseen(Bowl):
 def study(sqlite_url: str) -> Callable[..., None]:
     """Drives a study in the test's own database."""
 
-    def save(curves: Any, trials: int = 60, spare: float = 0.0, **more: Any) -> None:
-        search = {"sampler": "random", "spare": spare}
+    def save(curves: Any, trials: int = 60, **more: Any) -> None:
+        search = {"sampler": "random"}
         budget = {"trials": trials, "per_trial": {"epochs": 9}}
         drive(sqlite_url, spec_with(search=search, budget=budget), curves, **more)
 
     return save
 
 
-def test_status_has_a_line_for_each_rung(run: Run, study: Callable[..., None]) -> None:
+def test_status_has_a_line_for_the_weakest_rung(run: Run, study: Callable[..., None]) -> None:
     study(Bowl())
     told = " ".join(run("status").out.split())  # long facts take several lines
-    assert "rungs 1 of 9 epochs: the standing foretells the end, rank correlation 1.00 (" in told
-    assert "of the paused would have beaten the best (" in told
-    assert "3 of 9 epochs: " in told
+    assert re.search(r"rungs weakest at [13] of 9 epochs: the standing foretells the end", told)
+    assert "rank correlation 1.00 (" in told
 
 
 def test_status_of_a_young_study_says_that_nothing_is_known(
     run: Run, study: Callable[..., None]
 ) -> None:
     study(Bowl(), stop_after=5)
-    assert "1 of 9 epochs: too few trials in full to tell (0)" in run("status").out
+    assert "weakest at 1 of 9 epochs: too few trials in full to tell (0)" in run("status").out
 
 
 def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) -> None:
-    study(Bowl(), trials=90, spare=0.3)
+    study(Bowl(), trials=90)
     first, second = json.loads(run("status", "--format", "json").out)["rungs"]
-    assert list(first) == [
-        *("level", "reached", "paused", "finished", "correlation", "wrongly_paused", "verdict")
-    ]
-    assert list(first["correlation"]) == ["value", "low", "high", "trials", "spared"]
-    assert list(first["wrongly_paused"]) == ["share", "low", "high", "basis", "trials"]
+    assert list(first) == [*("level", "reached", "paused", "finished", "correlation", "verdict")]
+    assert list(first["correlation"]) == ["value", "low", "high", "trials"]
     assert (first["level"], first["reached"], first["verdict"]) == (1.0, 90, "tells")
-    assert first["wrongly_paused"]["basis"] == "spared"
     assert second["level"] == 3.0
     rows = list(csv.DictReader(io.StringIO(run("status", "--format", "csv").out)))
     assert "rungs" not in rows[0]
 
 
-def test_show_says_what_the_rung_of_a_trial_tells_and_that_it_was_spared(
-    run: Run, study: Callable[..., None]
-) -> None:
-    study(Bowl(), spare=0.3)
-    shown = [json.loads(run("show", str(n), "--format", "json").out) for n in range(20)]
-    spared = next(each for each in shown if each["spared"])
-    paused = next(each for each in shown if each["state"] == "pruned" and each["rung"] == 0)
-    assert not paused["spared"]
-    assert paused["rung_trust"]["level"] == 1.0
-    said = run("show", str(spared["number"])).out
-    assert ", spared to measure the rungs" in said
-    said = run("show", str(paused["number"])).out
-    assert "spared to" not in said
-    assert "  1 of 9 epochs: the standing foretells the end" in said
-
-
 def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
-    study(Unforeseen(), spare=0.2)
+    study(Unforeseen())
     said = run("best")
     assert "it is not clear how well the rungs foretold the end: rank correlation" in said.err
-    assert "search.spare measures it" in said.err
+    assert "a higher first_rung, or pruner: none, trains trials further" in said.err
     (first,) = json.loads(run("best", "--format", "json").out)
     assert first["rung_verdict"] in ("unclear", "little")
 

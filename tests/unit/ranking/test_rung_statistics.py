@@ -1,4 +1,4 @@
-"""What is said of rungs: correlations, their intervals, and the share of wrongly paused trials."""
+"""What is said of rungs: correlations and their intervals."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.trust import (
-    ENOUGH_SPARED,
-    Basis,
     Correlation,
     RungTrust,
     RungVerdict,
     TrialCourse,
     interval,
-    normal_scores,
     rank_correlation,
-    share_better,
     trust,
     unrestricted,
 )
@@ -35,14 +30,12 @@ def course(
     *,
     state: State = State.COMPLETE,
     rung: int = 1,
-    spared: bool = False,
-    role: Role = Role.SEARCH,
 ) -> TrialCourse:
-    return TrialCourse(number, state, role, rung, spared, scores)
+    return TrialCourse(number, state, rung, scores)
 
 
-def in_full(number: int, at_one: float, at_end: float, **more: bool) -> TrialCourse:
-    return course(number, {1.0: at_one, 3.0: (at_one + at_end) / 2, 9.0: at_end}, **more)
+def in_full(number: int, at_one: float, at_end: float) -> TrialCourse:
+    return course(number, {1.0: at_one, 3.0: (at_one + at_end) / 2, 9.0: at_end})
 
 
 def paused(number: int, at_one: float) -> TrialCourse:
@@ -89,28 +82,11 @@ def test_a_correlation_among_the_selected_is_corrected_to_that_among_all() -> No
     assert unrestricted(among_selected, wider) == pytest.approx(0.7, abs=0.02)
 
 
-def test_the_share_that_would_win_is_the_integral_over_all_ends() -> None:
-    at_rung, full = np.array([-0.3, 0.4]), np.array([0.1, 1.2, 0.9])
-    r, rest = 0.6, 0.8
-
-    def wins(end: float, place: float) -> float:
-        below = np.prod(stats.norm.cdf((end - r * full) / rest))
-        return float(below * stats.norm.pdf((end - r * place) / rest) / rest)
-
-    expected = np.mean([integrate.quad(wins, -6, 6, args=(place,))[0] for place in at_rung])
-    assert share_better(at_rung, full, r) == pytest.approx(expected, abs=1e-4)
-
-
-def test_without_any_correlation_each_paused_trial_wins_as_often_as_any_in_full() -> None:
-    scores = normal_scores([float(n) for n in range(12)])
-    assert share_better(scores[:3], scores[3:], 0.0) == pytest.approx(1 / 10, abs=1e-3)
-
-
 def test_with_fewer_than_four_trials_in_full_nothing_is_said() -> None:
     courses = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
     for rung in trust(courses, LEVELS):
-        assert (rung.correlation, rung.wrongly_paused) == (None, None)
-        assert (rung.finished, rung.verdict) == (3, RungVerdict.UNKNOWN)
+        assert (rung.correlation, rung.finished) == (None, 3)
+        assert rung.verdict is RungVerdict.UNKNOWN
 
 
 def test_trials_that_still_run_or_have_failed_say_nothing_of_the_end() -> None:
@@ -160,56 +136,6 @@ def test_the_spread_of_the_selected_ones_is_corrected() -> None:
     assert selected.correlation.high > selected.correlation.value > selected.correlation.low
 
 
-def with_spared(spared: int, ends: Mapping[int, float] | None = None) -> list[TrialCourse]:
-    """Ten trials that went on by their standing, thirty that paused, and spared ones among them."""
-    courses = [in_full(n, float(n), float(n)) for n in range(10)]
-    courses += [paused(n, float(n)) for n in range(10, 40)]
-    for n in range(40, 40 + spared):
-        courses.append(in_full(n, 20.5 + n, (ends or {}).get(n, float(n)), spared=True))
-    return courses
-
-
-def test_enough_spared_trials_are_used_alone_at_the_lowest_rung() -> None:
-    few, _ = trust(with_spared(ENOUGH_SPARED - 1), LEVELS)
-    enough, above = trust(with_spared(ENOUGH_SPARED), LEVELS)
-    assert few.correlation is not None
-    assert (few.correlation.spared, few.correlation.trials) == (False, 10 + ENOUGH_SPARED - 1)
-    assert enough.correlation is not None
-    assert (enough.correlation.spared, enough.correlation.trials) == (True, ENOUGH_SPARED)
-    assert above.correlation is not None
-    assert not above.correlation.spared
-
-
-def test_spared_trials_show_how_many_were_wrongly_paused() -> None:
-    first, second = trust(with_spared(4, {41: -1.0}), LEVELS)
-    found = first.wrongly_paused
-    assert found is not None
-    assert (found.share, found.basis, found.trials) == (0.25, Basis.SPARED, 4)
-    assert (found.low, found.high) == pytest.approx(tuple(stats.beta(1.5, 3.5).ppf([0.05, 0.95])))
-    assert second.wrongly_paused is None, "no trial paused at the second rung"
-
-
-def test_a_few_spared_trials_leave_the_share_to_the_model() -> None:
-    found = trust(with_spared(3), LEVELS)[0].wrongly_paused
-    assert found is not None
-    assert (found.basis, found.trials) == (Basis.MODEL, 30)
-    assert 0 <= found.low <= found.share <= found.high <= 1
-
-
-def test_a_spared_trial_that_a_lower_rung_would_have_paused_was_not_paused_by_this_one() -> None:
-    courses = [in_full(n, float(n), float(n)) for n in range(10)]
-    courses += [paused(n, float(n)) for n in range(10, 40)]
-    courses += [
-        course(n, {1.0: float(n) - 37.5, 3.0: 50.0 + n}, state=State.PAUSED) for n in range(40, 44)
-    ]
-    spared = [in_full(n, 50.0 + n, 90.0 + n, spared=True) for n in range(44, 50)]
-    first, second = trust(courses + spared, LEVELS)
-    assert first.wrongly_paused is not None
-    assert first.wrongly_paused.basis is Basis.SPARED
-    assert second.wrongly_paused is not None
-    assert second.wrongly_paused.basis is Basis.MODEL, "the second rung has not judged them"
-
-
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
@@ -221,5 +147,5 @@ def test_a_spared_trial_that_a_lower_rung_would_have_paused_was_not_paused_by_th
 def test_the_verdict_follows_from_the_interval(
     low: float, high: float, verdict: RungVerdict
 ) -> None:
-    correlation = Correlation((low + high) / 2, low, high, 9, spared=False)
-    assert RungTrust(1.0, 20, 11, 9, correlation, None).verdict is verdict
+    correlation = Correlation((low + high) / 2, low, high, 9)
+    assert RungTrust(1.0, 20, 11, 9, correlation).verdict is verdict

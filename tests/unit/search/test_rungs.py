@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from hpsearch.search.rungs import PromotionPruner, Rungs, Verdict
+from hpsearch.search.rungs import Rungs, Verdict
 from studies import Bowl, Simulation, brain, spec_with
 
 
@@ -269,15 +268,14 @@ class Troubled(Bowl):
 @settings(max_examples=10)
 @given(
     seed=st.integers(0, 10_000),
-    spare=st.sampled_from([0.0, 0.3]),
     workers=st.integers(1, 4),
     losses=st.lists(st.floats(10.0, 800.0), max_size=3),
     ticks=st.integers(1, 80),
 )
 def test_standings_that_are_read_from_the_records_are_those_that_were_kept(
-    seed: int, spare: float, workers: int, losses: list[float], ticks: int
+    seed: int, workers: int, losses: list[float], ticks: int
 ) -> None:
-    search = {"sampler": "random", "spare": spare}
+    search = {"sampler": "random"}
     budget = {"trials": 12, "per_trial": {"epochs": 9}}
     spec = spec_with(seed=seed, search=search, budget=budget)
     curves = Troubled(diverges=0.97)
@@ -296,52 +294,3 @@ def test_standings_that_are_read_from_the_records_are_those_that_were_kept(
         assert one.waiting == other.waiting
         assert (one.judged, one.gone_on) == (other.judged, other.gone_on)
         assert kept.share(index) == read.share(index)
-
-
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_as_an_optuna_pruner_it_stops_what_would_pause(direction: str) -> None:
-    sign = 1 if direction == "minimize" else -1
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in range(1, 10):
-            trial.report(sign * x, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return sign * x
-
-    study = optuna.create_study(
-        direction=direction,
-        sampler=optuna.samplers.RandomSampler(seed=0),
-        pruner=PromotionPruner([1, 3], eta=3),
-    )
-    study.optimize(objective, n_trials=60)
-    complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-    assert 0 < len(complete) < 20
-    assert {t.last_step for t in study.trials if t.state == optuna.trial.TrialState.PRUNED} == {
-        1,
-        3,
-    }
-    assert max(abs(t.value or 0) for t in complete) < 0.6
-
-
-def test_as_an_optuna_pruner_it_judges_reports_that_pass_over_its_levels() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in range(10, 40, 10):
-            trial.report(x, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x
-
-    sampler = optuna.samplers.RandomSampler(seed=0)
-    study = optuna.create_study(sampler=sampler, pruner=PromotionPruner([3, 9], eta=3))
-    study.optimize(objective, n_trials=30)
-    pruned = study.get_trials(states=(optuna.trial.TrialState.PRUNED,))
-    assert 15 < len(pruned) < 30
-    assert {trial.last_step for trial in pruned} == {10}
-
-
-def test_an_eta_that_would_leave_no_trial_behind_is_refused() -> None:
-    with pytest.raises(ValueError, match="use 2 or more"):
-        PromotionPruner([1], eta=1)

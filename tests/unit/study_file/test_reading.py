@@ -84,7 +84,6 @@ def test_what_is_left_out_has_a_default() -> None:
         "promotion",
         None,
     )
-    assert spec.search.spare == 0, "nobody pays for it unasked"
     assert spec.search.warm_start is None
     assert (spec.resources.workers, spec.resources.cpu, spec.resources.gpu) == ("auto", 1, "auto")
     assert (spec.resources.retries, spec.resources.report_deadline_s, spec.checkpoints.folder) == (
@@ -211,7 +210,7 @@ def test_a_file_that_is_not_a_study_file_is_refused(
 ) -> None:
     file = tmp_path / "study.yaml"
     file.write_bytes(content)
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(UserError) as caught:
         load(file)
     assert expected in str(caught.value)
 

@@ -13,8 +13,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
-from hpsearch.search.curve_gp.belief import Belief
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_model.belief import Belief
+from hpsearch.search.curve_model.encoding import SpaceEncoding
 
 BELIEVING = 0.5
 """The share of proposals that follow the priors."""

@@ -1,10 +1,8 @@
 """Configurations as points: a search space as a cube, and its points as coordinates for a model.
 
 A *point* has one coordinate from 0 to 1 for each parameter, on the parameter's own scale
-(logarithmic or not); every point is a configuration. Its *features* are what a kernel may measure
-distances in: numbers where their grid has them, a category as one-hot coordinates, and a parameter
-that is not active at a constant, so that it tells two configurations from each other only by the
-parent that switched it off.
+(logarithmic or not). Its *features* are what a kernel measures distances in: numbers where their
+grid has them, a category as one-hot coordinates, and an inactive parameter at a constant.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hpsearch.study_file.types import same
+from hpsearch.study_file.types import is_one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -110,15 +108,11 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
     """(n,) At which coordinates a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
-        of_choices = np.array([_is_one_of(choice, wanted) for choice in distribution.choices])
+        of_choices = np.array([is_one_of(choice, wanted) for choice in distribution.choices])
         index = choice_index(distribution, u)
         return np.asarray(of_choices[index])
     values = [_value(distribution, float(x)) for x in u]
-    return np.array([_is_one_of(value, wanted) for value in values])
-
-
-def _is_one_of(value: Any, wanted: Sequence[Any]) -> bool:
-    return any(same(value, each) for each in wanted)
+    return np.array([is_one_of(value, wanted) for value in values])
 
 
 def _width(distribution: BaseDistribution) -> int:
@@ -128,7 +122,7 @@ def _width(distribution: BaseDistribution) -> int:
 
 
 def choice_index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
-    """Which choice a coordinate means: all choices have equal shares of the range."""
+    """The index of the choice at a coordinate: all choices have equal shares of the range."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
 

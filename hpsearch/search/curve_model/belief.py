@@ -1,29 +1,25 @@
-"""What the user believes about good values, as a probability density over the points of a space.
+"""The user's beliefs about good values, as a probability density over the points of a space.
 
 A numeric parameter with a prior follows a normal distribution around it on the parameter's own
 scale, cut off at the bounds; a category with a prior has a larger weight than each other one. All
-other parameters are uniform, and so is a share of each belief, because beliefs can be wrong: the
-density is nowhere so low that the evidence could not make up for it.
+other parameters are uniform, and so is a share of each belief, because beliefs can be wrong.
 
-Source: the density's weight in a score, which falls with what is known, is that of Hvarfner et al.,
-"πBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization" (ICLR 2022). The
-deviations and weights of the three degrees of confidence are those of NePS, the authors' code for
-Mallik et al., "PriorBand: Practical Hyperparameter Optimization in the Age of Deep Learning"
-(NeurIPS 2023).
+Source: Hvarfner et al., "πBO: Augmenting Acquisition Functions with User Beliefs for Bayesian
+Optimization" (ICLR 2022), for the density's weight in a score; NePS, the authors' code for Mallik
+et al., "PriorBand" (NeurIPS 2023), for the deviations and weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import CategoricalDistribution
 from scipy.special import ndtr, ndtri
 
-from hpsearch.search.curve_gp.encoding import SpaceEncoding, choice_index
+from hpsearch.search.curve_model.encoding import SpaceEncoding, choice_index
 from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
@@ -53,7 +49,7 @@ class Belief:
 
     def __init__(self, encoding: SpaceEncoding, priors: Mapping[str, Prior]) -> None:
         self._encoding = encoding
-        self._marginals: dict[str, _Marginal] = {}
+        self._marginals: dict[str, _Number | _Category] = {}
         self._columns: dict[str, int] = {}
         believed = encoding.point({name: prior.value for name, prior in priors.items()})
         for column, (name, distribution) in enumerate(encoding.space.items()):
@@ -121,20 +117,6 @@ class Belief:
         favoured = np.argsort(-self.log_density(shown), kind="stable")[:most]
         place = float(np.mean((favoured + 0.5) / count))
         return min(1.0, max(0.0, (REFUTED - place) / (REFUTED - 0.5)))
-
-
-class _Marginal(Protocol):
-    """The belief about one parameter, over its coordinate from 0 to 1."""
-
-    @property
-    def centre(self) -> float:
-        """The coordinate of the prior."""
-
-    def density(self, u: Floats) -> Floats:
-        """(n,) The density at n coordinates."""
-
-    def drawn(self, u: Floats) -> Floats:
-        """(n,) Coordinates that follow the density, from uniform ones."""
 
 
 class _Number:

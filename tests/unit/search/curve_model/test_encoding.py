@@ -14,7 +14,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_model.encoding import SpaceEncoding
 
 FLOATS = st.floats(1e-6, 1e3)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from hpsearch.search.curve_gp.model import CurveModel, Distances, Evidence, Points
+from hpsearch.search.curve_model.model import CurveModel, Distances, Evidence, Points
 
 
 def rows_of(seed: int, trials: int = 6, dimensions: int = 2) -> Evidence:

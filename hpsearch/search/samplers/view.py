@@ -1,24 +1,21 @@
 """A study as one of Optuna's samplers reads it, in the process that drives.
 
-Optuna's samplers skip failed trials, and some of what a study of ours records is more than they can
-read. They are shown:
+Samplers are shown:
 
 * A trial that diverged, ran out of memory or ran out of time as one that exceeds a limit, with
-  the worst values there are: a fact about its region, for samplers that heed constraints.
+  the worst values there are: Optuna's samplers skip failed trials.
 * Under the Hyperband pruner, only the trials of the proposal's own bracket, as Falkner et al.,
-  "BOHB" (ICML 2018), compare like with like. (Optuna filters what `Study.get_trials` returns, and
-  its samplers read past that.)
+  "BOHB" (ICML 2018), compare like with like. (Optuna's samplers read past its own filter.)
 * With several objectives, no intermediate values: those are of the first objective alone.
-* A queued trial as one that runs: its parameters are drawn, or being drawn, and no other trial
-  should try the same.
+* A queued trial as one that runs, so that no other trial tries the same.
 
-Repeats of a trial are not shown to those that count trials (`WithoutRepeats`).
+Repeats of a trial are not shown to those that count trials (`without_repeats`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 import optuna
@@ -61,8 +58,7 @@ class SamplerView(optuna.Study):
         sampler: BaseSampler,
         limits: Iterable[str] | None,
     ) -> None:
-        underway = cast(BaseStorage, Underway(storage))
-        super().__init__(study.study_name, underway, sampler=sampler, pruner=NopPruner())
+        super().__init__(study.study_name, underway(storage), sampler=sampler, pruner=NopPruner())
         self._whole = study
         self._number = number
         self._limits = None if limits is None else tuple(limits)
@@ -74,7 +70,6 @@ class SamplerView(optuna.Study):
         states: Container[TrialState] | None = None,
         use_cache: bool = False,
     ) -> list[FrozenTrial]:
-        """As Optuna's own, of what the sampler is shown."""
         if self._shown is None:
             self._shown = self._read()
         return _selected(self._shown, deepcopy, states)
@@ -94,11 +89,12 @@ class SamplerView(optuna.Study):
         return [_with_failure(trial, worst, unknown) for trial in trials]
 
 
-class Underway:
-    """A storage that shows queued trials as running, to samplers that read it directly."""
-
-    def __init__(self, storage: BaseStorage) -> None:
+class _Shown:
+    def __init__(
+        self, storage: BaseStorage, show: Callable[[list[FrozenTrial]], Iterable[FrozenTrial]]
+    ) -> None:
         self._storage = storage
+        self._show = show
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
@@ -108,37 +104,33 @@ class Underway:
     ) -> list[FrozenTrial]:
         """As Optuna's own."""
         trials = self._storage.get_all_trials(study_id, deepcopy=False)
-        return _selected(map(_underway, trials), deepcopy, states)
+        return _selected(self._show(trials), deepcopy, states)
+
+    get_best_trial = BaseStorage.get_best_trial
 
 
-class WithoutRepeats:
+def underway(storage: BaseStorage) -> BaseStorage:
+    """A storage that shows queued trials as running, to samplers that read it directly."""
+    return cast(BaseStorage, _Shown(storage, lambda trials: map(_underway, trials)))
+
+
+def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
     """A storage without repeats, for Optuna's pruners and most of its samplers.
 
     A pruner compares with the median, the best or the share of other trials, and a sampler takes
     the best so many for the good ones: repeats of the leaders among them would count as additional
-    good configurations. Everything but the list of trials is the storage's own.
+    good configurations.
 
     Args:
         storage: The storage.
         history: The records that it reads.
     """
 
-    def __init__(self, storage: BaseStorage, history: History) -> None:
-        self._storage = storage
-        self._history = history
+    def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
+        records = history.trials
+        return (trial for trial in trials if records[trial.number].role is not Role.CONFIRM)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    def get_all_trials(
-        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
-    ) -> list[FrozenTrial]:
-        """As Optuna's own, without repeats."""
-        found = self._storage.get_all_trials(study_id, deepcopy=deepcopy, states=states)
-        records = self._history.trials
-        return [trial for trial in found if records[trial.number].role is not Role.CONFIRM]
-
-    get_best_trial = BaseStorage.get_best_trial
+    return cast(BaseStorage, _Shown(storage, show))
 
 
 def in_bracket(
@@ -155,7 +147,6 @@ def in_bracket(
 def _selected(
     trials: Iterable[FrozenTrial], deepcopy: bool, states: Container[TrialState] | None
 ) -> list[FrozenTrial]:
-    """Those of the trials that are in one of the states, copied if asked for."""
     chosen = list(trials)
     if states is not None:
         chosen = [trial for trial in chosen if trial.state in states]
@@ -208,7 +199,6 @@ def _has_failed(trial: FrozenTrial) -> bool:
 
 
 def _worst(trials: list[FrozenTrial], directions: list[StudyDirection]) -> list[float] | None:
-    """The worst value of each objective among complete trials; None before there is one."""
     known = [trial.values for trial in trials if trial.state is TrialState.COMPLETE]
     if not known:
         return None

@@ -16,8 +16,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hpsearch.search.curve_gp.belief import Belief
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
+from hpsearch.search.curve_model.belief import Belief
+from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.study_file.models import Confidence
 from hpsearch.study_file.space import Prior
 

@@ -12,8 +12,8 @@ import pytest
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.curve_gp.curves import Warp, warp_of
-from hpsearch.search.curve_gp.forecast import LEAST, Forecast, Outlook
+from hpsearch.search.curve_model.curves import Warp, warp_of
+from hpsearch.search.curve_model.forecast import LEAST, Forecast, Outlook
 from hpsearch.search.proposals import forecast_of
 from hpsearch.study_file.models import StudySpec
 from studies import history_for, spec_with

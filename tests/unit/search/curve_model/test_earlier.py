@@ -14,8 +14,8 @@ from optuna.distributions import FloatDistribution
 from hpsearch.domain.facts import EarlierStudy, EarlierTrial, ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.curve_gp.curves import MOST_ROWS
-from hpsearch.search.curve_gp.earlier import (
+from hpsearch.search.curve_model.curves import MOST_ROWS
+from hpsearch.search.curve_model.earlier import (
     FADING_FROM,
     MOST_TRIALS,
     OPENINGS,
@@ -23,8 +23,8 @@ from hpsearch.search.curve_gp.earlier import (
     EarlierStudies,
     told_by,
 )
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
 from studies import history_for, spec_with
 
 ENCODING = SpaceEncoding({"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)})

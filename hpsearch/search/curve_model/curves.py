@@ -1,10 +1,10 @@
-"""What trials have shown so far, as evidence for the model of learning curves.
+"""The evidence of trials for the model of learning curves.
 
-Evidence is each trial's value at a few marks along its curve, and its latest value, so trials that
-were paused or pruned count for what they showed, at the resource where they showed it. Resources
-are shares of the full trial budget: its unit makes no difference. At the marks the validation loss
-counts beside the objective (`loss_blend`). Values are stretched at the good end, where differences
-matter. The cost of a decision grows with the cube of the rows, so there are at most `MOST_ROWS`.
+It is each trial's value at a few marks along its curve, and its latest value, so that paused and
+pruned trials count for what they showed. Resources are shares of the full trial budget. At the
+marks the validation loss counts beside the objective (`blend`). Values are stretched at the good
+end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
+at most `MOST_ROWS`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.curve_gp.blend import LossBlend
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.model import Evidence, Points
+from hpsearch.search.curve_model.blend import LossBlend
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.model import Evidence, Points
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ the bad end is cut."""
 
 @dataclass(frozen=True, slots=True)
 class ShownCurve:
-    """What one trial showed; values are minimised.
+    """The curve that one trial showed; values are minimised.
 
     Args:
         number: The trial's.
@@ -116,7 +116,7 @@ class CurveReader:
         self._ordered: list[ShownCurve] = []
         """All of them, the best first."""
         self._order: list[tuple[bool, float, int]] = []
-        """What they are in order of."""
+        """The keys that they are ordered by."""
         self.points: dict[int, Floats] = {}
         """By trial, its configuration."""
         self.changes = 0
@@ -125,7 +125,7 @@ class CurveReader:
         """How many values all curves have."""
 
     def curves(self) -> list[ShownCurve]:
-        """What every trial with a finite value has shown so far, and those that failed.
+        """The curves of all trials with a finite value, and of those that failed.
 
         The best one first: those that keep the limits by their best value, then those that do not,
         and those that failed.
@@ -137,7 +137,6 @@ class CurveReader:
         return self._ordered.copy()
 
     def _take(self, number: int, curve: ShownCurve | None) -> None:
-        """Put a trial's curve in the place of what it had shown before."""
         before = self._known.get(number)
         if before is not None:
             self._leave(before)
@@ -213,7 +212,6 @@ class CurveReader:
         return tuple(by_share.get(share, math.nan) for share in shares)
 
     def _values(self, trial: Trial) -> dict[float, float]:
-        """The finite values of a trial by share of the full budget, to be minimised."""
         values = {}
         for resource, report in trial.reports.items():
             value = report.value
@@ -235,14 +233,13 @@ class CurveReader:
 
 
 def _shown(curve: ShownCurve | None) -> tuple[object, ...]:
-    """What tells two curves of one trial apart: its configuration never changes."""
     if curve is None:
         return ()
     return curve.shares, curve.values, curve.losses, curve.outside
 
 
 def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:
-    """What curves are in order of: the best one has the least."""
+    """The key that curves are ordered by: the best one has the least."""
     return curve.outside, curve.best, curve.number
 
 

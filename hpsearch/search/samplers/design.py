@@ -1,8 +1,7 @@
-"""A sampler whose configurations are laid out in advance, whatever trials have shown.
+"""A sampler whose configurations are laid out in advance by a quasi-random sequence.
 
-A quasi-random sequence fills the whole space evenly. Optuna's own quasi-random sampler leaves out
-the parameters that its first trial did not have, and draws those separately. Here each parameter
-has a coordinate of its own in every point, and a trial leaves out those that are not active in it.
+Optuna's own leaves out the parameters that its first trial did not have. Here each parameter has a
+coordinate of its own in every point, and a trial leaves out those that are not active in it.
 """
 
 from __future__ import annotations
@@ -44,5 +43,4 @@ class Design(QMCSampler):
         return dict(self._space)
 
     def _find_sample_id(self, study: Study, search_space: dict[str, BaseDistribution]) -> int:
-        """Which point of the sequence is proposed: Optuna's hook for it."""
         return self._number

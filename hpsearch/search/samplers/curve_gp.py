@@ -28,12 +28,12 @@ from scipy.special import log_ndtr
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
-from hpsearch.search.curve_gp.belief import Belief
-from hpsearch.search.curve_gp.curves import HORIZON, tau_of
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.forecast import Forecast, Outlook
-from hpsearch.search.curve_gp.model import Points
-from hpsearch.search.curve_gp.survival import MOST, SurvivalModel, share_of
+from hpsearch.search.curve_model.belief import Belief
+from hpsearch.search.curve_model.curves import HORIZON, tau_of
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.forecast import Forecast, Outlook
+from hpsearch.search.curve_model.model import Points
+from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
 from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
@@ -168,7 +168,7 @@ class CurveGPSampler(BaseSampler):
         return np.asarray(self._belief.drawn(point[None])[0])
 
     def _opens(self, number: int, mode: Floats) -> bool:
-        """Whether trial `number` tries what is believed: it is the first to be drawn, and neither
+        """True if trial `number` tries what is believed: it is the first to be drawn, and neither
         the defaults nor anything that was asked for had these values."""
         encoding = self._encoding
         earlier = self._history.trials[:number]
@@ -179,7 +179,7 @@ class CurveGPSampler(BaseSampler):
         return not any(np.allclose(each, features[-1]) for each in features[:-1])
 
     def _opening(self, number: int) -> Floats | None:
-        """What an earlier study found good, for the first trials that are drawn and not asked for;
+        """A good configuration of an earlier study, for the first trials that the search draws;
         None for all others."""
         earlier = self._forecast.earlier
         if earlier is None:
@@ -207,7 +207,6 @@ class CurveGPSampler(BaseSampler):
         return np.where(moving, moved, near)
 
     def _failures(self) -> SurvivalModel | None:
-        """What is known of regions that fail or exceed limits; None if nothing did."""
         self._read_outcomes()
         if not self._failed:
             return None
@@ -217,7 +216,6 @@ class CurveGPSampler(BaseSampler):
         return SurvivalModel(failed, worked, share, self._encoding.parameters)
 
     def _read_outcomes(self) -> None:
-        """Note which trials have failed and which have worked."""
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
             trial = self._history.trials[number]
@@ -231,7 +229,6 @@ class CurveGPSampler(BaseSampler):
                     del numbers[place]
 
     def _outcome(self, trial: Trial) -> list[int] | None:
-        """The list that a trial belongs to; None as long as nothing came of it."""
         if not trial.params:
             return None
         if _is_outside(trial):
@@ -248,7 +245,6 @@ class CurveGPSampler(BaseSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
-    """Whether a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpsearch.search.curve_gp.blend import LEAST_TRIALS, MOST, LossBlend
+from hpsearch.search.curve_model.blend import LEAST_TRIALS, MOST, LossBlend
 
 NUMBERS = st.floats(-100.0, 100.0)
 CURVES = st.lists(

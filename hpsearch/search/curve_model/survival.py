@@ -1,7 +1,6 @@
 """Where trials fail: the probability that a configuration survives.
 
-Running out of memory, diverging and running out of time are facts about a region of the space. A
-Gaussian process on the labels 0 and 1, with the overall share of failures as its mean
+A Gaussian process on the labels 0 and 1, with the overall share of failures as its mean
 (classification by regression, Rasmussen and Williams 2006, section 6.5), is cheap, and calibrated
 well enough to weigh a proposal.
 """
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from hpsearch.search.curve_gp.model import LENGTH, matern, squared_distances
+from hpsearch.search.curve_model.model import LENGTH, matern, squared_distances
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +27,7 @@ LEAST = 0.01
 
 
 def share_of(failed: int, all_tried: int) -> float:
-    """Which share of trials fails, when so many of them have; never 0 or 1."""
+    """The share of trials that fails, when so many of them have; never 0 or 1."""
     return (failed + 0.5) / (all_tried + 5.0)
 
 

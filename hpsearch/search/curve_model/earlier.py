@@ -1,13 +1,11 @@
 """Earlier studies as evidence: where they found good configurations, and how far this study agrees.
 
-What a study tells a new one is fixed when the new one is created (`told_by`). Its values are on a
-scale of their own, stretched as those of curves are, so that studies of different data and metrics
-can be compared. In the model its rows are results at the full budget of another study, which count
-by that study's *agreement* with this one (`model`).
-
-An agreement is the mean of a few values, each weighed by how probable it makes this study's own
-results. So an earlier study that has nothing to do with this one soon counts for nothing. Together
-they are scaled once more in the same way: two that err alike are no more right than one.
+What a study tells a new one is fixed when the new one is created (`told_by`), on a scale stretched
+as values of curves are, so that studies of different data and metrics can be compared. In the model
+its rows are results at the full budget of another study, which count by that study's *agreement*
+with this one (`model`): the mean of a few values, each weighed by how probable it makes this
+study's own results. Several agreements are scaled once more together in the same way: two studies
+that err alike are no more right than one.
 
 Source: Swersky, Snoek and Adams, "Multi-Task Bayesian Optimization" (NeurIPS 2013), for one process
 over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-Free Hyperparameter
@@ -26,9 +24,9 @@ from scipy.special import logsumexp
 from hpsearch.domain.facts import EarlierStudy, EarlierTrial
 from hpsearch.domain.history import History
 from hpsearch.ranking.selection import counts, standing
-from hpsearch.search.curve_gp.curves import MOST_ROWS, Warp
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points
+from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
 from hpsearch.study_file.models import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
@@ -62,7 +60,7 @@ CLOSE = 0.1
 
 
 def told_by(history: History, space: Space) -> EarlierStudy | None:
-    """What a study tells one that searches `space`; None if it has too few results in it.
+    """The evidence of a study for one that searches `space`; None if it has too few results there.
 
     A trial with a value outside this space tells nothing. One that failed because of its
     configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
@@ -110,7 +108,7 @@ def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has(parameter: Parameter, value: Any) -> bool:
-    """Whether a value is a choice, or lies between the bounds, on the grid or not."""
+    """True if a value is a choice, or lies between the bounds, on the grid or not."""
     if isinstance(parameter, CategoricalParameter):
         return parameter.problem_with(value) is None
     return is_number(value) and parameter.low <= value <= parameter.high
@@ -129,7 +127,7 @@ def _thinned(count: int, most: int) -> Ints:
 
 
 class EarlierStudies:
-    """What all earlier studies tell one study.
+    """The evidence of all earlier studies for one study.
 
     Args:
         encoding: Of this study's space.
@@ -195,7 +193,6 @@ class EarlierStudies:
         return [float(scale * agreement) for agreement in together]
 
     def _evidence(self, rows: Sequence[int]) -> list[Evidence]:
-        """Of each study that has any, so many of its rows."""
         found = []
         number = -2  # below those of this study's trials, and of new ones
         for study, count in enumerate(rows):

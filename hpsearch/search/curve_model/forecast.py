@@ -1,9 +1,8 @@
-"""What trials will have reached at the full budget, as far as their curves tell so far.
+"""The forecast: what trials will have reached at the full budget, as far as their curves tell.
 
-One model serves the whole search of a study, whichever sampler draws its configurations: it says
-what is expected of each trial in full, which of the paused ones should go on, and where `curve_gp`
-should look next. It is fitted again as the evidence grows, and what was fitted is kept in the
-study's records, so that a driver that resumes the study expects the same.
+One model serves the whole search of a study, whichever sampler draws its configurations. It is
+fitted again as the evidence grows, and what was fitted is kept in the study's records, so that a
+driver that resumes the study expects the same.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from scipy.special import ndtr
 from hpsearch.domain.history import History
 from hpsearch.ranking.ranges import range_of
 from hpsearch.ranking.selection import REACH
-from hpsearch.search.curve_gp.curves import (
+from hpsearch.search.curve_model.curves import (
     MOST_ROWS,
     CurveReader,
     ShownCurve,
@@ -29,9 +28,9 @@ from hpsearch.search.curve_gp.curves import (
     seen_of,
     warp_of,
 )
-from hpsearch.search.curve_gp.earlier import EarlierStudies, faded
-from hpsearch.search.curve_gp.encoding import SpaceEncoding
-from hpsearch.search.curve_gp.model import CurveModel, Evidence, Points, Posterior
+from hpsearch.search.curve_model.earlier import EarlierStudies, faded
+from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
 
 Floats = NDArray[np.float64]
 
@@ -47,13 +46,13 @@ far they are, and how many values this assumption is worth (measured on recorded
 docs/search.md)."""
 SURPRISE = 6.0
 """Where a single surprise, in standard deviations, is cut off."""
-FITTED = "hpsearch:curve_gp"
+FITTED = "hpsearch:curve_model"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known at one moment.
+    """The knowledge of one moment.
 
     Args:
         curves: What trials have shown, the best first.
@@ -110,7 +109,7 @@ class Outlook:
         return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
 
     def values(self, numbers: Sequence[int]) -> list[tuple[float, float, float, float]]:
-        """What is expected of trials in full, in the objective's own terms: the value, its standard
+        """The expectations of trials in full, in the objective's own terms: the value, its standard
         deviation, and the lower and the upper end of its 90% interval.
 
         Nothing worse is expected than the worst value that any trial has shown, and nothing that
@@ -172,14 +171,14 @@ class Forecast:
         self.reader = CurveReader(self.encoding, history, total, losses)
         told = history.study.warm_start
         self.earlier = EarlierStudies(encoding, told) if told else None
-        """What earlier studies tell; None without any."""
+        """The evidence of earlier studies; None without any."""
         self._read_at = -1
         self._is_unfitted = False
-        """Whether the outlook was made for someone who only looks."""
+        """True if the outlook was made for someone who only looks."""
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
-        """What is known now; None while too few trials have shown a value.
+        """The present outlook; None while too few trials have shown a value.
 
         Args:
             fit: Whether the hyperparameters may be fitted again. Decisions may, since when they are

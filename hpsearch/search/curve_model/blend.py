@@ -1,14 +1,11 @@
 """Validation loss as evidence beside the objective, where trials are not trained in full.
 
-Early in training an accuracy is coarse: many configurations still answer with the majority class,
-and their validation losses already differ. Measured on recorded curves (docs/recorded-curves.md),
-the mean of the two ranks foretells the end about as well as the better of the two on every
-workload, and neither of them does so alone.
+Early in training an accuracy is coarse. Measured on recorded curves (docs/recorded-curves.md), the
+mean of the two ranks foretells the end about as well as the better of the two on every workload.
 
 At a share s of the full budget the value that counts is (1 - w) y + w q, with w = (1 - s) / 2. Here
 y is the objective, and q the objective that the trial would have if its rank by objective were its
-rank by loss, among all trials with a report at that share. So the unit remains the objective's, and
-at the full budget the objective counts alone.
+rank by loss, among all trials with a report at that share.
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ LEAST_TRIALS = 3
 
 @dataclass
 class _Standing:
-    """All trials with a report at one share: their values and losses, each ascending."""
-
     values: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
 
