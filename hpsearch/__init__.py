@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpsearch.api import StudyReader
+    from hpsearch.asking.opening import SpecSource
     from hpsearch.asking.study import AskedStudy
-    from hpsearch.asking.written import Written
 
 __all__ = ["create", "open", "resume"]
 
 
-def create(url: str, spec: Written) -> AskedStudy:
+def create(url: str, spec: SpecSource) -> AskedStudy:
     """Create a study whose trials this program asks for and trains itself.
 
     If the database has a study of that name with the same study file, that one goes on: so the same

@@ -12,8 +12,13 @@ from sqlalchemy import Connection
 
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
-from hpsearch.store.reading.queries import StudyHead, best_trials, find_study, seen_at
-from hpsearch.store.reading.requests import study_requests
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    best_trials,
+    find_study,
+    seen_at,
+    study_requests,
+)
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -159,7 +164,7 @@ class StudyReader:
         return self._drawn(parameter_charts.parallel_coordinates(story, story.goal, of))
 
     def plot_slices(self) -> go.Figure:
-        """What trials are worth against each of the most important parameters."""
+        """The worth of trials against each of the most important parameters."""
         from hpsearch.report import parameter_charts
 
         story = self._story()
@@ -176,13 +181,13 @@ class StudyReader:
         )
 
     def plot_budget(self) -> go.Figure:
-        """Where the compute time went."""
+        """The use of the compute time."""
         from hpsearch.report import charts
 
         return self._drawn(charts.budget(self._story()))
 
     def plot_timeline(self) -> go.Figure:
-        """Who held which slot when."""
+        """The slots, and the attempts that held them, over time."""
         from hpsearch.report import charts
 
         return self._drawn(charts.timeline(self._story()))
@@ -206,7 +211,6 @@ class StudyReader:
         return f"<study {self.name} in {self._store.display_url}>"
 
     def _repr_html_(self) -> str:
-        """The study's answer, for notebooks."""
         from hpsearch.report.writing import summary
 
         return summary(self._story())
@@ -218,11 +222,6 @@ class StudyReader:
             return study_story(connection, self._study(connection), time.time())
 
     def _drawn(self, chart: Chart | None) -> go.Figure:
-        """The figure of a chart.
-
-        Raises:
-            UserError: There is none.
-        """
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
             raise UserError(message, f"see its progress: hpsearch status {self.name}")

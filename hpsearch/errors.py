@@ -9,14 +9,11 @@ The tree of errors::
     │   ├── FilterError          a --where or --sort expression
     │   ├── StudyExists          a name is taken; resume it instead
     │   └── StudyNotFound        no study of that name in this database
-    ├── Unreachable              the database or the cluster cannot be reached     exit 3
-    │   ├── StoreUnreachable
+    ├── Unreachable              the database or the cluster cannot be used        exit 3
+    │   ├── StoreUnreachable     the database cannot be opened, read or written: waiting may help
     │   │   └── StoreBusy        others kept the database locked for too long
     │   ├── Damaged              the database holds what this program never writes
-    │   ├── WentBack             the database forgot what a driver had committed
-    │   ├── SchemaMismatch       the database is older or newer than this program
-    │   └── ClusterUnreachable
-    │       └── ClusterLost      it was there, and went away
+    │   └── ClusterLost          the cluster was there, and went away
     ├── StudyHeld                another driver owns the study                     exit 4
     │   └── LeaseLost            it did own it, and another driver took it over
     ├── AttemptLost              an attempt that was asked for may report no more  exit 4
@@ -34,12 +31,8 @@ from contextvars import ContextVar
 
 
 class HpsearchError(Exception):
-    """Base of all errors written for the reader: what is wrong, and what to do about it.
-
-    Args:
-        message: What is wrong and where, one sentence.
-        hint: What to do next, one sentence; None if the message already says it.
-    """
+    """Base of all errors written for the reader: `message` says what is wrong and where, `hint`
+    what to do next; None if the message already says it."""
 
     exit_code = 1
 
@@ -59,12 +52,8 @@ class UserError(HpsearchError):
 
 
 class SpecError(UserError):
-    """A study file with problems: all of them, each a finished line with its place and remedy.
-
-    Args:
-        problems: One text per problem, such as
-            ``study.yaml:12: space.lr.low: 0.1 is above high (0.01); swap them``.
-    """
+    """A study file with problems, each a finished line with its place and remedy, such as
+    ``study.yaml:12: space.lr.low: 0.1 is above high (0.01); swap them``."""
 
     def __init__(self, problems: list[str]) -> None:
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
@@ -103,14 +92,8 @@ class StoreBusy(StoreUnreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes. Waiting does not help here, as it may if a
-    database is unreachable.
-
-    Args:
-        what: It, as the rest of "it has ...".
-        where: The study, trial and column, where they are known.
-        hint: What to do.
-    """
+    """The database holds what this program never writes: `what`, as the rest of "it has ...",
+    `where` if its study, trial and column are known. Waiting does not help."""
 
     def __init__(
         self,
@@ -123,48 +106,35 @@ class Damaged(Unreachable):
         self.what = what
 
 
-class WentBack(Unreachable):
-    """The database holds an older state than a driver had committed: a backup was restored under
-    it. The driver may write nothing more, since it builds on what is not there."""
-
-
-_told: ContextVar[list[Damaged] | None] = ContextVar("told", default=None)
+_LEFT_OUT: ContextVar[list[Damaged] | None] = ContextVar("left_out", default=None)
 
 
 @contextmanager
 def hearing() -> Iterator[list[Damaged]]:
     """The damage that readers come upon within the block, which leave out what they cannot read."""
-    told: list[Damaged] = []
-    before = _told.set(told)
+    left_out: list[Damaged] = []
+    before = _LEFT_OUT.set(left_out)
     try:
-        yield told
+        yield left_out
     finally:
-        _told.reset(before)
+        _LEFT_OUT.reset(before)
 
 
 def tell(error: Damaged) -> None:
     """Say that something was left out: to whoever is `hearing`, and else as a warning."""
-    told = _told.get()
-    if told is None:
+    left_out = _LEFT_OUT.get()
+    if left_out is None:
         warnings.warn(str(error), stacklevel=2)
-    elif str(error) not in map(str, told):
-        told.append(error)
+    elif str(error) not in map(str, left_out):
+        left_out.append(error)
 
 
 def heard() -> list[Damaged]:
-    """The damage that was told of so far in the block of `hearing` around; none outside one."""
-    return _told.get() or []
+    """The damage found so far in the block of `hearing` around; none outside one."""
+    return _LEFT_OUT.get() or []
 
 
-class SchemaMismatch(Unreachable):
-    """The database's schema version is not the one this program was written for."""
-
-
-class ClusterUnreachable(Unreachable):
-    """The Ray cluster cannot be reached."""
-
-
-class ClusterLost(ClusterUnreachable):
+class ClusterLost(Unreachable):
     """The Ray cluster went away under a driver. Threads of Ray may wait for it forever."""
 
 

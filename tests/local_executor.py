@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpsearch.domain import events as ev
-from hpsearch.executors.worker import Unfit, Worker
+from hpsearch.executors.worker import ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 
 
@@ -54,5 +54,5 @@ class LocalExecutor:
         events, self._new = self._new, []
         for worker in self._workers.values():
             found = worker.poll(min(timeout_s, 0.05))
-            events += [event for event in found if not isinstance(event, Unfit)]
+            events += [event for event in found if not isinstance(event, ReplaceWorker)]
         return events

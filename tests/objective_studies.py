@@ -14,7 +14,7 @@ import yaml
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.driver.loop import Driver
-from hpsearch.executors.worker import Unfit, Worker
+from hpsearch.executors.worker import ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
@@ -80,7 +80,7 @@ class ThreadExecutor:
             return events
         for worker in self._workers.values():
             for event in worker.poll(0.02):
-                assert not isinstance(event, Unfit)
+                assert not isinstance(event, ReplaceWorker)
                 events.append(event)
                 if isinstance(event, ev.Asked):
                     self.asked.append((event.trial, event.attempt, event.name))

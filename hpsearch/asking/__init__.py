@@ -1,9 +1,7 @@
 """A study whose trials Python code asks for and trains itself, in one process or in several.
 
-`study`    what users call: `ask`, `tell`, and `trial` what they get
-`opening`  new studies, and those that go on
-`turns`    the brain over the shared history, for one transaction at a time;  `turn`  one of them
-`answer`   whether a trial goes on after a report
-`pulse`    the thread that says that a process is alive
-`written`  a study file as a mapping, a path or its text
+`study`        what users call: `ask`, `tell`; `trial` what they get, `answer` to a report of it
+`opening`      new studies, those that go on, and their study files
+`session`      a process's part in a study: the brain over the shared history, signs of life
+`transaction`  what a process may do while nobody else writes
 """

@@ -1,15 +1,18 @@
-"""Studies to ask: new ones, and those that go on."""
+"""Studies to ask: new ones, those that go on, and their study files."""
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from hpsearch.asking import written
+import yaml
+
+from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
-from hpsearch.asking.turn import Turn
-from hpsearch.asking.turns import Turns
-from hpsearch.asking.written import Written
+from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
@@ -18,20 +21,93 @@ from hpsearch.store import owners
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse, text_of
+from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.warm_start import told_to
+from trials.descriptions.asked import ASK
+
+LONGEST_PLACE = 1000
+"""Characters of the name of a place in a study file: a mapping that contains itself has longer
+ones."""
+
+SpecSource = Mapping[str, Any] | str | os.PathLike[str]
+"""A study file as users give it: its content as a mapping, its path, or its text."""
 
 
-def create(url: str, spec: Written) -> AskedStudy:
+def read(spec: SpecSource) -> StudySpec:
+    """Read a study file; where it has no task, one is added that says that trials are asked for.
+    Relative paths start in its folder, or in the current one where it is not a file. Raises
+    UserError, or SpecError with all mistakes."""
+    if isinstance(spec, Mapping):
+        return parse(_with_task(_dumped(spec)), base=Path.cwd(), name="spec")
+    if isinstance(spec, str) and "\n" in spec:
+        return parse(_with_task(spec), base=Path.cwd(), name="spec")
+    if not isinstance(spec, str | os.PathLike):
+        what = f"spec is of type {type(spec).__name__}"
+        raise UserError(what, "give a mapping, the path of a study file, or its text")
+    path = Path(spec)
+    return parse(_with_task(text_of(path)), base=path.resolve().parent, name=path.name)
+
+
+def is_same(one: StudySpec, other: StudySpec) -> bool:
+    """True if two study files say the same, however they are written and wherever they lie."""
+    elsewhere = {"text": "", "base": Path()}
+    return one.model_copy(update=elsewhere) == other.model_copy(update=elsewhere)
+
+
+def _with_task(text: str) -> str:
+    """The text of a study file with a task; the same where it has one, or is not a mapping."""
+    value = yaml_source.read(text).value
+    if not isinstance(value, dict) or value.get("task") is not None:
+        return text
+    if "task" not in value:
+        added = f"{text.rstrip()}\ntask: {{kind: {ASK.kind}}}\n"
+        if yaml_source.read(added).value == {**value, "task": {"kind": ASK.kind}}:
+            return added
+    return _dumped({**value, "task": {"kind": ASK.kind}})
+
+
+def _dumped(spec: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(plain(spec, "spec"), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def plain(value: Any, where: str) -> Any:
+    """A value as YAML has it: tuples as lists, any mapping as a dict, numbers as Python's. Raises
+    UserError, with the place `where`, for a value that YAML does not have."""
+    if len(where) > LONGEST_PLACE:
+        raise UserError(f"{where[:60]}... is nested too deeply", "does it contain itself?")
+    if isinstance(value, Mapping):
+        return {_scalar(key): plain(each, f"{where}[{key!r}]") for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each, f"{where}[{i}]") for i, each in enumerate(value)]
+    scalar = _scalar(value)
+    if scalar is None or type(scalar) in (bool, int, float, str):
+        return scalar
+    what = f"{where} is of type {type(value).__name__}"
+    raise UserError(what, "a study file has mappings, lists, numbers, text, true, false and null")
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    try:
+        return value.item()
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # it has none, or several
+        return value
+
+
+def create(url: str, spec: SpecSource) -> AskedStudy:
     """Create a study to ask, or go on with the one that has this study file already; see
     `hpsearch.create`."""
-    wanted = written.read(spec)
+    wanted = read(spec)
     store = _store_at(url, create=True)
     try:
         record = _found_or_new(store, wanted)
-        if not record.spec or not written.is_same(wanted, spec_of(record)):
+        if not record.spec or not is_same(wanted, spec_of(record)):
             raise StudyExists(
                 f"study {record.name} is already in {store.display_url}, with another study file",
                 f'go on with it as it is: hpsearch.resume(url, "{record.name}") - '
@@ -52,7 +128,7 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
             raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
         text = None
         if budget:
-            text = record.spec = with_budget(record.spec, written.plain(budget, "budget"))
+            text = record.spec = with_budget(record.spec, plain(budget, "budget"))
         return _opened(store, record, text)
     except BaseException:
         store.close()
@@ -60,7 +136,6 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
 
 
 def _store_at(url: str, *, create: bool) -> Store:
-    """The database at a URL, which must outlive this process."""
     refuse_in_memory(parse_url(url))
     return Store.open(url, create=create)
 
@@ -77,36 +152,27 @@ def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
 
 
 def _opened(store: Store, record: StudyRecord, text: str | None) -> AskedStudy:
-    """A study to ask, which goes on where it was interrupted, or has another budget now.
-
-    Args:
-        store: The database.
-        record: The study, with the new text if there is one.
-        text: Its study file with another budget; None if it keeps the one it has.
-
-    Raises:
-        StudyHeld: A driver owns it.
-    """
-    turns = Turns(store, record)
-    # Asks git and the packages for their versions: before the turn, in which others wait.
-    runs_on = environment(turns.spec, f"asked on {platform.node()}")
+    session = AskingSession(store, record)
+    # Asks git and the packages for their versions: before the transaction, in which others wait.
+    runs_on = environment(session.spec, f"asked on {platform.node()}")
     _release_if_dead(store, record.name)
 
-    def go_on(turn: Turn) -> None:
-        _go_on(turn, turns.spec, text, runs_on)
+    def go_on(transaction: Transaction) -> None:
+        _go_on(transaction, session.spec, text, runs_on)
 
-    turns.take(lambda turn: None, opens=go_on)
-    return AskedStudy(turns)
+    session.take(lambda transaction: None, opens=go_on)
+    return AskedStudy(session)
 
 
-def _go_on(turn: Turn, spec: StudySpec, text: str | None, runs_on: Environment) -> None:
-    """Let a study go on that is not over for good."""
-    history = turn.history
+def _go_on(
+    transaction: Transaction, spec: StudySpec, text: str | None, runs_on: Environment
+) -> None:
+    history = transaction.history
     study = history.study
-    is_idle = len(turn.dead) == len(turn.beats)
-    if turn.stop_requested and is_idle:
-        turn.stop_requested = False
-        turn.forgets_stop = True
+    is_idle = len(transaction.dead) == len(transaction.beats)
+    if transaction.stop_requested and is_idle:
+        transaction.stop_requested = False
+        transaction.forgets_stop = True
     if text is not None:
         started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
         trials = spec.budget.trials
@@ -118,7 +184,7 @@ def _go_on(turn: Turn, spec: StudySpec, text: str | None, runs_on: Environment) 
     may_go_on = study.state in (StudyState.INTERRUPTED, StudyState.FAILED)
     if study.state is StudyState.FINISHED and text is not None:
         may_go_on = True
-    if may_go_on and not turn.stop_requested:
+    if may_go_on and not transaction.stop_requested:
         reopen(history)
         study.state = StudyState.RUNNING
         study.reason = None
@@ -129,7 +195,6 @@ def _go_on(turn: Turn, spec: StudySpec, text: str | None, runs_on: Environment) 
 
 
 def _release_if_dead(store: Store, name: str) -> None:
-    """Free a study from a driver that was a process of this machine and has ended."""
     holder = store.holder(name)
     if holder is not None and owners.is_dead(holder.owner):
         store.release(holder)

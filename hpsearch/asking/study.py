@@ -8,17 +8,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 
 from hpsearch.asking.answer import Answer
-from hpsearch.asking.pulse import Pulse
+from hpsearch.asking.session import AskingSession, Pulse
+from hpsearch.asking.transaction import Transaction
 from hpsearch.asking.trial import AskedTrial, Metrics
-from hpsearch.asking.turn import Turn
-from hpsearch.asking.turns import Turns
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
-from hpsearch.store.asked.heartbeats import Key
+from hpsearch.store.heartbeats import Key
 from hpsearch.store.owners import shown
 
 FIRST_LOOK_S = 0.1
@@ -26,8 +26,7 @@ LONGEST_LOOK_S = 1.0
 """While a process waits for work it looks whether anybody has written, after pauses that double
 from the first to the longest."""
 
-OWN_TURN_S = 5.0
-"""After so long it takes a turn anyway: nobody writes that a process has died."""
+OWN_TURN_S = 5.0  # after so long it looks anyway: nobody writes that a process has died
 
 KINDS = (ErrorKind.ERROR, ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT)
 """Why a trial may fail by the word of its process."""
@@ -47,10 +46,10 @@ class AskedStudy:
         ended: Why `ask` gave None; None before it did.
     """
 
-    def __init__(self, turns: Turns) -> None:
-        self.name = turns.name
+    def __init__(self, session: AskingSession) -> None:
+        self.name = session.name
         self.ended: str | None = None
-        self._turns = turns
+        self._session = session
         self._open: dict[Key, AskedTrial] = {}
         self._pulse: Pulse | None = None
         self._lock = threading.Lock()
@@ -72,13 +71,13 @@ class AskedStudy:
         """
         self._refuse_closed()
         while self.ended is None:
-            found = self._turns.take(self._asked)
+            found, running, revision = self._session.take(self._looked_for)
             if found.trial is not None:
                 return found.trial
             self.ended = found.ended
             if self.ended is None:
-                self._refuse_waiting_for_itself(found.running)
-                self._wait_for_news(found.revision)
+                self._refuse_waiting_for_itself(running)
+                self._wait_for_news(revision)
         return None
 
     def tell(
@@ -124,12 +123,12 @@ class AskedStudy:
             trial.report(trial.budget, metrics)
         elif failed is not None:
             error, text = _kind_of(kind), _text_of("failed", failed)
-            self._end(trial, lambda turn: turn.fail(trial.key, error, text))
+            self._end(trial, lambda transaction: transaction.fail(trial.key, error, text))
         elif interrupted is not None:
             why = _text_of("interrupted", interrupted)
-            self._end(trial, lambda turn: turn.interrupt(trial.key, why))
+            self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
         else:
-            self._end(trial, lambda turn: turn.finish(trial.key))
+            self._end(trial, lambda transaction: transaction.finish(trial.key))
 
     def close(self, why: str = "its process ended without telling it") -> None:
         """Give back the trials that were not told, and let go of the connection.
@@ -150,7 +149,7 @@ class AskedStudy:
         finally:
             if self._pulse is not None:
                 self._pulse.close()
-            self._turns.store.close()
+            self._session.store.close()
 
     def __enter__(self) -> AskedStudy:
         return self
@@ -170,33 +169,37 @@ class AskedStudy:
         # Nobody can report its trials any more: this process hands them out again, or others do
         # once it gives no sign of life for them.
         for key in self._open:
-            self._turns.held.pop(key, None)
+            self._session.held.pop(key, None)
         if self._pulse is not None:
             self._pulse.end()
 
     def __repr__(self) -> str:
-        return f"<study {self.name} in {self._turns.store.display_url}, to ask>"
+        return f"<study {self.name} in {self._session.store.display_url}, to ask>"
 
-    # ---------------------------------------------------------------------------------- in a turn
+    # -------------------------------------------------------------------------- in a transaction
 
-    def _asked(self, turn: Turn) -> _Asked:
-        order = turn.hand_out(shown(self._turns.owner), socket.gethostname())
+    def _looked_for(self, transaction: Transaction) -> tuple[_Asked, set[Key], int]:
+        found = self._asked(transaction)
+        return found, transaction.running(), transaction.revision
+
+    def _asked(self, transaction: Transaction) -> _Asked:
+        order = transaction.hand_out(shown(self._session.owner), socket.gethostname())
         if order is not None:
-            return _Asked(turn, trial=self._made(turn, order))
-        if turn.stop_requested:
-            return _Asked(turn, ended=f"it was stopped: hpsearch stop {self.name}")
-        ending = None if turn.brain is None else turn.brain.ending
-        turn.close_if_finished()
-        study = turn.history.study
-        if turn.brain is None:
+            return _Asked(self._made(transaction, order))
+        if transaction.stop_requested:
+            return _Asked(ended=f"it was stopped: hpsearch stop {self.name}")
+        ending = None if transaction.brain is None else transaction.brain.ending
+        transaction.close_if_finished()
+        study = transaction.history.study
+        if transaction.brain is None:
             ending = study.reason or f"the study is {study.state.value}"
-        return _Asked(turn, ended=ending)
+        return _Asked(ended=ending)
 
-    def _made(self, turn: Turn, order: ev.Launch) -> AskedTrial:
-        attempt = turn.history.trials[order.trial].attempts[-1]
+    def _made(self, transaction: Transaction, order: ev.Launch) -> AskedTrial:
+        attempt = transaction.history.trials[order.trial].attempts[-1]
         trial = AskedTrial(
             (order.trial, order.attempt),
-            self._turns.spec,
+            self._session.spec,
             params=order.params,
             seed=order.seed,
             resume_from=order.resume_from,
@@ -210,9 +213,13 @@ class AskedStudy:
         return trial
 
     def _new_pulse(self) -> Pulse:
-        turns = self._turns
+        session = self._session
         return Pulse(
-            turns.store.url, turns.study_id, turns.owner, turns.ttl_s, lambda: bool(turns.held)
+            session.store.url,
+            session.study_id,
+            session.owner,
+            session.ttl_s,
+            lambda: bool(session.held),
         )
 
     def _report(
@@ -220,8 +227,8 @@ class AskedStudy:
     ) -> Answer:
         self._refuse_closed()
         try:
-            answer = self._turns.take(
-                lambda turn: turn.report(trial.key, resource, metrics, checkpoint)
+            answer = self._session.take(
+                lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
             )
         except AttemptLost as error:
             self._forget(trial, Answer(False, error.message))
@@ -230,30 +237,29 @@ class AskedStudy:
             self._forget(trial, answer)
         return answer
 
-    def _end(self, trial: AskedTrial, act: Callable[[Turn], Answer]) -> None:
+    def _end(self, trial: AskedTrial, act: Callable[[Transaction], Answer]) -> None:
         try:
-            answer = self._turns.take(act)
+            answer = self._session.take(act)
         except AttemptLost as error:
             self._forget(trial, Answer(False, error.message))
             raise
         self._forget(trial, answer)
 
     def _give_back(self, trial: AskedTrial, why: str) -> None:
-        if trial.key not in self._turns.held:
-            return  # the turn that made it has failed
+        if trial.key not in self._session.held:
+            return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
-                self._end(trial, lambda turn: turn.interrupt(trial.key, why))
+                self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
         except HpsearchError as error:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
         finally:
-            self._turns.held.pop(trial.key, None)  # whoever has the next turn finds it
+            self._session.held.pop(trial.key, None)  # the next transaction finds it
 
     def _forget(self, trial: AskedTrial, answer: Answer) -> None:
-        """A trial is not this process's any more."""
         trial.ended = answer
-        self._turns.held.pop(trial.key, None)
+        self._session.held.pop(trial.key, None)
         with self._lock:
             self._open.pop(trial.key, None)
 
@@ -261,18 +267,18 @@ class AskedStudy:
 
     def _wait_for_news(self, since: int) -> None:
         """Wait until somebody has written since a revision, or for a while."""
-        turns = self._turns
+        session = self._session
         give_up = time.monotonic() + OWN_TURN_S
         pause_s = FIRST_LOOK_S
         while time.monotonic() < give_up:
             time.sleep(pause_s)
             pause_s = min(LONGEST_LOOK_S, pause_s * 2)
-            if turns.have_news(since):
+            if session.have_news(since):
                 return
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
         here = threading.get_ident()
-        held = self._turns.held.copy()
+        held = self._session.held.copy()
         own = {key for key, thread in held.items() if thread == here}
         if running and running <= own:
             numbers = ", ".join(str(number) for number, _ in sorted(own))
@@ -283,7 +289,6 @@ class AskedStudy:
             )
 
     def _refuse_stranger(self, trial: object) -> None:
-        """Refuse what is not a trial that this object was given."""
         if not isinstance(trial, AskedTrial):
             what = f"study.tell: {trial!r:.100} is not a trial"
             raise UserError(what, "give what study.ask() gave")
@@ -298,30 +303,15 @@ class AskedStudy:
             )
 
 
+@dataclass(frozen=True)
 class _Asked:
-    """What a turn has for a process that asks.
+    """A trial for a process that asks, or why there is none."""
 
-    Args:
-        turn: The turn.
-        trial: The trial that it was given; None if there is none now.
-        ended: Why there will be none any more; None if there may be.
-    """
-
-    def __init__(
-        self, turn: Turn, trial: AskedTrial | None = None, ended: str | None = None
-    ) -> None:
-        self.trial = trial
-        self.ended = ended
-        self.running = turn.running()
-        self.revision = turn.revision
+    trial: AskedTrial | None = None
+    ended: str | None = None  # why there will be no trial any more; None if there may be one
 
 
 def _text_of(name: str, why: object) -> str:
-    """A reason in words.
-
-    Raises:
-        UserError: It is neither text nor an exception.
-    """
     if isinstance(why, BaseException):
         kind = type(why).__name__
         return f"{kind}: {why}" if str(why) else kind

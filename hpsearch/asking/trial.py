@@ -10,8 +10,8 @@ from hpsearch.asking.answer import Answer
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
-from hpsearch.store.asked.heartbeats import Key
 from hpsearch.store.codec import storable
+from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
@@ -71,10 +71,7 @@ class AskedTrial:
         return self.number, self.attempt
 
     def report(
-        self,
-        resource: float,
-        metrics: Metrics,
-        checkpoint: str | os.PathLike[str] | None = None,
+        self, resource: float, metrics: Metrics, checkpoint: str | os.PathLike[str] | None = None
     ) -> Answer:
         """Report how far the trial has trained, and what it measured there.
 
@@ -119,11 +116,6 @@ class AskedTrial:
         return reached
 
     def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
-        """The metrics of a report as plain numbers.
-
-        Raises:
-            UserError: One is missing or not a number.
-        """
         if not isinstance(metrics, Mapping):
             metrics = {self._only_metric(): metrics}
         values = {}
@@ -148,7 +140,6 @@ class AskedTrial:
         return f"<trial {self.number}, attempt {self.attempt}: {self.params}>"
 
     def _repr_html_(self) -> str:
-        """The trial with its parameters, for notebooks."""
         from hpsearch.report.one_trial import asked_html
 
         name = f"trial {self.number}, attempt {self.attempt}"
@@ -159,11 +150,6 @@ class AskedTrial:
 
 
 def _place(checkpoint: object) -> str:
-    """A checkpoint's path or URL as text.
-
-    Raises:
-        UserError: It is not one that a database can hold.
-    """
     place = os.fspath(checkpoint) if isinstance(checkpoint, os.PathLike) else checkpoint
     if not isinstance(place, str) or not place or not storable(place):
         what = f"trial.report: the checkpoint {checkpoint!r:.100} is not a path"

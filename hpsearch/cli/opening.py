@@ -18,7 +18,7 @@ def reading(storage: str) -> Iterator[Connection]:
 
     Raises:
         StoreUnreachable: It does not answer, or is not a database of this program.
-        SchemaMismatch: It is older or newer than this program.
+        Unreachable: It is older or newer than this program.
         UserError: `storage` is not a URL of a supported database.
     """
     with closing(Store.open(storage, create=False)) as store, store.reading() as connection:

@@ -114,7 +114,7 @@ class Journal:
         Raises:
             LeaseLost: Another driver has taken the study over; nothing was written.
             StoreUnreachable: The database did not answer within the driver's patience.
-            WentBack: It is at an older state than this driver has written; nothing was written.
+            Unreachable: It is at an older state than this driver has written; nothing was written.
         """
         if changes:
             entry = self._patiently(lambda: self._commit(changes))

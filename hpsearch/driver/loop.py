@@ -193,7 +193,7 @@ class Driver:
         must_write = has_news or now >= self.journal.due
         if must_write:
             entry = self.journal.write(changes, now)
-            self._is_asked = entry.is_asked
+            self._is_asked = entry.has_requests
             # Not `|=`: it would forget a signal that comes while the database is written.
             if entry.stop_requested:
                 self._stop_requested = True

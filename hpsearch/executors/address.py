@@ -1,26 +1,20 @@
-"""Whether anything answers at the address of a Ray cluster. Ray itself would wait for minutes."""
+"""True if anything answers at the address of a Ray cluster. Ray itself would wait for minutes."""
 
 from __future__ import annotations
 
 import socket
 from urllib.parse import urlsplit
 
-from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.errors import Unreachable, UserError
 
 HINT = "use host:6379, the address of the cluster's head"
 
-ANSWER_S = 5.0
-"""How long an address is given to accept a connection."""
+ANSWER_S = 5.0  # how long an address is given to accept a connection
 
 
 def refuse_unreachable(address: str) -> None:
-    """Check that something listens at a Ray address, ``host:port``.
-
-    Raises:
-        UserError: It has no host and port, or is for another protocol than that of a cluster's own
-            processes.
-        ClusterUnreachable: Nothing accepts a connection there.
-    """
+    """Check that something listens at a Ray address, ``host:port``. Raises UserError if it is not
+    such an address, Unreachable if nothing accepts a connection."""
     if address in ("auto", "local"):
         return
     host, port = _host_and_port(address)
@@ -30,17 +24,12 @@ def refuse_unreachable(address: str) -> None:
         socket.create_connection((host, port), timeout=ANSWER_S).close()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ClusterUnreachable(
+        raise Unreachable(
             f"no cluster answers at {address}: {reason}", "check the address, or start it"
         ) from None
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    """The parts of an address.
-
-    Raises:
-        UserError: It does not have both, and nothing else.
-    """
     if "://" in address:
         raise UserError(
             f"the address {address!r} is for another protocol: a driver is a process of the cluster"
@@ -58,7 +47,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _may_be_a_host(host: str) -> bool:
-    """Whether a name can be looked up at all."""
     if not host.isprintable():
         return False
     try:

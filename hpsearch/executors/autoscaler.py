@@ -18,30 +18,27 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lack
 from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
-ANSWER_S = 120.0
-"""How long an autoscaler may take to look at a demand; it looks every few seconds."""
-
-LOOK_S = 0.5
-"""How often it is asked whether it has looked."""
+ANSWER_S = 120.0  # how long an autoscaler may take to look at a demand; it looks every few seconds
+LOOK_S = 0.5  # how often it is asked whether it has looked
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
-"""What the names of node types begin with where nobody but people starts nodes."""
+"""The beginning of the names of node types where nobody but people starts nodes."""
 
 
 def has_autoscaler() -> bool:
-    """Whether something starts nodes where the cluster lacks resources."""
+    """True if something starts nodes where the cluster lacks resources."""
     if _seen(_status()):
         return True
-    told = _internal_kv_get(_STATUS_OF_OLDER)
-    if told is None:
+    status = _internal_kv_get(_STATUS_OF_OLDER)
+    if status is None:
         return False
-    report = json.loads(told).get("autoscaler_report") or {}
+    report = json.loads(status).get("autoscaler_report") or {}
     return any(not kind.startswith(_NOT_MANAGED) for kind in report.get("active_nodes", ()))
 
 
 def could_bring(resources: Mapping[str, float]) -> bool | None:
-    """Whether the autoscaler would start a node for these resources, or there is one.
+    """True if the autoscaler would start a node for these resources, or there is one.
 
     Returns: None if it does not say.
     """
@@ -53,7 +50,6 @@ def could_bring(resources: Mapping[str, float]) -> bool | None:
 
 
 def _answer(resources: Mapping[str, float]) -> bool | None:
-    """What the autoscaler says once it has seen a demand that has just been made."""
     made_in = _status().cluster_resource_state.cluster_resource_state_version
     until = time.monotonic() + ANSWER_S
     while time.monotonic() < until:
@@ -74,13 +70,11 @@ def _is_infeasible(resources: Mapping[str, float], status: Any) -> bool:
 
 
 def _seen(status: Any) -> int:
-    """The version of the cluster's state that the newer autoscaler has seen; 0 if there is none."""
     version: int = status.autoscaling_state.last_seen_cluster_resource_state_version
     return version
 
 
 def _status() -> Any:
-    """What the head knows of nodes, demands and the newer autoscaler."""
     client = GcsClient(address=ray.get_runtime_context().gcs_address)
     reply = GetClusterStatusReply()
     reply.ParseFromString(client.get_cluster_status(timeout_s=10))

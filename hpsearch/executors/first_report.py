@@ -28,12 +28,12 @@ STOP_S = 5.0
 """How long the attempt may take to end once it is told to, beyond what a command is granted."""
 
 News = list[Problem] | ev.Reported | Ending
-"""What an attempt is tried for: mistakes of its task, its first report, or its end."""
+"""The news that an attempt is tried for: mistakes of its task, its first report, or its end."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of an attempt.
+    """The outcome of an attempt that was tried.
 
     Args:
         news: What arrived first; None if the time was over, or the process ended by itself.
@@ -53,15 +53,8 @@ class Tried:
 def try_out(
     config: WorkerConfig, order: ev.Launch, device: str, share: float, limit_s: float
 ) -> Tried:
-    """Begin an attempt in a new process, and end it after its first report.
-
-    Args:
-        config: What a study's workers are given. Its folder takes the log and the checkpoints.
-        order: The attempt's.
-        device: The torch device that it trains on.
-        share: The share of that device's memory that is its own.
-        limit_s: How many seconds to wait for the report.
-    """
+    """Begin an attempt in a new process, and end it after its first report or `limit_s` seconds.
+    The folder of `config` takes the log and the checkpoints."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     trial = context.Process(target=_serve, args=(theirs, config, order, device, share))
@@ -93,14 +86,12 @@ def try_out(
 
 
 def _grace_s(task: Mapping[str, Any]) -> float:
-    """Seconds that a command may take to end; 0 for any other task."""
     return float(task.get("grace", GRACE_S)) if task["kind"] == COMMAND.kind else 0.0
 
 
 def _serve(
     pipe: Connection, config: WorkerConfig, order: ev.Launch, device: str, share: float
 ) -> None:
-    """Train the attempt in this process until the other end of the pipe is closed."""
     worker_process.let_children_die_with_us()
     stop: list[Callable[[], None]] = [lambda: os._exit(0)]
     threading.Thread(target=_heed, args=(pipe, stop), daemon=True).start()
@@ -127,7 +118,6 @@ def _serve(
 
 
 def _heed(pipe: Connection, stop: list[Callable[[], None]]) -> None:
-    """Wait until nobody holds the other end of the pipe, and stop."""
     with suppress(EOFError, OSError):
         pipe.recv()
     stop[0]()

@@ -31,37 +31,33 @@ from ray.util.scheduling_strategies import (
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.errors import Unreachable, UserError
 from hpsearch.executors import autoscaler, worker_process
 from hpsearch.executors.ray_cluster import Head
 from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shared_data import SharedData
-from hpsearch.executors.worker import Unfit
+from hpsearch.executors.worker import ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 
-FOLLOW_S = 1.0
-"""How often the cluster is checked for nodes that came or went."""
+FOLLOW_S = 1.0  # how often the cluster is checked for nodes that came or went
 
 SETTLE_S = 3.0
-"""What a study with workers takes must have been free for this long: a study that has none yet is
+"""The resources of one more worker must have been free for this long: a study that has none yet is
 served first, from Ray's queue. A room that finds no place in this time is given up by a study that
 has others."""
 
-TELL_S = 600.0
-"""How often it is said that the study waits for room."""
+TELL_S = 600.0  # how often it is said that the study waits for room
 
 STOP_GRACE_S = 30.0
 """How long a worker may take to stop an attempt before it is killed and replaced."""
 
-STARTS = 5
-"""How many times the `worker_timeout` a worker may take until it is ready."""
+STARTS = 5  # how many times the `worker_timeout` a worker may take until it is ready
 
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
 
-AWAY_S = 1.0
-"""An executor that was not polled for this much longer than it waited was away."""
+AWAY_S = 1.0  # an executor that was not polled for this much longer than it waited was away
 
 SUSPECT = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY, ErrorKind.DISK_FULL)
 """Failures that the prepared data may have caused: it is prepared again for the next attempt."""
@@ -69,28 +65,16 @@ SUSPECT = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY, ErrorKind.DISK_FULL)
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
 
-POLL_S = 30.0
-"""The longest a worker keeps a poll waiting."""
-
-IDLE_S = 0.2
-"""The longest wait while there are no workers: new nodes are looked for."""
-
-MOST_LETTERS = 300
-"""Of Ray's text about an actor that died."""
+POLL_S = 30.0  # the longest a worker keeps a poll waiting
+IDLE_S = 0.2  # the longest wait while there are no workers: new nodes are looked for
+MOST_LETTERS = 300  # of Ray's text about an actor that died
 
 log = logging.getLogger("hpsearch")
 
 
 class RayExecutor:
-    """Runs attempts on the actors of the Ray cluster that this process is part of; see `cluster`.
-
-    Args:
-        config: What every worker needs to know.
-        resources: What a slot takes, and how many slots there are to be.
-
-    Raises:
-        UserError: No node of the cluster has what a slot takes.
-    """
+    """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`;
+    raises UserError if no node of the cluster has what a slot takes."""
 
     def __init__(self, config: WorkerConfig, resources: Resources) -> None:
         self._config = config
@@ -105,13 +89,10 @@ class RayExecutor:
         """Since when there was room for one more worker, by the monotonic clock."""
         self._waits_since = math.inf
         """Since when the study has waited for room, by the monotonic clock."""
-        self._told_at = -math.inf
-        """When that was last said."""
+        self._told_at = -math.inf  # when that was last said
         self._slots: dict[str, RaySlot] = {}
-        self._slot_names: dict[AttemptKey, str] = {}
-        """The slot of each attempt that runs."""
-        self._left: list[PlacementGroup] = []
-        """Rooms that are to be given back to the cluster."""
+        self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
+        self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
@@ -195,7 +176,6 @@ class RayExecutor:
         return [*events, *self._replace_disobedient(), *self._replace_silent()]
 
     def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
-        """The calls that were answered, with the names of their slots; waits for the first one."""
         names = {slot.pending: name for name, slot in self._slots.items()}
         ready, rest = ray.wait(list(names), num_returns=1, timeout=timeout_s)
         if ready and rest:
@@ -204,7 +184,6 @@ class RayExecutor:
         return [(names[call], call) for call in ready]
 
     def _take_in(self, name: str, call: Any) -> list[ev.Event]:
-        """The events in an answered call."""
         slot = self._slots[name]
         try:
             answer = ray.get(call)
@@ -219,22 +198,20 @@ class RayExecutor:
         return [self._up(name, slot, answer)]
 
     def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
-        """A worker is ready."""
         self._false_starts = 0
         slot.ready = slot.placed = True
-        self._head.unwatch(name)
+        self._head.awaited.pop(name, None)
         slot.process = hello.process
         slot.node = hello.node
         where = f"{hello.address} ({hello.device}, process {hello.process})"
         log.info("worker %s is ready on %s", name, where)
         return ev.SlotUp(name, hello.address, hello.device, self.gpus)
 
-    def _after(self, name: str, answer: list[ev.Event | Unfit]) -> list[ev.Event]:
-        """A worker's events. Attempts that ended are forgotten, and a faulty worker is replaced."""
+    def _after(self, name: str, answer: list[ev.Event | ReplaceWorker]) -> list[ev.Event]:
         fault: str | None = None
         events: list[ev.Event] = []
         for event in answer:
-            if isinstance(event, Unfit):
+            if isinstance(event, ReplaceWorker):
                 fault = event.why
                 continue
             events.append(event)
@@ -253,21 +230,14 @@ class RayExecutor:
         self._forget(key, suspect=suspect)
 
     def _forget(self, attempt: AttemptKey, *, suspect: bool = False) -> None:
-        """An attempt has ended, or is lost.
-
-        Args:
-            attempt: Which one.
-            suspect: Whether its prepared data may be the cause.
-        """
         self._slot_names.pop(attempt, None)
         self._data.ended(attempt, suspect=suspect)
 
     # --------------------------------------------------------------------------- workers that end
 
     def _gone(self, name: str, why: str) -> list[ev.Event]:
-        """A worker has ended, or is given up."""
         slot = self._slots.pop(name)
-        self._head.unwatch(name)
+        self._head.awaited.pop(name, None)
         for attempt in slot.attempts:
             self._forget(attempt)
         self._followed = 0.0  # look for a replacement at once
@@ -286,11 +256,6 @@ class RayExecutor:
         return [*events, ev.SlotDown(name, why)]
 
     def _count_false_start(self, name: str, why: str) -> None:
-        """A worker died before it was ready.
-
-        Raises:
-            ClusterUnreachable: So did all the last ones: the cluster cannot be used.
-        """
         self._false_starts += 1
         log.warning("worker %s did not start: %s", name, why)
         if self._false_starts < MOST_FALSE_STARTS:
@@ -298,7 +263,7 @@ class RayExecutor:
         what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
         packages = "check that every node has the driver's packages"
         hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
-        raise ClusterUnreachable(what, hint)
+        raise Unreachable(what, hint)
 
     def _replace(self, name: str, why: str) -> list[ev.Event]:
         ray.kill(self._slots[name].actor)
@@ -315,7 +280,6 @@ class RayExecutor:
         return self._replace(name, why)
 
     def _replace_disobedient(self) -> list[ev.Event]:
-        """Replace workers that have not stopped an attempt in time."""
         now = time.monotonic()
         late = [name for name, slot in self._slots.items() if slot.is_late(now)]
         events: list[ev.Event] = []
@@ -338,16 +302,12 @@ class RayExecutor:
                 continue  # it waits in Ray's queue
             if not slot.ready:
                 if silent_s > start_limit_s:
-                    self._give_up_start(name)
+                    log.warning("worker %s is not ready yet: it hangs; trying another", name)
+                    self._withdraw(name)
             elif slot.pending is not None and silent_s > limit_s:
                 why = f"no sign of life for {limit_s:g} s (worker_timeout)"
                 events += self._replace_by_force(name, why)
         return events
-
-    def _give_up_start(self, name: str) -> None:
-        """Stop waiting for a worker that is not ready. This does not count as a false start."""
-        log.warning("worker %s is not ready yet: it hangs; trying another", name)
-        self._withdraw(name)
 
     def _excuse_own_absence(self, timeout_s: float) -> None:
         """Give workers the time in which nobody listened to them.
@@ -373,7 +333,10 @@ class RayExecutor:
             return
         self._followed = now = time.monotonic()
         self._give_back()
-        self._retire_from(self._head.leaving)
+        leaving = self._head.leaving
+        for slot in self._slots.values():
+            if slot.node in leaving:
+                slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
         more = self._missing(len(waiting), now)
         for _ in range(more):
@@ -383,12 +346,6 @@ class RayExecutor:
                 self._withdraw(name)
         self._tell_of_waiting(now)
 
-    def _retire_from(self, nodes: set[str]) -> None:
-        """Let the workers on these nodes end."""
-        for slot in self._slots.values():
-            if slot.node in nodes:
-                slot.actor.retire.remote()  # repeating this has no effect
-
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
         waiting = []
@@ -396,13 +353,12 @@ class RayExecutor:
             if not slot.placed and name in self._head.placed:
                 slot.placed = True
                 slot.asked = now  # its worker starts now
-                self._head.unwatch(name)
+                self._head.awaited.pop(name, None)
             if not slot.placed:
                 waiting.append(name)
         return waiting
 
     def _missing(self, waiting: int, now: float) -> int:
-        """How many more workers there are to be; negative for those that should not wait."""
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
@@ -422,32 +378,24 @@ class RayExecutor:
             ray.util.remove_placement_group(self._left.pop())
 
     def _all_busy(self) -> bool:
-        """Whether every worker with a place has an attempt: there may be work for one more."""
         return all(slot.attempts for slot in self._slots.values() if slot.placed)
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
-        """Start a worker in a room of its own.
-
-        Args:
-            room: That of a worker which has ended; None for a new one.
-        """
         name = f"w{self._made}"
         self._made += 1
         room = room or ray.util.placement_group([self._takes])
         there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
         actor = self._actor.options(scheduling_strategy=there).remote(self._config, self.gpus)
-        self._head.watch(name, room)
+        self._head.awaited[name] = room
         self._slots[name] = RaySlot(actor, room, actor.hello.remote(), time.monotonic())
 
     def _withdraw(self, name: str) -> None:
-        """Give up a worker that is not ready, and its room."""
         slot = self._slots.pop(name)
-        self._head.unwatch(name)
+        self._head.awaited.pop(name, None)
         ray.kill(slot.actor)
         self._left.append(slot.room)
 
     def _tell_of_waiting(self, now: float) -> None:
-        """Say that there is no room for any worker, or for not as many as were asked for."""
         waiting = sum(not slot.placed for slot in self._slots.values())
         is_short = isinstance(self._resources.workers, int) or waiting == len(self._slots)
         if not waiting or not is_short:
@@ -463,18 +411,11 @@ class RayExecutor:
         self._told_at = now
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - waited_s))
         by = "the autoscaler to bring" if self._has_autoscaler else "the cluster to have"
-        log.warning("waiting since %s for %s %s", since, by, self._each_takes(waiting))
-
-    def _each_takes(self, workers: int = 1) -> str:
         takes = f"{self._resources.cpu:g} CPU and {self.gpus:g} GPU"
-        return (
-            f"{takes} free for a worker"
-            if workers == 1
-            else f"{takes} free for each of {workers} workers"
-        )
+        each = "a worker" if waiting == 1 else f"each of {waiting} workers"
+        log.warning("waiting since %s for %s %s free for %s", since, by, takes, each)
 
     def _fitting(self, has: Mapping[str, float]) -> int:
-        """How many workers fit into a node's resources."""
         by_cpu = has.get("CPU", 0.0) / self._resources.cpu
         if not self.gpus:
             return int(by_cpu)
@@ -500,11 +441,6 @@ class RayExecutor:
         return 1.0 if could else 0.0
 
     def _refuse_too_large(self) -> None:
-        """Refuse a worker that no node has the resources for, and none that could be brought.
-
-        Raises:
-            UserError: No node of the cluster has what a slot takes.
-        """
         if isinstance(self._resources.workers, int):
             return
         if any(self._fitting(node.resources) for node in self._head.staying):

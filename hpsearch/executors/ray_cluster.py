@@ -32,21 +32,17 @@ from ray._private import utils as ray_utils
 from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from hpsearch.errors import ClusterLost, ClusterUnreachable
+from hpsearch.errors import ClusterLost, Unreachable
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.study_file.models import Resources
 
-ASK_S = 1.0
-"""How often the head is asked which nodes there are."""
+ASK_S = 1.0  # how often the head is asked which nodes there are
 
 SILENT_S = 5 * ASK_S
 """After the head has been silent for this long, nothing is asked of it that Ray would wait for."""
 
-WARN_S = 10.0
-"""After the head has been silent for this long, a warning is logged."""
-
-GOODBYE_S = 10.0
-"""How long leaving the cluster may take."""
+WARN_S = 10.0  # after the head has been silent for this long, a warning is logged
+GOODBYE_S = 10.0  # how long leaving the cluster may take
 
 TOLD_TO_END = (1, 3, 4)
 """Ray's reasons for a node's death that are not accidents: it was sent SIGTERM, or drained before a
@@ -62,13 +58,8 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Join the cluster at an address, or start a local one and join that.
-
-    A cluster at an address is never replaced by a local one.
-
-    Raises:
-        ClusterUnreachable: Nothing answers at the address.
-    """
+    """Join the cluster at an address, never replaced by a local one, or start a local one and join
+    that. Raises Unreachable if nothing answers."""
     on_sigterm = signal.getsignal(signal.SIGTERM)
     # Ray would end a process that has not reached the head for a minute. `Head` decides how long is
     # too long.
@@ -95,7 +86,6 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
 
 
 def _make_local(resources: Resources) -> None:
-    """Start a cluster of this machine."""
     cpus = os.cpu_count() or 1
     if isinstance(resources.workers, int):
         # An explicit number of workers is followed even where there are not as many cores.
@@ -110,7 +100,7 @@ def _join(address: str) -> None:
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         first_line = str(error).strip().splitlines()[0]
-        raise ClusterUnreachable(
+        raise Unreachable(
             f"no Ray cluster answers at {address}: {first_line}",
             "check --address or RAY_ADDRESS; where the cluster asks for a token, set"
             " RAY_AUTH_MODE=token",
@@ -118,7 +108,6 @@ def _join(address: str) -> None:
 
 
 def _quietly() -> dict[str, Any]:
-    """Arguments of `ray.init` that both kinds of cluster share."""
     return {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "hpsearch"}
 
 
@@ -138,7 +127,6 @@ def _without_secrets() -> Iterator[None]:
 
 
 def _leave() -> None:
-    """Leave the cluster; give that up where its head does not answer."""
     leaving = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
     leaving.start()
     leaving.join(GOODBYE_S)
@@ -151,17 +139,14 @@ class Node:
     """A node as the head knows it."""
 
     resources: Mapping[str, float]
-    free: Mapping[str, float]
-    """The part of its resources that nobody uses."""
+    free: Mapping[str, float]  # the part of its resources that nobody uses
     alive: bool
-    leaving: bool
-    """Whether it is being drained."""
-    told_to_end: bool
-    """Whether its end was not an accident."""
+    leaving: bool  # true if it is being drained
+    told_to_end: bool  # true if its end was not an accident
 
 
 class Head:
-    """What the cluster's head says about its nodes.
+    """The head of the cluster, and what it says about the nodes.
 
     Args:
         patience_s: The longest silence of the head that is accepted.
@@ -170,7 +155,8 @@ class Head:
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._own = ray.get_runtime_context().get_node_id()
-        self._awaited: dict[str, PlacementGroup] = {}
+        self.awaited: dict[str, PlacementGroup] = {}
+        """Rooms of which `placed` is to tell whether they have their place, by name."""
         self.placed: frozenset[str] = frozenset()
         """The names of the rooms that have their place on a node."""
         self.nodes = _ask()
@@ -186,7 +172,8 @@ class Head:
         while not self._closed:
             try:
                 # In this order: what a room with a place takes is not counted as free.
-                placed = frozenset(name for name, room in self._rooms() if _is_placed(room))
+                rooms = list(self.awaited.items())
+                placed = frozenset(name for name, room in rooms if _is_placed(room))
                 nodes = _ask()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
@@ -197,18 +184,6 @@ class Head:
                     self._news.notify_all()
             self._due.wait(ASK_S)
             self._due.clear()
-
-    def watch(self, name: str, room: PlacementGroup) -> None:
-        """Find out from now on whether a room has its place, until `unwatch`."""
-        self._awaited[name] = room
-
-    def unwatch(self, name: str) -> None:
-        """Forget a room."""
-        self._awaited.pop(name, None)
-
-    def _rooms(self) -> list[tuple[str, PlacementGroup]]:
-        """The rooms that are watched, as they are now."""
-        return list(self._awaited.items())
 
     def check(self) -> None:
         """Check that there still is a cluster.
@@ -246,7 +221,6 @@ class Head:
         return now - self._answered
 
     def _warn(self, *, is_silent: bool) -> None:
-        """Say once that the head is silent, and once that it is not any more."""
         if is_silent == self._has_warned:
             return
         self._has_warned = is_silent
@@ -254,7 +228,7 @@ class Head:
         log.warning("the head of the Ray cluster %s", state)
 
     def was_told_to_end(self, node: str) -> bool:
-        """Whether a node that has just ended was told to end; waits until the head knows of its
+        """True if a node that has just ended was told to end; waits until the head knows of its
         end."""
 
         def is_known() -> bool:
@@ -269,11 +243,11 @@ class Head:
 
     @property
     def answers(self) -> bool:
-        """Whether the head has answered lately."""
+        """True if the head has answered lately."""
         return time.monotonic() - self._answered < SILENT_S
 
     def stays(self, node: str) -> bool:
-        """Whether work can go to a node."""
+        """True if work can go to a node."""
         found = self.nodes.get(node)
         return found is not None and found.alive and not found.leaving
 
@@ -295,7 +269,6 @@ class Head:
 
 
 def _ask() -> dict[str, Node]:
-    """All nodes that the cluster has had, by their ids. Waits as long as the head is silent."""
     draining = _draining()
     free = _free()
     nodes = {}
@@ -309,7 +282,6 @@ def _ask() -> dict[str, Node]:
 
 
 def _is_placed(room: PlacementGroup) -> bool:
-    """Whether a room has its resources on a node."""
     return bool(placement_group_table(room).get("state") == "CREATED")
 
 
@@ -322,12 +294,8 @@ def _free() -> Mapping[str, Mapping[str, float]]:
 
 
 def _draining() -> Collection[str]:
-    """The ids of the nodes that are being drained.
-
-    Ray has no public call that says this without its dashboard; its own libraries ask here too. In
-    a version of Ray that has moved it, no node is known to be draining: its workers then learn by
-    SIGTERM that it ends.
-    """
+    """The ids of the nodes that are being drained. Ray has no public call for this without its
+    dashboard. In a version that has moved it, workers learn by SIGTERM that their node ends."""
     try:
         from ray._private.state import state
     except ImportError:

@@ -17,29 +17,26 @@ from ray.util.placement_group import PlacementGroup
 
 from hpsearch.domain import events as ev
 from hpsearch.executors import worker_process
-from hpsearch.executors.worker import Unfit, Worker
+from hpsearch.executors.worker import ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 
-AttemptKey = tuple[int, int]
-"""(trial, attempt)"""
+AttemptKey = tuple[int, int]  # (trial, attempt)
 
-OrderWithData = tuple[ev.Command, Any]
-"""A command, with its prepared data if it is a launch."""
+OrderWithData = tuple[ev.Command, Any]  # A command, with its prepared data if it is a launch
 
 
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
-"""What goes along with a poll: up to which resource attempts' reports are in the database, and
+"""The load of a poll: up to which resource attempts' reports are in the database, and
 commands. It is one value, because Ray serialises each argument by itself."""
 
 
 class Hello(NamedTuple):
-    """What an actor says of itself when its worker is ready."""
+    """The answer of an actor whose worker is ready."""
 
     address: str
     device: str
     process: int
-    node: str
-    """The node's id."""
+    node: str  # the node's id
 
 
 class WorkerActor:
@@ -67,7 +64,7 @@ class WorkerActor:
         return Hello(ray.util.get_node_ip_address(), device, os.getpid(), node)
 
     @ray.method(concurrency_group="poll")
-    def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | Unfit]:
+    def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | ReplaceWorker]:
         """Take in what was sent along, and answer with the worker's next events."""
         recorded, orders = mail
         for (trial, attempt), resource in recorded.items():
@@ -99,22 +96,18 @@ class RaySlot:
     """An actor as its executor knows it."""
 
     actor: Any
-    room: PlacementGroup
-    """What it takes, reserved in Ray."""
+    room: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
     """The call that is out: first `hello`, then one poll after another; None between two."""
-    asked: float
-    """When that call was sent, by the monotonic clock."""
-    placed: bool = False
-    """Whether its room has a place on a node."""
+    asked: float  # when that call was sent, by the monotonic clock
+    placed: bool = False  # true if its room has a place on a node
     ready: bool = False
     process: int = 0
     node: str = ""
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
     by the monotonic clock."""
-    orders: list[OrderWithData] = field(default_factory=list)
-    """Go out with the next poll."""
+    orders: list[OrderWithData] = field(default_factory=list)  # go out with the next poll
     recorded: dict[AttemptKey, float] = field(default_factory=dict)
     """Up to which resource each attempt's reports are in the database. Goes out with the next
     poll."""
@@ -141,7 +134,7 @@ class RaySlot:
         self.asked = time.monotonic()
 
     def is_late(self, now: float) -> bool:
-        """Whether an attempt should have stopped by now."""
+        """True if an attempt should have stopped by now."""
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
 
     def excuse(self, seconds: float, now: float) -> None:

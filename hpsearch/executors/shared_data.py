@@ -11,37 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-KEPT = 4
-"""How many are kept in addition to those in use."""
+KEPT = 4  # how many are kept in addition to those in use
 
 Box = list[Any]
 """Holds a reference. Boxed, it can be passed to a call that does not wait for the data."""
 
 
 class SharedData:
-    """What was prepared, by key. What an attempt uses is kept; of the rest, the most recent.
-
-    Args:
-        prepare: Begins to prepare the data for an attempt's settings, and returns a reference.
-        kept: How many are kept that no attempt uses.
-    """
+    """The prepared data, by key: what attempts use, and the `kept` most recent of the rest.
+    `prepare` begins to prepare data for settings, and returns a reference."""
 
     def __init__(self, prepare: Callable[[Mapping[str, Any]], Any], kept: int = KEPT) -> None:
         self._prepare = prepare
         self._kept = kept
-        self._boxes: dict[str, Box] = {}
-        """By key, the most recently used last."""
-        self._used: dict[tuple[int, int], Box] = {}
-        """What each attempt uses."""
+        self._boxes: dict[str, Box] = {}  # by key, the most recently used last
+        self._used: dict[tuple[int, int], Box] = {}  # what each attempt uses
 
     def box_for(self, attempt: tuple[int, int], key: str, params: Mapping[str, Any]) -> Box:
-        """A box with a reference to the prepared data.
-
-        Args:
-            attempt: The attempt that uses it, until `ended`.
-            key: Equal for settings for which the data is the same.
-            params: The attempt's settings.
-        """
+        """A box with a reference to the prepared data for an attempt's settings, kept until
+        `ended`. The key is equal for settings for which the data is the same."""
         box = self._boxes.pop(key, None)
         if box is None:
             box = [self._prepare(params)]

@@ -18,9 +18,16 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.executors.attempt.execution import RETIRED, Control, Ending, Execution, Said, Workshop
+from hpsearch.executors.attempt.execution import (
+    RETIRED,
+    Control,
+    Ending,
+    Execution,
+    Message,
+    WorkerState,
+)
+from hpsearch.executors.attempt.log_lines import note_beginning, note_end
 from hpsearch.executors.attempt.printing import logged
-from hpsearch.executors.attempt.story import Story
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts
@@ -35,7 +42,7 @@ and keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class ReplaceWorker:
     """Asks the executor to replace this worker. It comes together with the end of an attempt."""
 
     why: str
@@ -49,8 +56,7 @@ class Worker:
         fetch: Turns what `launch` was given as data into the data.
         device: The torch device that attempts train on.
         share: The share of that device's memory that is this worker's; 1 and more for all of it.
-        prints_into_logs: Whether what this whole process prints during an attempt goes into its
-            log, and nowhere else.
+        prints_into_logs: Whether this process prints into the log of an attempt while it runs.
     """
 
     def __init__(
@@ -63,11 +69,11 @@ class Worker:
         prints_into_logs: bool = False,
     ) -> None:
         self._prints_into_logs = prints_into_logs
-        self._workshop = Workshop(config, fetch, device, share)
+        self._state = WorkerState(config, fetch, device, share)
         self._device = device
         self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
         self._controls: dict[tuple[int, int], Control] = {}
-        self._events: list[ev.Event | Unfit] = []
+        self._events: list[ev.Event | ReplaceWorker] = []
         self._held_back: list[ev.Event] = []
         """Sent together with the next event, not as a message of its own."""
         self._news = threading.Condition()
@@ -121,9 +127,9 @@ class Worker:
             control.stop = True
             control.changed.set()
         if not controls:
-            self._emit(Unfit(RETIRED), urgent=True)
+            self._emit(ReplaceWorker(RETIRED), urgent=True)
 
-    def poll(self, timeout_s: float) -> list[ev.Event | Unfit]:
+    def poll(self, timeout_s: float) -> list[ev.Event | ReplaceWorker]:
         """Events since the last call; waits for the first one."""
         with self._news:
             if self._news.wait_for(lambda: bool(self._events), timeout_s):
@@ -148,67 +154,56 @@ class Worker:
                 self._controls.pop((order.trial, order.attempt), None)
 
     def _attempt(self, order: ev.Launch, data: Any, control: Control) -> None:
-        """Run one attempt, and send how it ended, whatever it raises."""
         control.limit(order.time_limit_s)
         before = allocated_bytes(self._device)
-        target = self._workshop.config.log(order.trial, order.attempt)
+        target = self._state.config.log(order.trial, order.attempt)
         ending: Ending | None = None
         try:
             # Its log is whole before its end is known: a study that ends may end this process.
             with logged(target, redirects=self._prints_into_logs) as log:
-                story = Story(order, self._workshop.config, log)
-                story.begins(self._device)
-
-                def send(event: Said, waits: bool) -> None:
-                    if isinstance(event, ev.Reported):
-                        story.reached = event.resource
-                    self._send(event, waits)
-
-                execution = Execution(self._workshop, order, control, self._hold_back, send, log)
+                if log is not None:
+                    note_beginning(log, order, self._device)
+                execution = Execution(self._state, order, control, self._hold_back, self._send, log)
                 ending = execution.run(data)
                 try:
-                    ending = execution.with_findings(ending)
-                    execution.close()
-                    ending = execution.with_best(ending)
+                    ending = execution.settled(ending)
                 finally:
+                    reached = execution.reached
                     del execution
                     if self._device != "cpu" or _ran_out_of_memory(ending):
                         release_memory()
-                    story.ends(ending)
+                    if log is not None:
+                        note_end(log, self._state.config, reached, ending)
         finally:
             if ending is not None:
                 learned = _learned(order.known)
                 self._emit(ending, *learned, *self._unfit(before), urgent=True)
 
-    def _unfit(self, before: int | None) -> list[Unfit]:
-        """Whether this process should be replaced after an attempt.
-
-        It should where it is to end, and where GPU memory of the attempt is not free for the next.
-
-        Args:
-            before: GPU memory in use before the attempt, in bytes; None without a GPU.
-        """
+    def _unfit(self, before: int | None) -> list[ReplaceWorker]:
+        """True if this process should be replaced: it is to end, or GPU memory of the attempt
+        (`before` it: in bytes, None without a GPU) is not free."""
         now = allocated_bytes(self._device)
         if self._retiring:
-            return [Unfit(RETIRED)]
+            return [ReplaceWorker(RETIRED)]
         if before is None or now is None:
             return []
         left = now - before
         if left <= LEAK_BYTES:
             return []
-        return [Unfit(f"{left >> 20} MiB of GPU memory were not freed after its last trial")]
+        return [
+            ReplaceWorker(f"{left >> 20} MiB of GPU memory were not freed after its last trial")
+        ]
 
     # ------------------------------------------------------------------------------------ events
 
     def _hold_back(self, event: ev.Event) -> None:
-        """Send an event together with the next one, instead of one that was held back before."""
         with self._news:
             self._held_back = [event]
 
-    def _send(self, event: Said, waits: bool) -> None:
+    def _send(self, event: Message, waits: bool) -> None:
         self._emit(event, urgent=waits)
 
-    def _emit(self, *events: ev.Event | Unfit, urgent: bool) -> None:
+    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool) -> None:
         with self._news:
             self._events += [*self._held_back, *events]
             self._held_back = []
@@ -221,7 +216,6 @@ def _ran_out_of_memory(ending: Ending) -> bool:
 
 
 def _learned(known: memory_facts.Facts) -> list[ev.Learned]:
-    """What this process has learnt about memory beyond what it was told."""
     news = {}
     for kind, fact in memory_facts.facts().items():
         told = known.get(kind, ())

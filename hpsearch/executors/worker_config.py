@@ -1,4 +1,4 @@
-"""What is the same for all attempts of a study, as workers are given it."""
+"""The configuration of workers: what is the same for all attempts of a study."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trials.contract import Budget, Goal, Task
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What is the same for all attempts of a study.
+    """The facts that are the same for all attempts of a study.
 
     Args:
         task: The `task` part of the study file.
@@ -52,7 +52,7 @@ class WorkerConfig:
         return {**self.settings, **order.params}
 
     def folder(self, trial: int) -> Path | str:
-        """Where a trial's checkpoints are kept: a path, or a URL."""
+        """The folder of a trial's checkpoints: a path, or a URL."""
         return places.inside(self.checkpoints, places.trial_folder(trial))
 
     def log(self, trial: int, attempt: int) -> Path | str:

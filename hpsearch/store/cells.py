@@ -12,16 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Dialect,
-    Double,
-    Integer,
-    Text,
-    TypeDecorator,
-)
+from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, Integer, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
@@ -31,8 +22,7 @@ LATEST = 1e11
 """No time is later, in seconds since the epoch: calendars end some thousand years after it."""
 
 
-NOTHING = "nothing where a value should be"
-"""A cell that is NULL in a column that may not be."""
+NOTHING = "nothing where a value should be"  # A cell that is NULL in a column that may not be
 
 
 class Cell(TypeDecorator[Any]):
@@ -45,11 +35,7 @@ class Cell(TypeDecorator[Any]):
         cls.cache_ok = True  # SQLAlchemy asks each class for its own
 
     def read(self, cell: Any) -> Any:
-        """The value of a cell as the database's driver gives it; not of NULL.
-
-        Raises:
-            Damaged: It is what this program never writes there.
-        """
+        """The value of a cell as the database's driver gives it; not of NULL."""
         raise NotImplementedError
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
@@ -68,7 +54,6 @@ def damaged(cell: Any, wanted: str) -> Damaged:
 
 
 def _shown(cell: Any) -> str:
-    """The beginning of a cell."""
     part = cell[:40] if isinstance(cell, str | bytes) else cell
     return repr(part)[:80]
 
@@ -104,11 +89,7 @@ class StudyFile(Words):
 
 
 class Member(Cell):
-    """A member of an enumeration, by its value.
-
-    Args:
-        kind: The enumeration.
-    """
+    """A member of an enumeration, by its value."""
 
     def __init__(self, kind: type[enum.StrEnum]) -> None:
         super().__init__()
@@ -141,12 +122,7 @@ class Big(Whole):
 
 
 class Number(Cell):
-    """A number between two others.
-
-    Args:
-        low: The least.
-        high: The greatest.
-    """
+    """A number from `low` to `high`."""
 
     impl = Double
 
@@ -175,12 +151,8 @@ class Flag(Cell):
 
 
 class Json(Cell):
-    """JSON text on both databases, written and read by `hpsearch.store.codec`, of a shape of
-    `hpsearch.store.shapes`.
-
-    On PostgreSQL it is `json` and not `jsonb`: the latter sorts an object's keys and turns 1e+23
-    into a whole number that is not the same one.
-    """
+    """JSON text of a shape on both databases, written and read by `hpsearch.store.codec`. On
+    PostgreSQL it is `json`: `jsonb` sorts an object's keys and changes numbers such as 1e+23."""
 
     impl = JSON
 

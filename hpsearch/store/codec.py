@@ -52,7 +52,6 @@ def _written(value: Any) -> str:
 
 
 def _is_deep(text: str) -> bool:
-    """Whether JSON is nested deeper than `DEEPEST`."""
     if text.count("[") + text.count("{") <= DEEPEST:
         return False
     depth = 0
@@ -71,11 +70,7 @@ _MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{\]}]', re.DOTALL)
 
 
 def decode(text: str) -> Any:
-    """The value of a JSON text that `encode` wrote.
-
-    Raises:
-        Damaged: It is not such a text: the database was damaged, or another program wrote into it.
-    """
+    """The value of a JSON text that `encode` wrote."""
     if _is_deep(text):
         raise Damaged(f"JSON nested more than {DEEPEST} deep")
     try:
@@ -87,11 +82,7 @@ def decode(text: str) -> Any:
 
 
 def decode_column(text: str) -> Any:
-    """The value of a JSON column; an absent one is NULL there, which is never passed here.
-
-    Raises:
-        Damaged: It is not JSON, or it is JSON's null.
-    """
+    """The value of a JSON column; an absent one is NULL there, which is never passed here."""
     value = decode(text)
     if value is None:
         raise Damaged("'null' where a JSON object or array should be")
@@ -99,7 +90,6 @@ def decode_column(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A scalar of numpy or torch as a Python number."""
     if hasattr(value, "item"):
         return value.item()
     kind = type(value).__name__
@@ -113,11 +103,7 @@ _encode = json.JSONEncoder(
 
 def _float(text: str) -> float:
     """A number of JSON. What a float cannot hold, and the constants that JSON lacks, are never
-    written.
-
-    Raises:
-        ValueError: It is such.
-    """
+    written."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a number that JSON can hold")
@@ -125,11 +111,10 @@ def _float(text: str) -> float:
 
 
 def _escaped(value: Any) -> Any:
-    """The same value with every part escaped that JSON or a database would not take."""
     if isinstance(value, float):
-        return _escaped_float(value)
+        return value if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, str):
-        return _escaped_text(value)
+        return value if storable(value) else {"$text": value.encode("unicode_escape").decode()}
     if isinstance(value, dict):
         return _escaped_dict(value)
     if isinstance(value, list | tuple):
@@ -137,19 +122,6 @@ def _escaped(value: Any) -> Any:
     if hasattr(value, "item"):
         return _escaped(value.item())
     return value
-
-
-def _escaped_float(value: float) -> Any:
-    if math.isfinite(value):
-        return value
-    return {"$float": repr(float(value))}
-
-
-def _escaped_text(value: str) -> Any:
-    if storable(value):
-        return value
-    literal = value.encode("unicode_escape").decode()
-    return {"$text": literal}
 
 
 def _escaped_dict(value: dict[Any, Any]) -> dict[Any, Any]:
@@ -162,14 +134,12 @@ def _escaped_dict(value: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _is_plain_key(key: Any) -> bool:
-    """Whether an object can have a key as it is; keys that are not texts are left to JSON."""
     if not isinstance(key, str):
         return True
     return storable(key) and not key.startswith("$")
 
 
 def _unescaped(value: dict[str, Any]) -> Any:
-    """What an object of the database stands for; its own parts are already unescaped."""
     if len(value) != 1:
         return value
     ((key, content),) = value.items()
@@ -189,7 +159,7 @@ _decode_escaped = json.JSONDecoder(
 
 
 def storable(text: object) -> bool:
-    """Whether it is a text that both databases take as it is."""
+    """True if it is a text that both databases take as it is."""
     if not isinstance(text, str) or "\0" in text:
         return False
     try:

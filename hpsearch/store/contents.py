@@ -1,11 +1,12 @@
-"""What a study consists of: reading it into a history, and writing what a history has touched.
+"""The contents of a study: reading them into a history, and writing what a history has touched.
 
 All functions here work in a transaction of the caller's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -14,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Attempt, ReportRecord, Request, Trial
-from hpsearch.errors import Damaged
+from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.store import leases, rows, shapes
 from hpsearch.store.schema import (
     attempts,
@@ -57,8 +58,7 @@ _WAITING = _REQUESTS.where(_IS_WAITING)
 _WAITING_IDS = select(requests.c.id).where(_IS_WAITING).order_by(requests.c.id)
 _REQUEST = _REQUESTS.where(requests.c.id == bindparam("of_request"))
 
-Upserts = Mapping[str, Any]
-"""By table, an INSERT that replaces a row with the same key."""
+Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the same key
 
 
 def upserts(dialect: str) -> Upserts:
@@ -77,12 +77,7 @@ def upserts(dialect: str) -> Upserts:
 
 def read(connection: Connection, history: History, since_revision: int) -> int:
     """Replace in a history its study and every trial that was touched after a revision. Returns the
-    revision read.
-
-    Raises:
-        StudyNotFound: The study was deleted.
-        Damaged: A column holds what is never written there.
-    """
+    revision read."""
     study_id = history.study.id
     which = {"of_study": study_id, "since": since_revision}
     found = connection.execute(_STUDY, which).one_or_none()
@@ -93,7 +88,7 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
     for trial in changed.values():
         odd = shapes.miscounted(trial.values, history.study.directions)
         if odd is not None:
-            raise Damaged(str(odd))
+            raise Damaged(odd)
         if trial.number > len(history.trials):
             raise Damaged(f"no trial {len(history.trials)}, but trials after it")
         history.replace(trial)
@@ -101,26 +96,20 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
 
 
 def _changed_trials(connection: Connection, which: Mapping[str, int]) -> dict[int, Trial]:
-    """The trials that were touched, by number, with their attempts and reports."""
     changed: dict[int, Trial] = {}
     for row in connection.execute(_TRIALS, which):
         trial = rows.trial_record(row)
         changed[trial.number] = trial
     for row in connection.execute(_ATTEMPTS, which):
-        attempt = rows.attempt_record(row)
+        attempt = Attempt(*row)
         _known(changed, attempt.trial).attempts.append(attempt)
     for row in connection.execute(_REPORTS, which):
-        report = rows.report_record(row)
+        report = ReportRecord(*row)
         _known(changed, report.trial).reports[report.resource] = report
     return changed
 
 
 def _known(changed: Mapping[int, Trial], number: int) -> Trial:
-    """The trial of an attempt or a report.
-
-    Raises:
-        Damaged: It is not there.
-    """
     if number not in changed:
         raise Damaged(f"no trial {number}, but attempts or reports of it")
     return changed[number]
@@ -146,10 +135,10 @@ def write(
 
 
 def waiting(connection: Connection, study_id: int) -> list[Request]:
-    """What is asked of a study and has not been answered, the oldest first."""
+    """The requests to a study that have not been answered, the oldest first."""
     which = {"of_study": study_id}
     try:
-        return [rows.request_record(row) for row in connection.execute(_WAITING, which)]
+        return [Request(*row) for row in connection.execute(_WAITING, which)]
     except Damaged:
         numbers = connection.scalars(_WAITING_IDS, which).all()
     return [request_of(connection, number) for number in numbers]
@@ -159,7 +148,7 @@ def request_of(connection: Connection, number: int) -> Request:
     """The request of an id. One that cannot be read is refused already: others write the table, and
     nothing in it may end a study."""
     try:
-        return rows.request_record(connection.execute(_REQUEST, {"of_request": number}).one())
+        return Request(*connection.execute(_REQUEST, {"of_request": number}).one())
     except Damaged as damage:
         refused = f"it cannot be read: {damage.what}"
         return Request(number, RequestKind.STOP, {}, "", 0.0, refused=refused)
@@ -168,7 +157,6 @@ def request_of(connection: Connection, number: int) -> Request:
 def _write_rows(
     connection: Connection, statement: Any, records: Sequence[Any], more: Mapping[str, int]
 ) -> None:
-    """Write records, with more columns beside their own, in one batch."""
     if not records:
         return
     values = [rows.values_of(each, **more) for each in records]
@@ -185,3 +173,25 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
         values.append({"of_study": study_id, "of_trial": number, "at": revision})
     if values:
         connection.execute(_TOUCH, values)
+
+
+def not_found(connection: Connection, name: str) -> StudyNotFound:
+    """The error that no study has a name, which names the nearest or some that there are."""
+    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
+    near = nearest(str(name), names)
+    if near:
+        hint = f"did you mean {near}? `hpsearch ls` lists them all"
+    elif names:
+        verb = "are" if len(names) > 1 else "is"
+        more = ", …" if len(names) > 10 else ""
+        hint = f"there {verb}: {', '.join(names[:10])}{more}"
+    else:
+        hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
+    return StudyNotFound(f"no study is named {name} in this database", hint)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be; None if none is near."""
+    by_lower = {each.lower(): each for each in known}
+    found = get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[found[0]] if found else None

@@ -1,4 +1,4 @@
-"""What the database holds that this program never writes, and where: all of it, or what a reader
+"""The damage in a database, which this program never writes, and its place: all, or what a reader
 has found.
 
 Reading a damaged cell raises `Damaged`, which knows the cell but not its place. `located` then
@@ -34,8 +34,7 @@ from hpsearch.store import shapes
 from hpsearch.store.cells import NOTHING, Cell
 from hpsearch.store.schema import metadata, studies, trials
 
-LONGEST_KEY = 40
-"""How many characters of a damaged key are shown."""
+LONGEST_KEY = 40  # how many characters of a damaged key are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,7 @@ class Violation:
     """Something in the database that must not be."""
 
     study: str
-    trial: int | str | None
-    """Its number, or how the cell in place of one is written."""
+    trial: int | str | None  # its number, or how the cell in place of one is written
     what: str
 
     def __str__(self) -> str:
@@ -58,12 +56,10 @@ class DamagedRow(Violation):
     """A violation in one row."""
 
     table: Table
-    row: str
-    """The row as the database itself names it, in SQL."""
+    row: str  # the row as the database itself names it, in SQL
 
 
-Which = ColumnElement[bool] | None
-"""Which studies to check; None for all."""
+Which = ColumnElement[bool] | None  # which studies to check; None for all
 
 Check = Callable[[Connection, Which], Iterator[Violation]]
 """Finds where something does not hold that must always be true."""
@@ -96,13 +92,8 @@ def located(connection: Connection, error: Damaged) -> Damaged:
 
 
 def summed_up(what: str, found: Sequence[Violation], then: str = "") -> Damaged:
-    """The error that names the first of some violations, and how many more there are.
-
-    Args:
-        what: The value that was come upon.
-        found: All violations.
-        then: What becomes of them, as the end of the sentence.
-    """
+    """The error that names the first of some violations, how many more there are, and `then`, what
+    becomes of them. `what` is the value that was met."""
     if not found:
         return Damaged(what)
     others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -127,12 +118,10 @@ def without(rows: Sequence[DamagedRow], dialect: str) -> str:
     return f"WITH {', '.join(parts)} "
 
 
-_ROW = {"sqlite": "rowid", "postgresql": "ctid"}
-"""How each database names a row."""
+_ROW = {"sqlite": "rowid", "postgresql": "ctid"}  # how each database names a row
 
 
 def _has_parent(key: ForeignKeyConstraint) -> str:
-    """Whether the row is there that another row belongs to, in SQL."""
     pairs = []
     for element in key.elements:
         parent, child = element.column, element.parent
@@ -143,7 +132,6 @@ def _has_parent(key: ForeignKeyConstraint) -> str:
 
 
 def _cells(connection: Connection, table: Table, which: Which) -> Select[Any]:
-    """All cells of a table as they are, with each row's own name and its study's."""
     row: ColumnElement[Any] = literal_column(f"{table.name}.{_ROW[connection.dialect.name]}")
     cells = [type_coerce(column, NULLTYPE).label(column.name) for column in table.c]
     study = type_coerce(studies.c.name, NULLTYPE) if table is not studies else null()
@@ -165,7 +153,7 @@ def _damaged_cells(table: Table, row: Row[Any]) -> Iterator[DamagedRow]:
 
 
 def _problem(column: Column[Any], cell: Any) -> str | None:
-    """What is wrong with a cell, as a reader would say it; None if nothing is."""
+    """The fault of a cell, as a reader would say it; None if nothing is."""
     if cell is None:
         return None if column.nullable else NOTHING
     assert isinstance(column.type, Cell)
@@ -177,7 +165,6 @@ def _problem(column: Column[Any], cell: Any) -> str | None:
 
 
 def _damaged(table: Table, row: Row[Any], what: str) -> DamagedRow:
-    """The violation of a row; a study without a name that can be read goes by its id."""
     cells = row._mapping
     name = cells["name"] if table is studies else row.study_
     number = cells["id" if table is studies else "study_id"]
@@ -190,20 +177,17 @@ def _damaged(table: Table, row: Row[Any], what: str) -> DamagedRow:
 
 
 def _key(table: Table, cells: Any) -> str:
-    """What tells a row from others of its trial or study: ``(resource 3)``."""
     named = (studies.c.id, trials.c.number)
-    told = []
+    shown_keys = []
     for column in table.primary_key:
         if column.name not in ("study_id", "trial") and column not in named:
             cell = cells[column.name]
             shown = f"{cell:g}" if isinstance(cell, float) else ascii(cell)[:LONGEST_KEY]
-            told.append(f"{column.name} {shown}")
-    return f" ({', '.join(told)})" if told else ""
+            shown_keys.append(f"{column.name} {shown}")
+    return f" ({', '.join(shown_keys)})" if shown_keys else ""
 
 
 def _apart(row: Row[Any], directions: Sequence[str] | None) -> Iterator[DamagedRow]:
-    """Parameters of a trial that are not of the kind of their distributions, and values that are
-    not as many as its study has directions, where these are known."""
     if directions is not None:
         values = _read(trials.c.objective_values, row)
         miscounted = shapes.miscounted(values, directions)
@@ -216,7 +200,6 @@ def _apart(row: Row[Any], directions: Sequence[str] | None) -> Iterator[DamagedR
 
 
 def _read(column: Column[Any], row: Row[Any]) -> Any:
-    """The value of a cell that is not damaged."""
     assert isinstance(column.type, Cell)
     cell = row._mapping[column.name]
     return None if cell is None else column.type.read(cell)

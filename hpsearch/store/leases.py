@@ -33,7 +33,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from hpsearch.domain.facts import RequestKind
-from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound, WentBack
+from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound, Unreachable
 from hpsearch.store.owners import shown
 from hpsearch.store.schema import requests, studies
 
@@ -65,21 +65,18 @@ class Lease:
     epoch: int
     since: float
     expires: float
-    live: bool
-    """Whether it kept others out when it was read."""
+    live: bool  # true if it kept others out when it was read
     alive_at: float | None
     """When a driver of the study was last known to be alive, at that time: by that driver's clock,
     not the database's. None if none ever was."""
 
 
 class Entry(NamedTuple):
-    """What a writer learns at the fence."""
+    """The facts that a writer learns at the fence."""
 
     stop_requested: bool
-    revision: int
-    """The study's revision, raised by this write."""
-    is_asked: bool
-    """Whether requests wait for the study's driver."""
+    revision: int  # the study's revision, raised by this write
+    has_requests: bool  # true if requests wait for the study's driver
 
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
@@ -89,15 +86,15 @@ _MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
 _FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
 # Not of `studies.c.id`: where an update returns it, columns are named without their tables, and
 # `id` would be the request's own.
-_IS_ASKED = exists().where(
+_HAS_REQUESTS = exists().where(
     requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None)
 )
-_ENTRY = (studies.c.stop_requested, studies.c.revision, _IS_ASKED)
+_ENTRY = (studies.c.stop_requested, studies.c.revision, _HAS_REQUESTS)
 
 LIVE = func.coalesce(
     studies.c.lease_owner.is_not(None) & (studies.c.lease_expires > Now()), False
 ).label("live")
-"""Whether somebody's lease on a study keeps others out."""
+"""True if somebody's lease on a study keeps others out."""
 
 _LEASE = (
     studies.c.id,
@@ -171,13 +168,9 @@ def session_name(owner: str) -> str:
 
 
 def end_former(connection: Connection, study_id: int) -> None:
-    """End the session of an owner whose lease has run out.
-
-    One that is frozen in the middle of a transaction would keep the study's row from its successor
-    forever: not even `idle_in_transaction_session_timeout` ends it where the server still waits
-    for the rest of a batch of statements. SQLite knows no sessions; there a transaction ends with
-    its process.
-    """
+    """End the session of an owner whose lease has run out. One that is frozen in a transaction
+    would keep the study's row from its successor forever, whatever the server's timeouts. In
+    SQLite a transaction ends with its process."""
     if connection.dialect.name != "postgresql":
         return
     owner = connection.execute(_FORMER, {"of_study": study_id}).scalar_one_or_none()
@@ -233,19 +226,19 @@ def holder(connection: Connection, name: str) -> Lease | None:
 
 
 def gone(study_id: int) -> StudyNotFound:
-    """What to raise where a study that was there is not there any more."""
+    """The error that a study is not there any more."""
     return StudyNotFound(
         f"there is no study with the id {study_id} any more",
         "it was deleted; `hpsearch ls` lists all",
     )
 
 
-def went_back(connection: Connection, study_id: int) -> WentBack:
-    """What to raise where the database has forgotten what a driver had committed."""
+def went_back(connection: Connection, study_id: int) -> Unreachable:
+    """The error that the database has forgotten what a driver had committed."""
     present = _present(connection, study_id)
     assert present is not None
     name = present["name"]
-    return WentBack(
+    return Unreachable(
         f"the study {name} in the database is older than what this driver has written: a backup was"
         " restored, or another file put in its place",
         "nothing was written; put the newer database back, or continue from the older one:"

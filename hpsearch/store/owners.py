@@ -1,4 +1,4 @@
-"""Who holds a lease: a process, named so that it cannot be mistaken for another one.
+"""The owner of a lease: a process, named so that it cannot be mistaken for another one.
 
 A host's name and a process id are not enough: two containers can share both, and ids are used
 again. So an owner also carries the boot of its machine, its PID namespace, and when the process
@@ -24,14 +24,12 @@ _OWNER = re.compile(
 
 @dataclass(frozen=True)
 class Machine:
-    """Where process ids have a meaning: in one PID namespace, until its machine is started
-    again."""
+    """The scope in which process ids have a meaning: one PID namespace, until its machine is
+    started again."""
 
     host: str
-    boot: str
-    """An id of the time since the machine was started; empty if the system does not tell."""
-    space: str
-    """An id of the PID namespace; 0 on systems that have none."""
+    boot: str  # an id of the time since the machine was started; empty if the system does not tell
+    space: str  # an id of the PID namespace; 0 on systems that have none
 
     @classmethod
     def this(cls) -> Machine:
@@ -63,7 +61,7 @@ def shown(owner: str) -> str:
 
 
 def is_dead(owner: str, here: Machine | None = None) -> bool:
-    """Whether an owner was a process of this very machine that certainly no longer runs.
+    """True if an owner was a process of this very machine that certainly no longer runs.
 
     False if that is not certain: on another machine, after a restart, in another container.
     """
@@ -100,12 +98,12 @@ def _boot() -> str:
     if sys.platform == "darwin":
         asked = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
         try:
-            told = subprocess.run(  # noqa: S603 - fixed
+            found = subprocess.run(  # noqa: S603 - fixed
                 asked, capture_output=True, text=True, check=False, timeout=10
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        return told.stdout.strip()
+        return found.stdout.strip()
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

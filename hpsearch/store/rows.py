@@ -15,8 +15,7 @@ from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord,
 from hpsearch.errors import Damaged
 from hpsearch.store import schema, shapes
 
-Values = dict[str, Any]
-"""The columns of a row, by name."""
+Values = dict[str, Any]  # the columns of a row, by name
 
 NOT_A_NUMBER = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
 """Fields that are NULL where they are not a number: SQLite has no NaN."""
@@ -51,43 +50,19 @@ def study_record(row: Sequence[Any]) -> StudyRecord:
 
 
 def trial_record(row: Sequence[Any]) -> Trial:
-    """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports.
-
-    Raises:
-        Damaged: A parameter is not of its distribution.
-    """
+    """The record of a row of `TRIAL_COLUMNS`, without its attempts and reports."""
     trial = Trial(*row)
     found = shapes.unlike(trial.params, trial.distributions)
     if found is not None:
-        raise Damaged(str(found))
+        raise Damaged(found)
     return trial
-
-
-def attempt_record(row: Sequence[Any]) -> Attempt:
-    """The record of a row of `ATTEMPT_COLUMNS`."""
-    return Attempt(*row)
-
-
-def report_record(row: Sequence[Any]) -> ReportRecord:
-    """The record of a row of `REPORT_COLUMNS`."""
-    return ReportRecord(*row)
-
-
-def request_record(row: Sequence[Any]) -> Request:
-    """The record of a row of `REQUEST_COLUMNS`."""
-    return Request(*row)
 
 
 # ---------------------------------------------------------------------------------- records to rows
 
 
 def values_of(record: Any, **more: Any) -> Values:
-    """The columns that a record's fields are.
-
-    Args:
-        record: Any record.
-        more: Columns beside them.
-    """
+    """The columns that a record's fields are, and more beside them."""
     values: Values = {}
     for field, column in column_names(record.__class__).items():
         value = getattr(record, field)
@@ -107,7 +82,7 @@ def study_values(record: StudyRecord) -> Values:
 
 
 def answer_values(request: Request) -> Values:
-    """What a driver writes of a request, with the id of its row as `of_request`."""
+    """The columns that a driver writes of a request, with the id of its row as `of_request`."""
     return {
         "of_request": request.id,
         "handled": request.handled,

@@ -5,8 +5,8 @@ Meant to be queried by hand too:
 since the epoch (UTC), resources are in the unit of the study's trial budget, enums are their values
 as text.
 
-A change here needs a migration beside it (`migrations/versions`) and a new `VERSION`; a test holds
-the two together.
+A change here needs a new `VERSION` and a migration (`hpsearch.store.version.MIGRATIONS`); a test
+holds the two together.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ from hpsearch.store.cells import (
 )
 
 VERSION = "hpsearch_0009"
-"""The schema version that this program reads and writes: the newest migration's revision. All of
-ours begin so."""
+"""The schema version that this program reads and writes. All of ours begin so."""
 
 metadata = MetaData(
     naming_convention={
@@ -76,13 +75,8 @@ _NUMBERS: dict[str, Number] = {
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
-    """The columns of a record's fields, in their order.
-
-    Args:
-        table: The table's name.
-        record: The dataclass.
-        key: The fields that are part of the primary key.
-    """
+    """The columns of a record's fields, in their order; those named in `key` are part of the
+    primary key."""
     types = get_type_hints(record)
     return [
         _column(table, field, types[field.name], is_key=field.name in key)
@@ -130,7 +124,6 @@ def _without_none(type_: Any) -> Any:
 
 
 def _of_a_study(*, is_key: bool) -> Column[Any]:
-    """The column that names a row's study."""
     return Column(
         "study_id",
         Whole,
@@ -142,8 +135,6 @@ def _of_a_study(*, is_key: bool) -> Column[Any]:
 
 
 def _of_a_trial(columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
-    """The columns of a row that belongs to a trial, with that of its study and what ties the
-    two."""
     return [
         Column("study_id", Whole, primary_key=is_key, autoincrement=False, nullable=False),
         *columns,
@@ -223,7 +214,7 @@ requests = Table(
     *(column for column in columns_of("requests", Request) if column.name != "id"),
     Index(None, "study_id"),
 )
-"""What people and programs ask of a study's driver."""
+"""The requests of people and programs to a study's driver."""
 
 heartbeats = Table(
     "heartbeats",
@@ -239,7 +230,7 @@ heartbeats = Table(
         is_key=True,
     ),
 )
-"""A row for each running attempt that was asked for (`hpsearch.store.asked.heartbeats`); no
+"""A row for each running attempt that was asked for (`hpsearch.store.heartbeats`); no
 record has it.
 
 `heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both

@@ -1,5 +1,5 @@
-"""What each JSON column holds, at every depth, as types that pydantic checks. Errors name the first
-wrong place.
+"""The contents of each JSON column, at every depth, as types that pydantic checks. Errors name the
+first wrong place.
 
 Only what this program reads is looked at: attributes that people and Optuna's samplers keep may
 hold anything.
@@ -36,36 +36,20 @@ from hpsearch.store.codec import encode
 from hpsearch.study_file.models import StudyBudget
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A value that cannot be in its place."""
-
-    what: str
-    """The value, and what should be there instead."""
-    at: str = ""
-    """The way to it from the column's value, such as ``[0].name``."""
-
-    def __str__(self) -> str:
-        return f"{self.what}, at {self.at}" if self.at else self.what
-
-
-def wrong(value: Any, wanted: str, at: str = "") -> Wrong:
-    """A value in place of what is wanted."""
+def wrong(value: Any, wanted: str, at: str = "") -> str:
+    """A value in place of what is wanted, and the way to it, such as ``[0].name``."""
     try:
         shown = encode(value)
     except RecursionError:
         shown = "values nested without end"
-    return Wrong(f"{shown[:40]!r} where {wanted} should be", at)
+    what = f"{shown[:40]!r} where {wanted} should be"
+    return f"{what}, at {at}" if at else what
 
 
 class Shape:
-    """The type of a JSON column's values.
-
-    Args:
-        type_: Of JSON's own types, dataclasses and distributions.
-        builds: Whether values become objects of the type; else they stay as JSON gives them.
-        prefix: Only members of an object whose keys begin so have the type; others may be anything.
-    """
+    """The type of a JSON column's values, of JSON's own types, dataclasses and distributions.
+    Values become objects of the type if it `builds`. With a `prefix`, only members of an object
+    whose keys begin so have the type."""
 
     def __init__(self, type_: Any, *, builds: bool = False, prefix: str = "") -> None:
         self._adapter: TypeAdapter[Any] = TypeAdapter(type_)
@@ -74,30 +58,16 @@ class Shape:
         self._strict = None if _holds_dataclass(type_) else True
         """Strict, pydantic takes no mapping for a dataclass."""
 
-    def find_wrong(self, value: Any) -> Wrong | None:
-        """The first place where a value that was read from JSON is of another type; None if there
-        is none."""
-        try:
-            self._validated(value)
-        except ValidationError as error:
-            return _explained(error.errors(include_url=False)[0])
-        return None
-
     def read(self, value: Any) -> Any:
-        """What a value that was read from JSON stands for.
-
-        Raises:
-            Damaged: It is of another type.
-        """
+        """The value that stands for one read from JSON."""
         try:
             read = self._validated(value)
         except ValidationError as error:
-            found = _explained(error.errors(include_url=False)[0])
-            raise Damaged(str(found)) from None
+            raise Damaged(_explained(error.errors(include_url=False)[0])) from None
         return read if self._builds else value
 
     def plain(self, value: Any) -> Any:
-        """What `read` gave, as JSON takes it."""
+        """A value that `read` gave, as JSON takes it."""
         return self._adapter.dump_python(value) if self._builds else value
 
     def _validated(self, value: Any) -> Any:
@@ -132,8 +102,7 @@ _WANTED = {
 """By the kind of pydantic's error, what should be in the place."""
 
 
-def _explained(error: ErrorDetails) -> Wrong:
-    """An error of pydantic's in the words of this program."""
+def _explained(error: ErrorDetails) -> str:
     kind = error["type"]
     place = error["loc"]
     given = error["input"]
@@ -144,7 +113,7 @@ def _explained(error: ErrorDetails) -> Wrong:
         return wrong(given, f"one of {words}", _path(place))
     if kind == "distribution":
         shown = str(given)[:40]
-        return Wrong(f"{shown!r} where a distribution should be", _path(place))
+        return f"{shown!r} where a distribution should be, at {_path(place)}"
     wanted = _WANTED.get(kind, error["msg"])
     return wrong(given, wanted, _path(place))
 
@@ -161,12 +130,8 @@ def _path(place: Sequence[int | str]) -> str:
 
 @lru_cache(maxsize=4096)
 def distribution_of(text: str) -> BaseDistribution:
-    """A distribution of Optuna's from its JSON; trials of one study share theirs.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError: It is
-            none.
-    """
+    """A distribution of Optuna's from its JSON, shared by all trials that have the same; raises
+    what Optuna does for anything else."""
     return json_to_distribution(text)
 
 
@@ -188,7 +153,7 @@ StoredDistribution = Annotated[
 
 @dataclass(frozen=True)
 class _Arithmetic:
-    """What is read of `trials.arithmetic.Arithmetic`, where it is there."""
+    """The part of `trials.arithmetic.Arithmetic` that is read."""
 
     threads: StrictInt
     precision: str | None = None
@@ -198,7 +163,7 @@ class _Arithmetic:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """What the sampler `curve_gp` keeps about its model."""
+    """The facts that the sampler `curve_gp` keeps about its model."""
 
     values: StrictInt
     theta: list[StrictFloat] | None
@@ -219,13 +184,7 @@ _NARROWER: dict[str, Shape] = {
 
 
 def shape_of(table: str, column: str, type_: Any) -> Shape:
-    """The shape of a JSON column.
-
-    Args:
-        table: Its table.
-        column: Its name.
-        type_: The type of the record's field.
-    """
+    """The shape of a JSON column, whose record's field has a type."""
     narrower = _NARROWER.get(f"{table}.{column}")
     return narrower or Shape(type_, builds=_holds_dataclass(type_))
 
@@ -234,11 +193,7 @@ def shape_of(table: str, column: str, type_: Any) -> Shape:
 
 
 def written_in(spec: str) -> dict[str, Any]:
-    """A study file as it is written; empty for a study that was not made from one.
-
-    Raises:
-        Damaged: It is not YAML any more.
-    """
+    """A study file as it is written; empty for a study that was not made from one."""
     try:
         content = yaml.safe_load(spec)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -248,11 +203,7 @@ def written_in(spec: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def budget_in(spec: str) -> StudyBudget | None:
-    """The budget of a study file; None for a study that was not made from one.
-
-    Raises:
-        Damaged: It is not a budget.
-    """
+    """The budget of a study file; None for a study that was not made from one."""
     budget = written_in(spec).get("budget")
     try:
         return None if budget is None else StudyBudget.model_validate(budget)
@@ -263,9 +214,7 @@ def budget_in(spec: str) -> StudyBudget | None:
 # --------------------------------------------------------------------- columns that belong together
 
 
-def unlike(
-    params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]
-) -> Wrong | None:
+def unlike(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> str | None:
     """A parameter whose distribution can never have drawn it.
 
     One outside the bounds may have been asked for.
@@ -280,7 +229,7 @@ def unlike(
     return None
 
 
-def miscounted(values: Sequence[float] | None, directions: Sequence[str]) -> Wrong | None:
+def miscounted(values: Sequence[float] | None, directions: Sequence[str]) -> str | None:
     """Values of objectives that are more or fewer than the study's directions."""
     if values is None or len(values) == len(directions):
         return None
@@ -298,7 +247,6 @@ def _may_be_drawn(value: Any, drawn_from: BaseDistribution) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number that a float can hold."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, float) or abs(value) < 2**1023

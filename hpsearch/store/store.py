@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
-from hpsearch.errors import (
-    Damaged,
-    StoreUnreachable,
-    StudyExists,
-    StudyNotFound,
-    UserError,
-    tell,
-)
+from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, UserError, tell
 from hpsearch.store import codec, contents, damage, leases, rows, version
 from hpsearch.store.connecting.database import Database, Selecting, write_ahead
 from hpsearch.store.connecting.url import display, in_memory, is_sqlite, parse_url
@@ -36,12 +28,10 @@ from hpsearch.store.schema import requests, studies
 
 
 class Store:
-    """A database of studies. Every method may raise `StoreUnreachable`; then it has had no effect.
-
-    There is one exception: if the connection breaks at the very moment of a commit, it is not known
-    whether the commit succeeded. A `commit` that is named by its revision may be repeated to be
-    sure. The next call connects again.
-    """
+    """A database of studies. Every method may raise `StoreUnreachable`, and then has had no effect,
+    unless the connection broke at the very moment of a commit: a `commit` that is named by its
+    revision may be repeated to be sure. The next call connects again. `StudyNotFound` is raised
+    where there is no such study."""
 
     # -------------------------------------------------------------------------------------- opening
 
@@ -52,13 +42,8 @@ class Store:
 
     @classmethod
     def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
-        """The database at a URL that was opened before; it is connected to with the first call.
-
-        Args:
-            url: As of `open`.
-            patience_s: How long to wait for other writers, in seconds; None for what the
-                environment says.
-        """
+        """The database at a URL that was opened before; it is connected to with the first call, and
+        waits `patience_s` seconds for other writers (None: as the environment says)."""
         return cls(Database(parse_url(url), patience_s, create=False))
 
     @classmethod
@@ -70,9 +55,7 @@ class Store:
             create: Make the tables, and the file, if they do not exist.
 
         Raises:
-            UserError: Not a URL of a supported database.
-            StoreUnreachable: It does not answer, is missing, or belongs to another program.
-            SchemaMismatch: It is of an older or newer version.
+            UserError, StoreUnreachable, Unreachable: It cannot be used, for the reason given.
         """
         store = cls(Database(parse_url(url)))
         try:
@@ -83,7 +66,6 @@ class Store:
         return store
 
     def _prepare(self, create: bool) -> None:
-        """Make or check the tables."""
         url = self._database.url
         is_file = is_sqlite(url) and not in_memory(url)
         if is_file and not create:
@@ -118,7 +100,7 @@ class Store:
 
     @property
     def dialect(self) -> str:
-        """Which kind of database it is: sqlite or postgresql."""
+        """The kind of database: sqlite or postgresql."""
         return self._database.dialect
 
     @property
@@ -138,12 +120,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Selecting]:
-        """A connection for queries, which see one moment of the database for as long as the block
-        lasts.
-
-        Raises:
-            Damaged: They came upon what this program never writes; it says where.
-        """
+        """A connection for queries, which see one moment of the database throughout the block."""
         try:
             with self._database.transaction("read") as connection:
                 yield connection
@@ -156,12 +133,9 @@ class Store:
 
     @contextmanager
     def viewing(self) -> Iterator[Connection]:
-        """As `reading`, for people: rows with damaged cells are left out, with those that belong to
-        them, and `hpsearch.errors.tell` says so.
-
-        Raises:
-            Damaged: What is left does not answer the question.
-        """
+        """As `reading`, for people: rows with damaged cells are left out with those that belong to
+        them, and `hpsearch.errors.tell` reports it. `Damaged` is raised if what is left does not
+        answer the question."""
         found: list[Damaged] = []
 
         def mend() -> str:
@@ -186,7 +160,7 @@ class Store:
     def writing(self) -> Iterator[Connection]:
         """A connection in one transaction that writes, which ends with the block and is rolled back
         where it raises. For statements that have a module of their own, such as
-        `hpsearch.store.asked.heartbeats`: they pass the fence themselves."""
+        `hpsearch.store.heartbeats`: they pass the fence themselves."""
         with self._database.transaction("write") as connection:
             yield connection
 
@@ -197,14 +171,13 @@ class Store:
 
         Args:
             record: The study.
-            whole: What belongs to it already, as `History.drain` gave it, written in the same
-                transaction; None for a study that begins.
+            whole: What belongs to it already, as `History.drain` gave it.
 
         Raises:
             StudyExists: The name is taken.
             UserError: The name cannot be stored.
         """
-        if "\0" in record.name or not _is_unicode(record.name):
+        if not codec.storable(record.name):
             raise UserError(
                 f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes"
             )
@@ -244,73 +217,47 @@ class Store:
             connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
     def has_study(self, name: str) -> bool:
-        """Whether there is a study of a name; what else is in the database does not matter."""
+        """True if there is a study of a name; what else is in the database does not matter."""
         with self.reading() as connection:
             named = select(studies.c.id).where(studies.c.name == name)
             return connection.scalar(named) is not None
 
     def find_study(self, name: str) -> StudyRecord:
-        """The study of a name.
-
-        Raises:
-            StudyNotFound: No study has this name; the error names the nearest.
-        """
+        """The study of a name."""
         with self.reading() as connection:
             row = None
             if codec.storable(name):
                 named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
                 row = connection.execute(named).one_or_none()
-        if row is None:
-            raise self._not_found(name)
+            if row is None:
+                raise contents.not_found(connection, name)
         return rows.study_record(row)
 
     def delete_study(self, study_id: int) -> None:
-        """Remove a study with all its rows.
-
-        Raises:
-            StudyNotFound: It is gone already.
-        """
+        """Remove a study with all its rows."""
         with self._database.transaction("write") as connection:
             of_id = delete(studies).where(studies.c.id == study_id)
             deleted = connection.execute(of_id)
             if not deleted.rowcount:
                 raise leases.gone(study_id)
 
-    def _not_found(self, name: str) -> StudyNotFound:
-        names = self.study_names()
-        near = get_close_matches(str(name), names, n=1) or names[-1:]
-        hint = "there are no studies in it yet"
-        if near:
-            hint = f"did you mean {near[0]}? `hpsearch ls` lists them all"
-        return StudyNotFound(f"no study named {name} in {self.display_url}", hint)
-
     # -------------------------------------------------------------------------------------- loading
 
     def load(self, name: str) -> History:
-        """A study with its trials, their attempts and reports; without decisions and environments.
-
-        Raises:
-            StudyNotFound: No study has this name.
-        """
+        """A study with trials, attempts and reports; without decisions and environments."""
         history = History(self.find_study(name))
         self.refresh(history, -1)
         return history
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with what others have committed: its study, and every trial
-        touched since.
-
-        For readers: what the history itself had changed in those places is lost. Costs one small
-        query where nothing is new.
+        touched since. For readers: changes of the history itself in those places are lost.
 
         Args:
             since_revision: What the last refresh returned; -1 for all.
 
         Returns:
             The revision that the history is at now.
-
-        Raises:
-            StudyNotFound: The study was deleted.
         """
         wants_all = since_revision < 0
         if not wants_all and self.revision(history.study.id) == since_revision:
@@ -319,11 +266,7 @@ class Store:
             return contents.read(connection, history, since_revision)
 
     def revision(self, study_id: int) -> int:
-        """The revision that a study is at: one more with every commit.
-
-        Raises:
-            StudyNotFound: The study was deleted.
-        """
+        """The revision that a study is at: one more with every commit."""
         with self.reading() as connection:
             statement = select(studies.c.revision).where(studies.c.id == study_id)
             revision = connection.scalar(statement)
@@ -337,12 +280,11 @@ class Store:
         """Take a study over: from now on its last owner can write nothing more.
 
         Args:
-            owner: Who asks: one of `hpsearch.store.owners`.
+            owner: One of `hpsearch.store.owners`.
             ttl_s: For how long, unless it is renewed, in seconds by the database's clock.
 
         Raises:
             StudyHeld: A lease on it has not expired.
-            StudyNotFound: The study was deleted.
         """
         with self._database.connected() as connection:
             leases.end_former(connection, study_id)
@@ -351,22 +293,17 @@ class Store:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(
-        self,
-        lease: Lease,
-        ttl_s: float,
-        alive_at: float | None = None,
-        revision: int | None = None,
+        self, lease: Lease, ttl_s: float, alive_at: float | None = None, revision: int | None = None
     ) -> Entry:
         """Keep a lease for `ttl_s` more seconds. Returns what the owner should know.
 
         Args:
             alive_at: The time by the owner's own clock; its successor charges what ran until then.
-                None for an owner that runs nothing.
             revision: The one that the owner has made last; None if it made none.
 
         Raises:
             LeaseLost: Another driver has taken the study over.
-            WentBack: The database is at an older state than that revision.
+            Unreachable: The database is at an older state than that revision.
         """
         with self._database.transaction("write") as connection:
             entry = leases.renew(connection, lease, ttl_s, alive_at)
@@ -381,29 +318,15 @@ class Store:
             leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
-        """The lease on a study, live or expired; None if nobody has one: its last driver gave it
-        back.
-
-        Raises:
-            StudyNotFound: No study has this name.
-        """
+        """The lease on a study, live or expired; None if its last driver gave it back."""
         self.find_study(name)
         with self.reading() as connection:
             return leases.holder(connection, name)
 
     def request_stop(self, name: str, origin: str = "somebody") -> None:
-        """Ask the driver of a study to save everything and end; it learns of it with its next
-        commit or renewal, and answers the request that says so.
-
-        Whoever takes the study over later is not asked: `acquire` forgets the request.
-
-        Args:
-            name: The study.
-            origin: Who asks, for people.
-
-        Raises:
-            StudyNotFound: No study has this name.
-        """
+        """Ask the driver of a study to save everything and end. It learns of it with its next
+        commit or renewal; a driver that takes the study over later is not meant. `origin` is
+        shown to people."""
         asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
@@ -413,7 +336,7 @@ class Store:
 
     # ------------------------------------------------------------------------------------- requests
 
-    def ask(self, name: str, request: Request) -> int:
+    def add_request(self, name: str, request: Request) -> int:
         """Ask something of a study; its driver sees to it within a renewal of its lease, and the
         next driver does where there is none.
 
@@ -422,9 +345,6 @@ class Store:
             request: What is asked; its id is not looked at.
 
         Returns: The id of the request.
-
-        Raises:
-            StudyNotFound: No study has this name.
         """
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
@@ -437,11 +357,11 @@ class Store:
         return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
-        """What is asked of a study and has not been answered, the oldest first."""
+        """The requests to a study that have not been answered, the oldest first."""
         with self._database.connected() as connection:
             return contents.waiting(connection, study_id)
 
-    def answer_to(self, request_id: int) -> Request:
+    def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
             return contents.request_of(connection, request_id)
@@ -464,18 +384,15 @@ class Store:
             lease: The caller's; without one, the study must be free of a live lease.
             ttl_s: Renews the lease for so many seconds.
             alive_at: The time by the lease owner's own clock, see `renew`.
-            revision: The one that this commit makes, where the caller has a lease and so knows: no
-                one else makes any. Where the study is at it already, this very commit came through
-                before, and nothing is written again.
+            revision: The one that this commit makes. Where the study is at it already, this very
+                commit came through before, and nothing is written again.
 
         Returns:
             What the writer should know, such as whether a stop has been requested.
 
         Raises:
-            LeaseLost: Another driver has taken the study over; nothing was written.
-            StudyHeld: Without a lease: a driver owns the study; nothing was written.
-            StudyNotFound: The study was deleted.
-            WentBack: The database is at an older state than the one the last commit made.
+            LeaseLost, StudyHeld: A driver owns the study; nothing was written.
+            Unreachable: The database is at an older state than the one the last commit made.
         """
         assert lease is None or lease.study_id == study_id
         try:
@@ -499,10 +416,8 @@ class Store:
     @contextmanager
     def editing(self, history: History, since_revision: int) -> Iterator[int]:
         """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
-        and is committed.
-
-        What the block touches in the history is written where it ends. Where it raises nothing is
-        written, and the history should be thrown away if the block had changed it.
+        and is committed. Where the block raises nothing is written, and the history should be
+        thrown away.
 
         Args:
             since_revision: The revision that the history is at.
@@ -512,7 +427,6 @@ class Store:
 
         Raises:
             StudyHeld: A driver owns the study.
-            StudyNotFound: The study was deleted.
         """
         study_id = history.study.id
         with self._database.transaction("write") as connection:
@@ -528,29 +442,11 @@ class _CameThrough(Exception):
 
 
 def upgrade(url: str) -> str | None:
-    """Bring a database of an older version to the one of this program, in one transaction.
-
-    Returns:
-        The version it was at (the present one where there was nothing to do); None if it was
-        empty.
-
-    Raises:
-        UserError: Not a URL of a supported database.
-        StoreUnreachable: It does not answer, or belongs to another program.
-        SchemaMismatch: It is of a newer version.
-    """
+    """Bring a database of an older version to the one of this program, in one transaction. Returns
+    the version it was at; None if it was empty. Raises as `Store.open`."""
     database = Database(parse_url(url))
     try:
         with database.transaction("write") as connection:
             return version.migrate(connection, database.url)
     finally:
         database.close()
-
-
-def _is_unicode(name: str) -> bool:
-    """Whether it can be written as UTF-8: no half of a surrogate pair."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
+from collections.abc import Callable
 
-from sqlalchemy import URL, Connection, inspect
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
-from hpsearch.errors import SchemaMismatch, StoreUnreachable
+from hpsearch.errors import StoreUnreachable, Unreachable
 from hpsearch.store import schema
 from hpsearch.store.connecting.url import display, is_sqlite
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+FIRST = "hpsearch_0009"  # the oldest schema that can be upgraded; earlier ones were never released
 
-_alembic_lock = threading.Lock()  # alembic keeps what it is doing in a global
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {}
+"""By the version that each leads to, oldest first: changes a database of the version before. A new
+database needs none: it is made from the tables as they are now."""
+
+VERSIONS = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+"""One row, with the version. Its name is older than this module."""
 
 
 def known_versions() -> list[str]:
     """All schema versions there have been, oldest first."""
-    return sorted(
-        f"hpsearch_{path.name[1:5]}" for path in (MIGRATIONS / "versions").glob("v[0-9]*.py")
-    )
+    return [FIRST, *MIGRATIONS]
 
 
 def stored_version(connection: Connection, url: URL) -> str | None:
     """The schema version of a database of ours; None if it is empty.
 
     Raises:
-        StoreUnreachable: Something else lives in it.
+        StoreUnreachable: It belongs to another program, or lacks tables.
     """
-    tables = inspect(connection).get_table_names()
+    present = inspect(connection)
+    tables = present.get_table_names()
     if not tables:
         return None
-    if "alembic_version" in tables and _is_alembics(connection):
-        version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-        if version is not None and str(version).startswith("hpsearch_"):
-            _refuse_half_made(str(version), tables, url)
-            return str(version)
+    if VERSIONS.name in tables:
+        columns = {column["name"] for column in present.get_columns(VERSIONS.name)}
+        found = connection.scalar(select(VERSIONS)) if "version_num" in columns else None
+        if found is not None and found.startswith("hpsearch_"):
+            _refuse_half_made(found, tables, url)
+            return str(found)
     some = ", ".join(sorted(tables)[:3])
     raise StoreUnreachable(
         f"{display(url)} belongs to another program (it has tables named {some});"
@@ -45,20 +60,7 @@ def stored_version(connection: Connection, url: URL) -> str | None:
     )
 
 
-def _is_alembics(connection: Connection) -> bool:
-    return any(
-        column["name"] == "version_num"
-        for column in inspect(connection).get_columns("alembic_version")
-    )
-
-
 def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
-    """Refuse a database that lacks tables of its version. A migration is one transaction, so this
-    program did not leave it like that.
-
-    Raises:
-        StoreUnreachable: It lacks some.
-    """
     missing = sorted(set(schema.metadata.tables) - set(tables))
     if version == schema.VERSION and missing:
         raise StoreUnreachable(
@@ -72,16 +74,16 @@ def check_version(version: str, url: URL) -> None:
     """Refuse a database that this program was not written for.
 
     Raises:
-        SchemaMismatch: It is older or newer.
+        Unreachable: It is older or newer.
     """
     if version < schema.VERSION:
-        raise SchemaMismatch(
+        raise Unreachable(
             f"{display(url)} was made by an older hpsearch"
             f" (schema {version}; this one uses {schema.VERSION})",
             f"back it up, then: hpsearch db upgrade --storage {display(url)}",
         )
     if version > schema.VERSION:
-        raise SchemaMismatch(
+        raise Unreachable(
             f"{display(url)} was made by a newer hpsearch"
             f" (schema {version}; this one knows {schema.VERSION})",
             "install the newer version of hpsearch",
@@ -96,28 +98,27 @@ def migrate(connection: Connection, url: URL) -> str | None:
         The version it was at; None if it was empty.
 
     Raises:
-        SchemaMismatch: It is newer.
-        StoreUnreachable: Something else lives in it.
+        Unreachable: It is newer, or older than all that were released.
+        StoreUnreachable: It belongs to another program.
     """
-    from alembic import command  # slow to import, and seldom needed
-    from alembic.config import Config
-
     if not is_sqlite(url):  # SQLite has taken its one lock already
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('hpsearch schema'))")
     version = stored_version(connection, url)  # another process may have been faster
-    if version == schema.VERSION:
-        return version
-    if version is not None and version > schema.VERSION:
+    if version is None:
+        schema.metadata.create_all(connection)
+        VERSIONS.create(connection)
+        connection.execute(insert(VERSIONS).values(version_num=schema.VERSION))
+        return None
+    if version > schema.VERSION:
         check_version(version, url)
-    if version is not None and version not in known_versions():
-        raise SchemaMismatch(
+    if version not in known_versions():
+        raise Unreachable(
             f"{display(url)} says schema {version}, which no released hpsearch has had;"
             " it was left as it is",
             "restore a backup of it, or name another database with --storage",
         )
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    with _alembic_lock:
-        command.upgrade(config, "head")
+    for newer, change in MIGRATIONS.items():
+        if newer > version:
+            change(connection)
+    connection.execute(update(VERSIONS).values(version_num=schema.VERSION))
     return version

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StoreUnreachable, StudyHeld
-from hpsearch.store import owners
-from hpsearch.store.asked import heartbeats
+from hpsearch.store import heartbeats, owners
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 

@@ -39,7 +39,7 @@ def ask(
         UserError: The study refuses, or it has ended.
     """
     number, is_driven = place(store, name, kind, content, origin)
-    answer = _answer(store, number) if is_driven else store.answer_to(number)
+    answer = _answer(store, number) if is_driven else store.find_request(number)
     if answer.refused is not None:
         raise UserError(f"study {name} refuses: {answer.refused}")
     return answer, is_driven
@@ -64,14 +64,14 @@ def place(
     if not is_driven and study.state is StudyState.FINISHED:
         message = f"study {name} has ended: {study.reason}"
         raise UserError(message, f"to continue it: hpsearch resume {name} --trials N")
-    return store.ask(name, Request(0, kind, content, origin, time.time())), is_driven
+    return store.add_request(name, Request(0, kind, content, origin, time.time())), is_driven
 
 
 def _answer(store: Store, number: int) -> Request:
     """A request once it is answered, or as it is when that takes too long."""
     until = time.monotonic() + WAIT_S
     while True:
-        request = store.answer_to(number)
+        request = store.find_request(number)
         if request.handled is not None or time.monotonic() > until:
             return request
         time.sleep(LOOK_S)

@@ -16,7 +16,7 @@ import hpsearch
 import thoroughness
 from asking import spec_with, train, work
 from hpsearch.domain.records import Outcome, StudyState, Trial
-from hpsearch.store.asked import heartbeats
+from hpsearch.store import heartbeats
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from patience import wait_until

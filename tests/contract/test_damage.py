@@ -180,7 +180,7 @@ class Toy:
             record = store.create_study(replace(told.study, name="toy", base="/"))
             changes = Changes(None, trials, attempts, reports, decisions, environments)
             store.commit(record.id, changes)
-            store.ask("toy", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
+            store.add_request("toy", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
 
     def damage(self, column: str, value: str) -> None:
         """Write a value into a column of the best trial's (latest) row, or of the study's."""

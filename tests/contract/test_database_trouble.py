@@ -21,7 +21,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
-from hpsearch.errors import LeaseLost, StoreUnreachable, UserError, WentBack
+from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.connecting import database
@@ -372,7 +372,10 @@ def test_a_driver_over_an_older_backup_writes_nothing_into_it(
     driver, store = disturbed_once(sqlite_url, tmp_path, restore)
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(backup)) as target:
         source.backup(target)
-    with closing(store), pytest.raises(WentBack, match="older than what this driver has written"):
+    with (
+        closing(store),
+        pytest.raises(Unreachable, match="older than what this driver has written"),
+    ):
         driver.run()
     with closing(Store.open(sqlite_url)) as found:
         assert found.load(SPEC.study).trials == []
@@ -414,11 +417,11 @@ def test_a_server_restored_to_an_older_state_is_noticed(store: Store, writes: bo
         else:
             store.renew(lease, 60.0, revision=5)
 
-    with pytest.raises(WentBack):
+    with pytest.raises(Unreachable):
         go_on()
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE studies SET lease_epoch = 0, lease_owner = NULL")
-    with pytest.raises(WentBack):
+    with pytest.raises(Unreachable):
         store.renew(lease, 60.0)
 
 

@@ -417,10 +417,10 @@ def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the
     first = store.acquire(study_id, "one", TTL_S)
     store.request_stop("a-study")
     store.release(first)
-    store.ask("a-study", Request(0, RequestKind.BUDGET, {"trials": 9}, "ann@desk", 1.0))
+    store.add_request("a-study", Request(0, RequestKind.BUDGET, {"trials": 9}, "ann@desk", 1.0))
     second = store.acquire(study_id, "two", TTL_S)
     assert store.renew(second, TTL_S, 1.0).stop_requested is False
-    assert store.answer_to(1).refused == "the driver that was to stop had ended"
+    assert store.find_request(1).refused == "the driver that was to stop had ended"
     assert [each.kind for each in store.waiting(study_id)] == [RequestKind.BUDGET]
     store.request_stop("a-study")
     assert store.renew(second, TTL_S, 2.0).stop_requested is True

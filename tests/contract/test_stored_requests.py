@@ -26,8 +26,8 @@ def test_a_request_waits_until_its_answer_is_committed(database_url: str) -> Non
     with closing(Store.open(database_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", "study: flowers\n"))
         other = store.create_study(StudyRecord(0, "trees", "study: trees\n"))
-        first = store.ask("flowers", request(params={"lr": 0.1, "kind": None}, why=""))
-        second = store.ask("flowers", request(params={}))
+        first = store.add_request("flowers", request(params={"lr": 0.1, "kind": None}, why=""))
+        second = store.add_request("flowers", request(params={}))
         asked = store.waiting(study.id)
         assert [each.id for each in asked] == [first, second]
         assert asked[0].content == {"params": {"lr": 0.1, "kind": None}, "why": ""}
@@ -38,8 +38,8 @@ def test_a_request_waits_until_its_answer_is_committed(database_url: str) -> Non
         trial = Trial(0, State.QUEUED, {"lr": 0.1})
         store.commit(study.id, Changes(trials=[trial], requests=asked))
         assert store.waiting(study.id) == []
-        assert store.answer_to(first).trial == 0
-        assert store.answer_to(second).refused == "no"
+        assert store.find_request(first).trial == 0
+        assert store.find_request(second).refused == "no"
         with store.reading() as connection:
             assert violations(connection) == []
 
@@ -53,13 +53,13 @@ def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url: s
         def is_asked() -> bool:
             renewed = store.renew(lease, 60.0)
             written = store.commit(study.id, Changes(study=study), lease)
-            assert renewed.is_asked == written.is_asked
-            return written.is_asked
+            assert renewed.has_requests == written.has_requests
+            return written.has_requests
 
-        store.ask("trees", request())
+        store.add_request("trees", request())
         for _ in range(4):
             assert not is_asked()
-            store.ask("flowers", request())
+            store.add_request("flowers", request())
             assert is_asked()
             (asked,) = store.waiting(study.id)
             asked.handled = 6.0
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_refused_and_ends_no_study(sqlite_url: str) -> No
     with closing(Store.open(sqlite_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", "study: flowers\n"))
         for column, value in (("content", "[1]"), ("content", "{"), ("kind", "dance")):
-            number = store.ask("flowers", request())
+            number = store.add_request("flowers", request())
             with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other, other:
                 other.execute(f"UPDATE requests SET {column} = ? WHERE id = ?", (value, number))
         asked = store.waiting(study.id)
@@ -81,11 +81,11 @@ def test_what_cannot_be_read_is_refused_and_ends_no_study(sqlite_url: str) -> No
 def test_the_requests_of_a_study_go_with_it(database_url: str) -> None:
     with closing(Store.open(database_url)) as store:
         study = store.create_study(StudyRecord(0, "flowers", ""))
-        store.ask("flowers", request())
+        store.add_request("flowers", request())
         store.delete_study(study.id)
         assert store.waiting(study.id) == []
 
 
 def test_nothing_is_asked_of_a_study_that_is_not_there(database_url: str) -> None:
     with closing(Store.open(database_url)) as store, pytest.raises(StudyNotFound):
-        store.ask("flowers", request())
+        store.add_request("flowers", request())

@@ -15,7 +15,7 @@ from ray.core.generated import autoscaler_pb2
 
 from executor_events import of, wait_for
 from hpsearch.domain import events as ev
-from hpsearch.errors import ClusterUnreachable, UserError
+from hpsearch.errors import Unreachable, UserError
 from hpsearch.executors import ray_cluster
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
@@ -157,7 +157,7 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
-    with pytest.raises(ClusterUnreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
+    with pytest.raises(Unreachable, match=r"no cluster answers at 127\.0\.0\.1:1"):
         cluster("127.0.0.1:1", Resources()).__enter__()
 
 

@@ -227,7 +227,7 @@ def test_a_trial_that_goes_on_meanwhile_removes_nothing_that_another_one_begins_
             for report in changes.reports:
                 if report.trial == 0 and report.resource == 2.0:
                     content = {"params": {"x": 0.3}, "checkpoint": 0}
-                    store.ask("plain", Request(0, RequestKind.PROPOSE, content, "ann", now))
+                    store.add_request("plain", Request(0, RequestKind.PROPOSE, content, "ann", now))
 
         lease = store.acquire(history.study.id, "driver", 1e9)
         study = build_study(history, spec)
@@ -273,4 +273,4 @@ def ask_of(store: Store, draw: random.Random) -> None:
     able = [each.number for each in trials if each.checkpoint and not each.state.terminal]
     if able:
         content = {"params": {"x": draw.random()}, "checkpoint": draw.choice(able)}
-        store.ask("plain", Request(0, RequestKind.PROPOSE, content, "ann@desk", 1.0))
+        store.add_request("plain", Request(0, RequestKind.PROPOSE, content, "ann@desk", 1.0))

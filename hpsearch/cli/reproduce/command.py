@@ -24,10 +24,11 @@ from hpsearch.errors import Interrupted, UserError
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,
+    memory_of,
     recorded_arithmetic,
+    session_at,
     trial_detail,
 )
-from hpsearch.store.reading.sessions import memory_of, session_at
 from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal

@@ -123,7 +123,7 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
             in it or has nothing to tell.
         StoreUnreachable: It does not answer, belongs to another program, or its folder is missing
             or read-only.
-        SchemaMismatch: It has another schema version.
+        Unreachable: It has another schema version.
     """
     url = parse_url(storage)
     refuse_in_memory(url)

@@ -3,5 +3,5 @@
 - `execution`: trains it
 - `thinning`: which of its reports are recorded, where it makes very many
 - `printing`: where what it prints goes
-- `story`: what its log says of its course
+- `log_lines`: its beginning and end in that log
 """

@@ -14,7 +14,7 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.thinning import Thinning
-from hpsearch.executors.carrying import carry_along
+from hpsearch.executors.moved_checkpoints import carry_along
 from hpsearch.executors.worker_config import WorkerConfig
 from trials import arithmetic
 from trials.arithmetic import Arithmetic
@@ -38,28 +38,21 @@ from trials.disk.log_file import LogFile
 from trials.loop import memory_facts
 from trials.runner import Runner, failure_of
 
-KEPT_DATA = 2
-"""How many prepared data sets a worker keeps references to."""
+KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
 RETIRED = "told to end (SIGTERM)"
 
 Ending = ev.Finished | ev.Stopped | ev.Failed
 
-Said = ev.Reported | ev.Asked | ev.Noted
-"""What an attempt says while it trains."""
+Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
 
 
-class Workshop:
-    """What stays in a worker's process between its attempts: the task, and data that it prepared.
-
-    Args:
-        config: What is the same for all attempts.
-        fetch: Turns what `launch` was given as data into the data.
-        device: The torch device that attempts train on.
-        share: The share of that device's memory that is this worker's; 1 and more for all of it.
-    """
+class WorkerState:
+    """The state of a worker process that stays between attempts: the task, and data that it
+    prepared. `fetch` turns what `launch` was given as data into the data; `share` is the part of
+    the memory of the device that is its own, 1 and more for all."""
 
     def __init__(
         self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
@@ -85,12 +78,8 @@ class Workshop:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings; None if the task prepares none.
-
-        Args:
-            order: The attempt's.
-            given: What came with the order, to be fetched where the data is not here yet.
-        """
+        """The prepared data for an attempt's settings, fetched from what came with the order where
+        it is not here yet; None if the task prepares none."""
         if not self.config.prepares:
             return None
         key = self.task.data_key(self.config.params(order))
@@ -106,7 +95,7 @@ class Workshop:
 
 @dataclass
 class Control:
-    """What the command thread tells the training thread about one attempt."""
+    """The orders of the command thread to the training thread about one attempt."""
 
     until: float
     ordered: float = field(default_factory=time.monotonic)
@@ -114,10 +103,8 @@ class Control:
     deadline: float | None = None
     stop: bool = False
     save: bool = False
-    retired: bool = False
-    """Whether the whole process is to end."""
-    recorded: float = 0.0
-    """Up to which resource its reports are in the database."""
+    retired: bool = False  # true if the whole process is to end
+    recorded: float = 0.0  # up to which resource its reports are in the database
     given: dict[str, Any] = field(default_factory=dict)
     """The parameters that it has asked for, as far as they are known."""
     changed: threading.Event = field(default_factory=threading.Event)
@@ -128,7 +115,7 @@ class Control:
             self.deadline = time.monotonic() + seconds
 
     def interrupts(self) -> bool:
-        """Whether training should return now; asked after every step."""
+        """True if training should return now; asked after every step."""
         return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def wait_for_word(self, resource: float) -> None:
@@ -140,7 +127,6 @@ class Control:
         self._wait(lambda: name in self.given)
 
     def _wait(self, has_word: Callable[[], bool]) -> None:
-        """Wait for word, or until the attempt must stop. This takes none of its time limit."""
         began = time.monotonic()
         while not has_word() and not self.stop:
             self.changed.wait()
@@ -153,33 +139,29 @@ class Control:
 class Execution:
     """One attempt, from its order to its end.
 
-    Args:
-        workshop: What the process has for all attempts.
-        order: The attempt's.
-        control: What it is told while it runs.
-        began: Called with how the attempt computes, and again once it can train, with how long
-            that took.
-        said: Called with each report, question and note, and whether the attempt now waits for an
-            answer.
-        log: The attempt's log; None if it has none.
+    `began` is called with how the attempt computes, and again once it can train, with how long that
+    took; `said` with each report, question and note, and whether the attempt now waits for an
+    answer.
     """
 
     def __init__(
         self,
-        workshop: Workshop,
+        state: WorkerState,
         order: ev.Launch,
         control: Control,
         began: Callable[[ev.Began], None],
-        said: Callable[[Said, bool], None],
+        said: Callable[[Message, bool], None],
         log: LogFile | None,
     ) -> None:
-        self._workshop = workshop
-        self._config = workshop.config
+        self._state = state
+        self._config = state.config
         self._order = order
         self._control = control
         self._began = began
         self._said = said
         self._log = log
+        self.reached: float | None = None
+        """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
         self._thinning = Thinning(self._config.budget, self._config.goal)
         self._changes: list[Finding] = []
@@ -189,17 +171,23 @@ class Execution:
         """Train, and return how the attempt ended, whatever it raises.
 
         Args:
-            given: The data that came with the order, see `Workshop.data_for`.
+            given: The data that came with the order, see `WorkerState.data_for`.
         """
         ending = self._trained(given)
-        for report in self._thinning.rest():
-            self._said(report, False)
+        self._send_rest()
         return ending
 
+    def _send(self, report: ev.Reported, *, waits: bool) -> None:
+        self.reached = report.resource
+        self._said(report, waits)
+
+    def _send_rest(self) -> None:
+        for report in self._thinning.rest():
+            self._send(report, waits=False)
+
     def _trained(self, given: Any) -> Ending:
-        """Train, and return how that ended."""
         try:
-            self._workshop.make_ready(self._order)
+            self._state.make_ready(self._order)
             params, began = self._settle_arithmetic()
             self._began(began)
             self._runner = self._start(params, given)
@@ -215,28 +203,24 @@ class Execution:
             key = self._order.trial, self._order.attempt
             return ev.Failed(*key, kind, failure.text, details=failure.details)
 
-    def with_findings(self, ending: Ending) -> Ending:
-        """The ending with what the run's course shows of its health."""
-        if self._runner is None:
-            return ending
-        own = (*self._changes, *self._thinning.findings())
-        return replace(ending, findings=(*own, *self._runner.findings()))
+    def settled(self, ending: Ending) -> Ending:
+        """End the run. Returns its ending with what its course shows of its health, and with the
+        best checkpoint, which is whole by now.
 
-    def close(self) -> None:
-        """End the run.
-
-        A slot is not free while a training function still runs in it. The executor kills a worker
+        A slot is not free while a training function still runs in it: the executor kills a worker
         in which one continues for too long.
         """
-        while self._runner is not None and not self._runner.close():
+        runner = self._runner
+        if runner is None:
+            return ending
+        own = (*self._changes, *self._thinning.findings())
+        ending = replace(ending, findings=(*own, *runner.findings()))
+        while not runner.close():
             pass
-
-    def with_best(self, ending: Ending) -> Ending:
-        """The end of a closed run with its best checkpoint: what was being written is whole now."""
-        if self._runner is None or not isinstance(ending, ev.Stopped):
+        if not isinstance(ending, ev.Stopped):
             return ending
         try:
-            best = self._runner.best
+            best = runner.best
         # A store that does not answer: the last report named the best one before.
         except Exception:  # noqa: BLE001
             return ending
@@ -245,22 +229,17 @@ class Execution:
     # --------------------------------------------------------------------------------- beginning
 
     def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
-        """Compute as the trial has so far.
-
-        Returns: The attempt's settings, with the precision that it trains in, and what tells how it
-            computes.
-        """
         order = self._order
         config = self._config
-        workshop = self._workshop
+        state = self._state
         given = order.arithmetic
         before = None if given is None else Arithmetic.from_plain(given)
         settings, now = arithmetic.adopt(
             before,
             config.params(order),
-            workshop.device,
+            state.device,
             threads=config.threads,
-            known=workshop.task.settings,
+            known=state.task.settings,
         )
         if before is not None:
             differences = arithmetic.differences(before, now)
@@ -279,7 +258,7 @@ class Execution:
             budget=self._config.budget,
             folder=self._config.folder(order.trial),
             resume_from=order.resume_from or None,
-            device=self._workshop.device,
+            device=self._state.device,
             goal=self._config.goal,
             attempt=order.attempt,
             log=None if self._log is None else self._log.path,
@@ -287,8 +266,8 @@ class Execution:
             goals=self._config.goals,
             takes_over=order.takes_over,
         )
-        task = self._workshop.task
-        data = self._workshop.data_for(order, given)
+        task = self._state.task
+        data = self._state.data_for(order, given)
         if order.takes_over:
             return self._taken_over(task, data, setup)
         try:
@@ -302,11 +281,6 @@ class Execution:
             return Runner(task, data, afresh, self._ask, self._note)
 
     def _taken_over(self, task: Task, data: Any, setup: Setup) -> Runner:
-        """The run, begun with a checkpoint of another trial.
-
-        Raises:
-            TaskError: It cannot be.
-        """
         try:
             return Runner(task, data, setup, self._ask, self._note)
         except (OSError, CheckpointError, RuntimeError, ValueError, KeyError) as error:
@@ -325,7 +299,6 @@ class Execution:
     # ---------------------------------------------------------------------------------- training
 
     def _drive(self, runner: Runner) -> Ending:
-        """Train to each level that is allowed, and wait there for an answer."""
         control = self._control
         total = self._config.budget.total
         checkpoint: str | None = None
@@ -368,11 +341,10 @@ class Execution:
             _held(checkpoint, best),
         )
         for due in self._thinning.due(reported, self._control.until):
-            self._said(due, waits)
+            self._send(due, waits=waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
-        """Ask for a parameter, and wait for its value or for the word to stop."""
         order = self._order
         asked = ev.Asked(order.trial, order.attempt, question.name, question.distribution)
         self._said(asked, True)
@@ -380,8 +352,7 @@ class Execution:
         return self._control.given
 
     def _note(self, note: Note) -> None:
-        for report in self._thinning.rest():
-            self._said(report, False)  # the last one, which the note may add to
+        self._send_rest()  # the note may add to the last one
         order = self._order
         noted = ev.Noted(
             order.trial, order.attempt, note.attributes, note.constraints, note.metrics
@@ -419,7 +390,7 @@ def _text(path: Path | str | None) -> str | None:
 
 
 def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
-    """What a trial's checkpoints take; None if it has none, or where that cannot be read."""
+    """The bytes of a trial's checkpoints; None if it has none, or where that cannot be read."""
     if newest is None:
         return None
     try:
@@ -435,6 +406,5 @@ def _first_line(error: BaseException) -> str:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What a remote task really raised, without its wrapping."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, BaseException) else error

@@ -1,4 +1,4 @@
-"""What a worker prints while it trains an attempt, as the log of that attempt.
+"""The output of a worker while it trains an attempt, as the log of that attempt.
 
 A worker trains one attempt at a time, so its output is the attempt's. For that time, the process's
 own file descriptors 1 and 2 are the log itself: whatever prints in it or is started by it, in any
@@ -27,24 +27,15 @@ from pathlib import Path
 from trials.checkpoints import places
 from trials.disk.log_file import EARLIER, LogFile
 
-LOOK_S = 0.2
-"""How often the size of a log is looked at."""
-SEND_S = 30.0
-"""How often a log that has grown is sent to the store that it belongs to."""
+LOOK_S = 0.2  # how often the size of a log is looked at
+SEND_S = 30.0  # how often a log that has grown is sent to the store that it belongs to
 
 log = logging.getLogger("hpsearch")
 
 
 class AttemptLog:
-    """The log of one attempt.
-
-    Args:
-        target: Its path, or its URL: then it is written on this machine, and sent there now and
-            then, and when it is closed.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """The log of one attempt. One that belongs at a URL is written on this machine, and sent there
+    now and then and when it is closed. Raises OSError if it cannot be made."""
 
     def __init__(self, target: Path | str) -> None:
         self._target = str(target)
@@ -62,7 +53,7 @@ class AttemptLog:
 
     @property
     def path(self) -> Path:
-        """Where it is written."""
+        """The file that is written."""
         return self.file.path
 
     def _watch(self) -> None:
@@ -73,7 +64,6 @@ class AttemptLog:
                 self._send()
 
     def _send(self) -> None:
-        """Write it where it belongs, if that is elsewhere and it has changed."""
         size = self.file.size
         if self._draft is None or size == self._sent:
             return
@@ -104,15 +94,8 @@ class AttemptLog:
 
 @contextmanager
 def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
-    """The log of an attempt, from its beginning to its end.
-
-    Args:
-        target: Its path or URL.
-        redirects: Whether this process prints into it meanwhile.
-
-    Yields:
-        Where to write; None, with a warning, if nothing can be written there.
-    """
+    """The log of an attempt at a path or URL; None, with a warning, if nothing can be written
+    there. This process prints into it meanwhile if it `redirects`."""
     try:
         attempt_log = AttemptLog(target)
     except OSError as error:
@@ -129,11 +112,7 @@ def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
 
 @contextmanager
 def printing_into(descriptor: int) -> Iterator[None]:
-    """Let this whole process, and what it starts, print into an open file meanwhile.
-
-    Args:
-        descriptor: The file's.
-    """
+    """Let this whole process, and what it starts, print into an open file meanwhile."""
     # What was warned of once in a process is otherwise not told to the attempts after the first.
     # Adds nothing to how warnings are treated, but that what was told is forgotten.
     warnings.simplefilter("default", append=True)
@@ -151,7 +130,6 @@ def printing_into(descriptor: int) -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Write what Python and C hold back."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -159,7 +137,6 @@ def _flush() -> None:
 
 
 def _flush_c() -> None:
-    """Write what C's `stdout` holds back, where C has one of that name."""
     with suppress(OSError, ValueError, AttributeError):
         library = ctypes.CDLL(None)
         stdout = ctypes.c_void_p.in_dll(library, "stdout")

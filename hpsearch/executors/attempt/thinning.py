@@ -19,16 +19,8 @@ that the attempt goes on, and its earlier checkpoints may go."""
 
 
 class Thinning:
-    """Chooses which reports of one attempt are recorded.
-
-    Reports at the levels of the study (its report grid and its rungs) always are, and so are the
-    attempt's best and its last one.
-
-    Args:
-        budget: The trial's, with the levels.
-        goal: Which report is the best; None if nobody says.
-        clock: Seconds, of which only differences count.
-    """
+    """Chooses which reports of one attempt are recorded: those at the levels of the study (its
+    report grid and its rungs), the attempt's best and its last one always are."""
 
     def __init__(
         self, budget: Budget, goal: Goal | None, clock: Callable[[], float] = time.monotonic
@@ -39,19 +31,13 @@ class Thinning:
         self._made = self._recorded = 0
         self._place = (0, 0)
         """The levels and the parts of the budget that the last report had reached."""
-        self._since = clock()
-        """When a report was recorded last."""
-        self._best: ev.Reported | None = None
-        """Of those that were held back since."""
+        self._since = clock()  # when a report was recorded last
+        self._best: ev.Reported | None = None  # of those that were held back since
         self._last: ev.Reported | None = None
 
     def due(self, report: ev.Reported, until: float) -> list[ev.Reported]:
-        """The reports to record now, in their order; empty if this one is held back.
-
-        Args:
-            report: The attempt's next one.
-            until: The level at which the attempt waits for a command.
-        """
+        """The reports to record now, in their order; empty if this one is held back. The attempt
+        waits for a command at the level `until`."""
         self._made += 1
         if not self._is_due(report.resource, until):
             self._hold_back(report)
@@ -62,7 +48,7 @@ class Thinning:
         return due
 
     def rest(self) -> list[ev.Reported]:
-        """What is to be recorded of the reports that were held back: the best and the last one."""
+        """The reports to record of those that were held back: the best and the last one."""
         best, last = self._best, self._last
         self._best = self._last = None
         held = [best, last] if best is not last else [last]

@@ -1,1 +1,1 @@
-"""What must hold in a database: invariants, damage, and checkpoints that can be used."""
+"""The checks of a database: invariants, damage, and checkpoints that can be used."""

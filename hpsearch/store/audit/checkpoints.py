@@ -1,4 +1,4 @@
-"""Whether every checkpoint that a database names is there, and whole where a trial is to continue
+"""True if every checkpoint that a database names is there, and whole where a trial is to continue
 from it; and whether a study's folder is its own.
 
 The one check of `hpsearch db check` that reads files: each file of each checkpoint, to compare it
@@ -32,7 +32,7 @@ _IS_USERS = exists().where(
     attempts.c.number == _LATEST,
     attempts.c.device == ASKED,
 )
-"""Whether the latest attempt of a trial was asked for: nothing is known of what its user saved."""
+"""True if the latest attempt of a trial was asked for: nothing is known of what its user saved."""
 
 _OVER = frozenset(state.value for state in State if state.terminal)
 
@@ -40,7 +40,8 @@ _MAY_RUN = or_(trials.c.state.not_in(_OVER), trials.c.left_as.is_not(None))
 _SOURCE = func.coalesce(
     trials.c.checkpoint, case((_MAY_RUN, trials.c.continues_with), else_=None)
 ).label("checkpoint")
-"""What a trial continues from: that of another trial as long as it has none of its own."""
+"""The checkpoint that a trial continues from: that of another trial as long as it has none of its
+own."""
 
 _NAMED = (
     select(
@@ -62,12 +63,8 @@ _Saved = tuple[str | None, str | None, bool]
 
 def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
     """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
-    reach; and the studies whose folder is another's.
-
-    Nothing is locked while files are read. A trial that continues meanwhile names newer
-    checkpoints, and then those that were read about may be gone: the newer ones are looked at
-    instead.
-    """
+    reach; and the studies whose folder is another's. Nothing is locked meanwhile: if a trial
+    names newer checkpoints by then, those are looked at."""
     named = _NAMED
     which = _STUDIES
     if study_id is not None:
@@ -90,7 +87,7 @@ def unusable(store: Store, study_id: int | None = None) -> list[Violation]:
 
 
 def _standing_problem(store: Store, row: Any) -> str | None:
-    """What is wrong with the newest checkpoints that a trial names; None if nothing is."""
+    """The fault of the newest checkpoints that a trial names; None if nothing is."""
     saved = _saved(row)
     problem = _problem(saved)
     while problem is not None:
@@ -120,8 +117,6 @@ def _problem(saved: _Saved) -> str | None:
 
 
 def _owned_by_another(store: Store, study_id: int) -> Violation | None:
-    """What is wrong with a study's folder; one that cannot be read is reported with the checkpoints
-    in it."""
     try:
         with store.viewing() as connection:
             row = connection.execute(_FOLDER.where(studies.c.id == study_id)).one_or_none()
@@ -138,7 +133,6 @@ def _owned_by_another(store: Store, study_id: int) -> Violation | None:
 
 
 def _saved_now(store: Store, study_id: int, number: int) -> _Saved:
-    """What a trial names at this moment; nothing if it is gone."""
     which = (studies.c.id == study_id) & (trials.c.number == number)
     with store.viewing() as connection:
         row = connection.execute(_NAMED.where(which)).first()

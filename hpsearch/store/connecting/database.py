@@ -42,10 +42,8 @@ from hpsearch.store.connecting.open_files import OpenFiles, saved_copy
 from hpsearch.store.connecting.url import display, in_memory, is_sqlite
 from trials.data import files
 
-CONNECT_S = 10
-"""How long to wait for a PostgreSQL server to take a connection, in seconds."""
-MOST_IDLE = 4
-"""Connections that are kept open for the next use."""
+CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection, in seconds
+MOST_IDLE = 4  # connections that are kept open for the next use
 
 
 def wait_s() -> float:
@@ -86,20 +84,15 @@ _UNUSABLE = {
     "42P01": "restore a backup, or name another database with --storage",
     "42703": "restore a backup, or name another database with --storage",
 }
-"""What to do where PostgreSQL refuses permission, or lacks a table or a column."""
+"""The advice where PostgreSQL refuses permission, or lacks a table or a column."""
 _BROKEN = ("database disk image is malformed", "malformed database schema")
 """How SQLite begins to say that the file is damaged."""
 
 
 @dataclass(frozen=True)
 class _Session:
-    """A connection that is open.
-
-    Args:
-        connection: It.
-        closings: How often all connections had been closed when it was opened.
-        files: The files that it has open; None for a server, and in memory.
-    """
+    """An open connection, how often all connections had been closed when it was opened, and the
+    files that it has open (None for a server, and in memory)."""
 
     connection: Selecting
     closings: int
@@ -109,16 +102,13 @@ class _Session:
 class Database:
     """A few connections, each opened when it is needed and dropped when it breaks.
 
-    Threads share it: whoever reads has a connection alone and waits for nobody, and writers take
-    turns. A database in memory has one connection, which all take in turns.
-
-    A failure of the database is raised as `StoreUnreachable`; errors that only a bug of ours can
-    cause pass through.
+    Threads share it: a reader has a connection alone, and writers take turns. A database in memory
+    has one connection, which all take in turns. A failure of the database is raised as
+    `StoreUnreachable`; errors that only a bug of ours can cause pass through.
 
     Args:
         url: As `parse_url` gives it.
-        patience_s: How long to wait for another writer, in seconds; None for what the environment
-            says.
+        patience_s: Seconds to wait for another writer; None for what the environment says.
         create: Whether a file that is missing is made when it is first connected to.
     """
 
@@ -138,7 +128,7 @@ class Database:
         self._name: str | None = None
         self._may_create = create
         self._has_written = False
-        """Whether a connection has, so that it may hold what no other file does."""
+        """True if a connection has, so that it may hold what no other file does."""
         self._saved: Path | None = None
         """Where the contents of files that were removed or replaced were last saved."""
 
@@ -165,11 +155,6 @@ class Database:
                 self._give_back(session)
 
     def _taken(self) -> _Session:
-        """A connection that nobody uses.
-
-        Raises:
-            StoreUnreachable: The files that were written to were removed or replaced.
-        """
         while True:
             with self._lock:
                 closings = self._closings
@@ -182,7 +167,6 @@ class Database:
             self._leave(session, displaced)
 
     def _opened(self, closings: int) -> _Session:
-        """A new connection. Only the first one makes a file that is missing."""
         if in_memory(self.url) or not is_sqlite(self.url):
             return _Session(self._connect(), closings, None)
         file = Path(str(self.url.database))
@@ -198,11 +182,6 @@ class Database:
         return _Session(connection, closings, files)
 
     def _leave(self, session: _Session, displaced: Path) -> None:
-        """Close a connection whose files were removed or replaced.
-
-        Raises:
-            StoreUnreachable: Something was written to them; that is saved in another file.
-        """
         if not self._has_written:
             session.connection.close()
             return
@@ -245,7 +224,6 @@ class Database:
         connection.close()
 
     def _drop_idle(self) -> None:
-        """Close what nobody uses; what is in use is closed when it is given back."""
         with self._lock:
             self._closings += 1
             idle, self._idle = self._idle, []
@@ -254,12 +232,9 @@ class Database:
 
     @contextmanager
     def transaction(self, kind: Literal["read", "write"]) -> Iterator[Selecting]:
-        """A connection in a transaction, which commits where the block ends and rolls back where it
-        raises.
-
-        A reading one sees one moment of the database throughout. On SQLite, a writing one keeps
-        other writers out from its beginning; on PostgreSQL, from its first UPDATE of the same row.
-        """
+        """A connection in a transaction, which commits at the end of the block and rolls back if it
+        raises. A reader sees one moment of the database. A writer keeps others out: on SQLite
+        from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
             if kind == "write":
@@ -294,7 +269,6 @@ class Database:
             self._has_written = False
 
     def _connect(self) -> Selecting:
-        """Open a connection. A file that is missing is made, but nothing is written to it."""
         url = self.url
         if is_sqlite(url):
             _refuse_missing_folder(url)
@@ -322,19 +296,18 @@ class Database:
         return self._engine
 
     def _session(self, patience_s: float) -> list[tuple[str, ...]]:
-        """What a new connection is told."""
         if is_sqlite(self.url):
             durable = "PRAGMA synchronous = FULL"  # a commit survives the power cord
             opens_all = "PRAGMA schema_version"  # the files beside it, too
             return [("PRAGMA foreign_keys = ON",), (durable,), (opens_all,)]
         # A driver frozen in the middle of a commit must not keep its successor waiting forever.
-        told: list[tuple[str, ...]] = [
+        statements: list[tuple[str, ...]] = [
             (f"SET lock_timeout = {patience_s * 1000:.0f}",),
             (f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",),
         ]
         if self._name is not None:
-            told.append(("SELECT set_config('application_name', %s, false)", self._name[:63]))
-        return told
+            statements.append(("SELECT set_config('application_name', %s, false)", self._name[:63]))
+        return statements
 
     def _roll_back(self, connection: Connection) -> None:
         """Undo what the transaction did. A connection that cannot even do that is of no more
@@ -368,7 +341,6 @@ class Database:
             raise kind(where, self._remedy(reason)) from error
 
     def _remedy(self, reason: str) -> str:
-        """What to do about a failure of the database."""
         if not is_sqlite(self.url):
             if "lock timeout" in reason:
                 return "another transaction keeps what is to be written locked; try again"
@@ -391,7 +363,6 @@ class Database:
 
 
 def _first_line(error: DBAPIError) -> str:
-    """What the database says is wrong, without its details."""
     lines = str(error.orig).strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
 
@@ -401,17 +372,13 @@ class Selecting(Connection):
     in them is met here, and not by those who go through them."""
 
     _mend: Callable[[], str] | None = None
-    hiding = ""
-    """SQL before each SELECT, which hides rows from it."""
+    hiding = ""  # SQL before each SELECT, which hides rows from it
 
     @contextmanager
     def mending(self, mend: Callable[[], str]) -> Iterator[None]:
-        """Hide what is damaged for as long as the block lasts.
-
-        Args:
-            mend: Called when a SELECT first comes upon damage; it returns SQL that hides it, which
-                is put before that SELECT and all others in the block. Empty lets `Damaged` pass.
-        """
+        """Hide damage within the block. `mend` is called when a SELECT first meets damage, and
+        returns SQL that hides it, put before that SELECT and all later ones; empty lets
+        `Damaged` pass."""
         self._mend = mend
         try:
             yield
@@ -420,11 +387,7 @@ class Selecting(Connection):
             self.hiding = ""
 
     def execute(self, statement: Any, parameters: Any = None, **options: Any) -> Any:
-        """Execute a statement, as SQLAlchemy does.
-
-        Raises:
-            Damaged: A row that it reads holds what this program never writes.
-        """
+        """Execute a statement, as SQLAlchemy does."""
         if not isinstance(statement, Select):
             return super().execute(statement, parameters, **options)
         try:
@@ -461,7 +424,6 @@ class Selecting(Connection):
 
 
 def _may_be_null(column: Any) -> bool:
-    """Whether what is selected may be NULL: all but a table's own columns that say otherwise."""
     if isinstance(column, Label):
         column = column.element
     if not isinstance(column, Column) or not isinstance(column.table, Table):
@@ -472,7 +434,6 @@ def _may_be_null(column: Any) -> bool:
 def _hide(
     connection: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
 ) -> tuple[str, Any]:
-    """Put what hides damage before a SELECT."""
     if context is not None and context.isinsert is False and statement.startswith("SELECT"):
         assert isinstance(connection, Selecting)
         statement = connection.hiding + statement
@@ -491,7 +452,6 @@ class _Impatient(psycopg.Connection[Any]):
         return super().wait(self._awaited(gen), *rest, **more)
 
     def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """What psycopg waits for; ten times a second, it is told that nothing has arrived."""
         ready, patience_s = None, answer_s()
         give_up = time.monotonic() + patience_s
         while True:
@@ -508,7 +468,6 @@ class _Impatient(psycopg.Connection[Any]):
 
 
 def _settings(url: URL, patience_s: float) -> dict[str, Any]:
-    """What the database's own library is given."""
     if is_sqlite(url):
         return {"timeout": patience_s, "check_same_thread": False}
     return {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
@@ -530,7 +489,6 @@ def _immutable_if_it_must_be(url: URL) -> URL:
 
 
 def _is_immutable(url: URL) -> bool:
-    """Whether it must be opened again for the next look: others may write to it in between."""
     return "immutable" in url.query
 
 
@@ -556,7 +514,6 @@ def _engine(url: URL, settings: dict[str, Any]) -> Engine:
 
 
 def _read_any_text(connection: sqlite3.Connection, _: Any) -> None:
-    """Read text that is not UTF-8 as well, for the column's type to refuse it."""
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
@@ -570,11 +527,7 @@ def _refuse_missing_folder(url: URL) -> None:
 
 
 def _refuse_odd(url: URL) -> None:
-    """SQLite would wait at a pipe forever.
-
-    Raises:
-        StoreUnreachable: The file is not a database.
-    """
+    """SQLite would wait at a pipe forever."""
     if in_memory(url):
         return
     try:
@@ -588,11 +541,7 @@ def _refuse_odd(url: URL) -> None:
 
 def write_ahead(connection: Connection) -> None:
     """Have an SQLite file written ahead, so that readers and the one writer do not block each
-    other; the file keeps it.
-
-    SQLite waits for a lock everywhere but here, where others may be doing the same to a new file:
-    so we wait.
-    """
+    other. SQLite waits for a lock everywhere but here, so this waits itself."""
     give_up = time.monotonic() + wait_s()
     while True:
         try:

@@ -18,16 +18,11 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 _copies = itertools.count(1)
 
-_Identity = tuple[int, int]
-"""The device and inode of a file."""
+_Identity = tuple[int, int]  # the device and inode of a file
 
 
 class OpenFiles:
-    """The files that one connection has open.
-
-    Args:
-        file: The database.
-    """
+    """The files that the connection to one database file has open."""
 
     def __init__(self, file: Path) -> None:
         self._paths = [Path(f"{file}{suffix}") for suffix in _SUFFIXES]
@@ -46,14 +41,9 @@ class OpenFiles:
         return None
 
     def remove_orphans(self) -> None:
-        """Remove the connection's files beside the database if another file has its path.
-
-        SQLite would take the last commits in them for the other file's, and damage that one. Call
-        this while the connection is open: until then, no other file can have their inodes.
-
-        Raises:
-            OSError: One cannot be removed.
-        """
+        """Remove the connection's files beside the database if another file has its path: SQLite
+        would take the last commits in them for the other file's. Call this while the connection
+        is open, so that no other file can have their inodes."""
         database, *beside = self._paths
         if _identity(database) in (None, self._known.get(database)):
             return
@@ -72,12 +62,8 @@ def _identity(path: Path) -> _Identity | None:
 
 
 def saved_copy(connection: sqlite3.Connection, file: Path) -> Path:
-    """Save what an open database holds in a new file beside it, or in the folder for temporary
-    files if its own folder is gone or cannot be written.
-
-    Raises:
-        sqlite3.Error: It could not be saved in either.
-    """
+    """Save what an open database holds in a new file beside it, or among the temporary files if its
+    own folder is gone or cannot be written."""
     when = time.strftime("%Y%m%d-%H%M%S")
     name = f"{file.name}.saved-{when}-{os.getpid()}-{next(_copies)}"
     beside = file.parent / name

@@ -56,11 +56,6 @@ def parse_url(text: str) -> URL:
 
 
 def _file(name: str) -> Path:
-    """The absolute path of a database's file, whether it is there or not.
-
-    Raises:
-        UserError: No file system takes such a name.
-    """
     if not codec.storable(name):
         raise UserError(
             f"the storage {name[:60]!r} has a character that no URL can have", _SUPPORTED
@@ -81,20 +76,12 @@ def is_sqlite(url: URL) -> bool:
 
 
 def in_memory(url: URL) -> bool:
-    """Whether it is an SQLite database that lives only as long as its connection."""
+    """True if it is an SQLite database that lives only as long as its connection."""
     return is_sqlite(url) and url.database in (None, "", ":memory:")
 
 
 def refuse_in_memory(url: URL, example: str = "sqlite:///hpsearch.db") -> None:
-    """Refuse an SQLite database that is not a file.
-
-    Args:
-        url: The database.
-        example: How a file is named there.
-
-    Raises:
-        UserError: It is in memory.
-    """
+    """Refuse an SQLite database that is not a file; `example` shows how to name one."""
     if in_memory(url):
         raise UserError("a database in memory ends with the program", f"name a file: {example}")
 

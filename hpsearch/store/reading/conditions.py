@@ -8,7 +8,6 @@ typed reaches the database as a bound parameter.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +34,7 @@ from sqlalchemy import (
 from hpsearch.domain.records import CONSTRAINT
 from hpsearch.errors import FilterError
 from hpsearch.store.cells import Number, Whole
+from hpsearch.store.contents import nearest
 from hpsearch.store.reading.filters import (
     Absent,
     Among,
@@ -63,27 +63,21 @@ class Operand:
     text: ColumnElement[Any] | None
     truth: ColumnElement[Any] | None
     present: ColumnElement[bool]
-    cell: ColumnElement[Any]
-    """What it is read from."""
-    choices: tuple[str, ...] | None = None
-    """The only texts it can be, where they are known."""
-    is_time: bool = False
-    """Whether it is a point in time, in seconds since the epoch."""
+    cell: ColumnElement[Any]  # what it is read from
+    choices: tuple[str, ...] | None = None  # the only texts it can be, where they are known
+    is_time: bool = False  # true if it is a point in time, in seconds since the epoch
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a name can mean in one study. Where several match, columns win over parameters over
-    metrics.
+    """The names of one study. Where several match, columns win over parameters over metrics.
 
     Args:
         columns: Columns of the trials, by the name people type.
-        choices: The only texts a column can hold, for those where they are known.
+        choices: The only texts a column can hold, where they are known.
         times: Names of the columns that are points in time.
-        params: The JSON column of a trial's parameters.
-        metrics: The JSON column of the metrics of a trial's latest report.
-        parameters: Names of the study's parameters.
-        metric_names: Names of the metrics its trials report.
+        params, metrics: The JSON columns of parameters, and of the metrics of the latest report.
+        parameters, metric_names: The names in them.
         dialect: ``sqlite`` or ``postgresql``.
     """
 
@@ -101,14 +95,13 @@ class Names:
         if name in self.columns:
             column = self.columns[name]
             return _column(column, self.dialect, self.choices.get(name), name in self.times)
-        read = _json_postgresql if self.dialect == "postgresql" else _json_sqlite
         for names, column, prefix in (
             (self.parameters, self.params, PARAMETER_PREFIX),
             (self.metric_names, self.metrics, METRIC_PREFIX),
         ):
             key = _key_in(names, name, prefix)
             if key is not None:
-                return read(column, key)
+                return _json_operand(column, key, self.dialect)
         return None
 
     def known(self) -> list[str]:
@@ -127,21 +120,13 @@ def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
 
 
 def where(text: str, names: Names) -> ColumnElement[bool]:
-    """Compile a --where expression.
-
-    Raises:
-        FilterError: It does not parse, names something unknown, or compares a column with what it
-            never holds.
-    """
+    """Compile a --where expression. Raises FilterError if it does not parse, names something
+    unknown, or compares a column with what it never holds."""
     return _Compiler(text, "--where", names).condition(parse_where(text))
 
 
 def order_by(text: str, names: Names) -> list[ColumnElement[Any]]:
-    """Compile a --sort expression: numbers before texts, absent values last in either direction.
-
-    Raises:
-        FilterError: It does not parse or names something unknown.
-    """
+    """Compile a --sort expression: numbers before texts, absent values last. Raises FilterError."""
     compiler = _Compiler(text, "--sort", names)
     columns = []
     for key in parse_sort(text):
@@ -150,8 +135,8 @@ def order_by(text: str, names: Names) -> list[ColumnElement[Any]]:
 
 
 def cells(where: str | None, sort: str | None, names: Names) -> list[ColumnElement[Any]]:
-    """What the expressions are read from. SQL compares a damaged cell like any other, so that its
-    trial may be passed over in silence: whoever selects by an expression reads these of all."""
+    """The cells that expressions are read from. SQL compares a damaged cell like any other, so that
+    its trial may be passed over in silence: whoever selects by an expression reads these of all."""
     found: dict[int, ColumnElement[Any]] = {}
     if where:
         compiler = _Compiler(where, "--where", names)
@@ -165,13 +150,6 @@ def cells(where: str | None, sort: str | None, names: Names) -> list[ColumnEleme
     return list(found.values())
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be; None if none is near."""
-    by_lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else None
-
-
 class _Compiler:
     """Compiles the tree of one expression; keeps its text for errors."""
 
@@ -180,7 +158,7 @@ class _Compiler:
         self.option = option
         self.names = names
         self.cells: dict[int, ColumnElement[Any]] = {}
-        """What the names so far are read from, each once."""
+        """The cells that the names so far are read from, each once."""
 
     def condition(self, tree: Condition) -> ColumnElement[bool]:
         match tree:
@@ -254,8 +232,6 @@ class _Compiler:
     def _sides(
         self, operand: Operand, name: Name, value: Value
     ) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-        """The expression that has values of this one's kind, and the value bound to a parameter of
-        that kind."""
         given = value.value
         if isinstance(given, bool):
             if operand.truth is not None:
@@ -284,8 +260,6 @@ class _Compiler:
         raise self._wrong(value.at, f"'{name.text}' is never {given!r}", hint)
 
     def _moment(self, given: str, value: Value) -> float:
-        """Seconds since the epoch of an ISO date or time; on this machine's clock, as tables show
-        it, where it names no offset from UTC."""
         try:
             return datetime.fromisoformat(given).timestamp()
         except (ValueError, OverflowError, OSError):
@@ -294,7 +268,6 @@ class _Compiler:
 
 
 def _bound_number(given: float, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A number bound to a parameter: a whole one where the column holds whole numbers."""
     if isinstance(given, int) and isinstance(column.type, Whole):
         return literal(given, BigInteger)
     return literal(float(given), Double)
@@ -319,35 +292,39 @@ def _by_code_point(text: ColumnElement[Any], dialect: str) -> ColumnElement[Any]
 
 
 def violation(system_attrs: ColumnElement[Any], dialect: str) -> ColumnElement[Any]:
-    """How far a trial exceeds limits, as `hpsearch.domain.records.violation_of` counts it; 0
-    where it keeps them all.
-
-    Args:
-        system_attrs: The JSON column of a trial's system attributes.
-        dialect: ``sqlite`` or ``postgresql``.
-    """
+    """How far a trial exceeds limits, as `hpsearch.domain.records.violation_of` counts it from its
+    system attributes; 0 where it keeps them all."""
     is_postgresql = dialect == "postgresql"
-    kind = func.json_typeof(system_attrs) if is_postgresql else func.json_type(system_attrs)
+    of_all = func.json_typeof(system_attrs) if is_postgresql else func.json_type(system_attrs)
     # What is not an object exceeds nothing: reading its row reports it.
-    objects = case((kind == "object", system_attrs))
+    objects = case((of_all == "object", system_attrs))
     if is_postgresql:
         members = func.json_each(objects).table_valued("key", "value")
         value = members.c.value
         infinite = func.json_extract_path_text(value, "$float")
-        margin = _number_postgresql(value, cast(value, Text), infinite)
+        margin = _number(func.json_typeof(value), cast(value, Text), infinite)
     else:
         members = func.json_each(objects).table_valued("key", "value", "type")
-        margin = _number_sqlite(members.c.type, members.c.value)
+        kind, value = members.c.type, members.c.value
+        margin = _number(kind, value, _infinite_sqlite(kind, value))
     of_limit = func.substr(members.c.key, 1, len(CONSTRAINT)) == CONSTRAINT
     overstepped = select(func.sum(margin)).select_from(members).where(of_limit, margin > 0)
     total = overstepped.scalar_subquery()
     return func.coalesce(total, literal(0.0, Double), type_=Double)
 
 
-def _number_sqlite(kind: ColumnElement[Any], value: ColumnElement[Any]) -> ColumnElement[Any]:
-    infinite = _infinite_sqlite(kind, value)
+def _number(
+    kind: ColumnElement[Any], value: ColumnElement[Any], infinite: ColumnElement[Any]
+) -> ColumnElement[Any]:
+    """A member of an object as a number; NULL if it is none.
+
+    Args:
+        kind: What the database calls its type.
+        value: It, as what can be cast.
+        infinite: The name of what JSON has no number for.
+    """
     return case(
-        (kind.in_(["integer", "real"]), cast(value, Double)),
+        (kind.in_(["number", "integer", "real"]), cast(value, Double)),
         (infinite == "inf", literal(float("inf"), Double)),
         (infinite == "-inf", literal(float("-inf"), Double)),
         else_=null(),
@@ -358,56 +335,37 @@ def _infinite_sqlite(kind: ColumnElement[Any], value: ColumnElement[Any]) -> Col
     return case((kind == "object", func.json_extract(value, '$."$float"')), else_=null())
 
 
-def _number_postgresql(
-    member: ColumnElement[Any], text: ColumnElement[Any], infinite: ColumnElement[Any]
-) -> ColumnElement[Any]:
-    return case(
-        (func.json_typeof(member) == "number", cast(text, Double)),
-        (infinite == "inf", literal(float("inf"), Double)),
-        (infinite == "-inf", literal(float("-inf"), Double)),
-        else_=null(),
-    )
-
-
-def _json_sqlite(column: ColumnElement[Any], key: str) -> Operand:
-    """Reads a member by json_each, which takes any key: a JSON path would misread quotes and
-    escapes."""
-    members = func.json_each(column).table_valued("key", "value", "type")
+def _json_operand(column: ColumnElement[Any], key: str, dialect: str) -> Operand:
+    """A member of a JSON column. SQLite reads it by json_each, which takes any key: a JSON path
+    would misread quotes and escapes."""
+    kind: ColumnElement[Any]
+    value: ColumnElement[Any]
+    written: ColumnElement[Any]
+    infinite: ColumnElement[Any]
+    if dialect == "postgresql":
+        kind = func.json_typeof(func.json_extract_path(column, key))
+        value = written = func.json_extract_path_text(column, key, type_=Text)
+        infinite = func.json_extract_path_text(column, key, "$float")
+        truth = case((kind == "boolean", case((written == "true", 1), else_=0)), else_=null())
+    else:
+        members = func.json_each(column).table_valued("key", "value", "type")
+        kind, value = members.c.type, members.c.value
+        written = cast(value, Text)
+        infinite = _infinite_sqlite(kind, value)
+        truth = case((kind == "true", 1), (kind == "false", 0), else_=null())
 
     def read(expression: ColumnElement[Any]) -> ColumnElement[Any]:
+        if dialect == "postgresql":
+            return expression
         of_key = select(expression).select_from(members).where(members.c.key == key)
         return of_key.scalar_subquery()
 
-    kind, value = members.c.type, members.c.value
-    infinite = _infinite_sqlite(kind, value)
-    text = case((kind == "text", cast(value, Text)), else_=null())
-    truth = case((kind == "true", 1), (kind == "false", 0), else_=null())
+    text = read(case((kind.in_(["string", "text"]), written), else_=null()))
+    is_value = and_(kind != "null", func.coalesce(infinite, "") != "nan")
     return Operand(
-        number=read(_number_sqlite(kind, value)),
-        text=read(text),
+        number=read(_number(kind, value, infinite)),
+        text=_by_code_point(text, dialect),
         truth=read(truth),
-        present=func.coalesce(read(_is_present(kind, infinite)), false()),
+        present=func.coalesce(read(is_value), false()),
         cell=column,
     )
-
-
-def _json_postgresql(column: ColumnElement[Any], key: str) -> Operand:
-    member = func.json_extract_path(column, key)
-    written = func.json_extract_path_text(column, key, type_=Text)
-    kind = func.json_typeof(member)
-    infinite = func.json_extract_path_text(column, key, "$float")
-    text = case((kind == "string", written), else_=null())
-    truth = case((written == "true", 1), else_=0)
-    return Operand(
-        number=_number_postgresql(member, written, infinite),
-        text=_by_code_point(text, "postgresql"),
-        truth=case((kind == "boolean", truth), else_=null()),
-        present=func.coalesce(_is_present(kind, infinite), false()),
-        cell=column,
-    )
-
-
-def _is_present(kind: ColumnElement[Any], infinite: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether a member of an object is a value: neither null nor nan."""
-    is_not_nan = func.coalesce(infinite, "") != "nan"
-    return and_(kind != "null", is_not_nan)

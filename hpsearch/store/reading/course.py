@@ -23,8 +23,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 from trials.contract import Finding
 
-FIRST_TRIALS = 200
-"""From so many trials the space of a study without a study file is read."""
+FIRST_TRIALS = 200  # from so many trials the space of a study without a study file is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +62,16 @@ class StudyCourse:
     attempts: pd.DataFrame
     """In order of their start: trial, number, worker, started, ended, outcome, gpu_seconds,
     start_up_seconds."""
-    space: Mapping[str, BaseDistribution]
-    """What parameters are drawn from, as far as that is known."""
-    environments: Sequence[Environment]
-    """Those of its drivers, the oldest first."""
-    findings: Sequence[tuple[int, Finding]]
-    """What trials showed of their health, by number."""
+    space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
+    environments: Sequence[Environment]  # those of its drivers, the oldest first
+    findings: Sequence[tuple[int, Finding]]  # what trials showed of their health, by number
 
 
 def study_course(
     connection: Connection, study: StudyHead, spec: StudySpec | None = None
 ) -> StudyCourse:
-    """Read the whole course of a study.
-
-    Args:
-        connection: To the database.
-        study: The study.
-        spec: Its study file; None if it has none that can be read.
-
-    Raises:
-        Damaged: The database holds what this program never writes.
-    """
+    """Read the whole course of a study. Without a study file (`spec`), the space is read from its
+    trials."""
     goals = goals_of(study)
     rows = trial_rows(connection, study)
     numbers = pd.Index([row.number for row in rows], name="number")
@@ -143,7 +131,7 @@ def _value(row: TrialRow, goal: CourseGoal) -> float | None:
 
 
 def _standing(row: TrialRow, goal: CourseGoal) -> float | None:
-    """What a trial is worth by an objective; None where nothing is known, as of failed ones."""
+    """The worth of a trial by an objective; None where nothing is known, as of failed ones."""
     value = _value(row, goal)
     if value is None or row.values is not None:
         return value

@@ -201,11 +201,6 @@ def _parsed(text: str, option: str, start: str) -> Any:
 
 
 def _refuse(tokens: Iterable[Token], wrong: Wrong) -> None:
-    """Refuse what the grammar takes and no database does.
-
-    Raises:
-        FilterError: It is nested too deep, or has characters that cannot be printed.
-    """
     depths, nots, before = [0], 0, ""
     for token in tokens:
         if not token.isprintable():
@@ -271,7 +266,6 @@ class _Tree(Transformer[Token, Any]):
         return Value(self._read(token), token.start_pos or 0)
 
     def _read(self, token: Token) -> float | int | str | bool:
-        """What a token stands for; whole numbers that a database column can hold stay whole."""
         if token.type == "TEXT":
             quote = token[0]
             return token[1:-1].replace(quote * 2, quote)
@@ -290,7 +284,6 @@ class _Tree(Transformer[Token, Any]):
 
 
 def _unexpected(error: UnexpectedToken, end: int, wrong: Wrong) -> FilterError:
-    """The error at a token that the grammar does not take there."""
     token = error.token
     wanted = error.accepts or error.expected
     at = token.start_pos

@@ -33,11 +33,8 @@ def trials_frame(
 
 def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
     """A row for each trial: its columns, those of `more`, its parameters, and the metrics of its
-    latest report.
-
-    A parameter or metric that has the name of a column before it goes by ``params.NAME`` or
-    ``metrics.NAME``.
-    """
+    latest report. A parameter or metric with the name of a column before it is called
+    ``params.NAME`` or ``metrics.NAME``."""
     taken = {*_TRIAL_COLUMNS, *(more or {})}
     params_of = [row.params for row in rows]
     metrics_of = [row.metrics for row in rows]
@@ -91,7 +88,6 @@ def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
 
 
 def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) -> dict[str, str]:
-    """The column that each name of some rows gets; adds them to `taken`."""
     names = dict.fromkeys(chain.from_iterable(rows))
     columns = {}
     for name in names:

@@ -1,5 +1,5 @@
-"""What can be named in a --where or --sort over the trials of a study: columns, parameters and
-metrics."""
+"""The names that can stand in a --where or --sort over the trials of a study: columns, parameters
+and metrics."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def metrics_in(report: FromClause) -> ColumnElement[object]:
 
 _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
-SHOWN = tuple(field.name for field in _FIELDS)
-"""Fields of trials that readings show."""
+SHOWN = tuple(field.name for field in _FIELDS)  # fields of trials that readings show
 
 _SCALARS = [field for field in _FIELDS if not isinstance(trials.c[column_name(field)].type, Json)]
 
@@ -62,7 +61,6 @@ FILTERED = tuple(field.name for field in _SCALARS)
 
 
 def _choices() -> dict[str, tuple[str, ...]]:
-    """By column of words, those that it may hold."""
     choices = {}
     for field in _SCALARS:
         type_ = trials.c[column_name(field)].type
@@ -72,7 +70,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def names_of(connection: Connection, study_id: int) -> conditions.Names:
-    """What can be named in a --where or --sort over the trials of a study."""
+    """The names that can stand in a --where or --sort over the trials of a study."""
     dialect = connection.dialect.name
     columns: dict[str, ColumnElement[object]] = {
         field.name: trials.c[column_name(field)] for field in _SCALARS
@@ -91,14 +89,12 @@ def names_of(connection: Connection, study_id: int) -> conditions.Names:
 
 
 def _parameter_names(connection: Connection, study_id: int) -> frozenset[str]:
-    """Names of all parameters that any trial of the study has."""
     keys = _keys(trials.c.params, connection.dialect.name)
     statement = select(keys).distinct().where(trials.c.study_id == study_id)
     return frozenset(connection.scalars(statement))
 
 
 def _metric_names(connection: Connection, study_id: int) -> frozenset[str]:
-    """Names of all metrics in the latest reports of the study's trials."""
     keys = _keys(latest.c.metrics, connection.dialect.name)
     statement = (
         select(keys)

@@ -31,21 +31,32 @@ from sqlalchemy import (
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState, Trial
+from hpsearch.domain.records import Environment, Request, StudyState, Trial
 from hpsearch.errors import Damaged, StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, range_of_ties, rank, tied_with
-from hpsearch.store import codec, shapes
-from hpsearch.store.asked import heartbeats
+from hpsearch.store import codec, heartbeats, shapes
+from hpsearch.store.contents import not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading import conditions
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, metrics_in, names_of
-from hpsearch.store.schema import attempts, column_name, decisions, reports, studies, trials
+from hpsearch.store.rows import REQUEST_COLUMNS
+from hpsearch.store.schema import (
+    attempts,
+    column_name,
+    decisions,
+    environments,
+    reports,
+    requests,
+    studies,
+    trials,
+)
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.arithmetic import Arithmetic
 from trials.contract import Finding
 from trials.descriptions.asked import ASK
+from trials.loop.memory_facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +71,12 @@ class StudyHead:
     reason: str | None
     created: float
     ended: float | None
-    active_seconds: float
-    """Seconds that drivers have worked on it, as of a few seconds ago."""
+    active_seconds: float  # seconds that drivers have worked on it, as of a few seconds ago
     driver: str | None
     """Who drives it, or asks for its trials, as people are shown it; None if nobody does."""
     stop_requested: bool
-    base: str | None
-    """The folder of the study file, where relative paths in it start."""
-    checkpoints: str | None = None
-    """The folder of its checkpoints, a path or a URL."""
+    base: str | None  # the folder of the study file, where relative paths in it start
+    checkpoints: str | None = None  # the folder of its checkpoints, a path or a URL
 
     @property
     def written(self) -> dict[str, Any]:
@@ -77,25 +85,25 @@ class StudyHead:
 
     @property
     def budget(self) -> StudyBudget | None:
-        """What the study file lets the study spend; None for a study that was not made from one."""
+        """The budget of the study file; None for a study that was not made from one."""
         return shapes.budget_in(self.spec)
 
     @property
     def checkpoint_limit_bytes(self) -> float | None:
-        """What its checkpoints may take; None if the study file sets no valid limit."""
+        """The bytes that its checkpoints may take; None if the study file sets no valid limit."""
         stated = self.written.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
         return limit * GB if isinstance(limit, int | float) else None
 
     @property
     def is_asked(self) -> bool:
-        """Whether its trials are only asked for, and nothing can drive it."""
+        """True if its trials are only asked for, and nothing can drive it."""
         task = self.written.get("task")
         return isinstance(task, dict) and task.get("kind") == ASK.kind
 
     @property
     def has_best(self) -> bool:
-        """Whether one direction says which trial is best."""
+        """True if one direction says which trial is best."""
         return self.directions in (("minimize",), ("maximize",))
 
     @property
@@ -107,7 +115,7 @@ class StudyHead:
 
     @property
     def limited(self) -> bool:
-        """Whether trials may have to keep limits; True where the study file cannot rule it out."""
+        """True if trials may have to keep limits; True where the study file cannot rule it out."""
         if not self.spec:
             return True
         return bool(self.written.get("constraints"))
@@ -138,7 +146,7 @@ class TrialRow(Trial):
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
-        """What is shown, as plain values by name."""
+        """The fields that are shown, as plain values by name."""
         shown = {}
         for name in SHOWN:
             shown[name] = _plain_value(getattr(self, name))
@@ -153,8 +161,7 @@ class TrialDetail:
     reports: list[Mapping[str, Any]]
     attempts: list[Mapping[str, Any]]
     decisions: list[Mapping[str, Any]]
-    findings: list[Finding]
-    """What its latest attempt showed of its health, the most severe first."""
+    findings: list[Finding]  # what its latest attempt showed of its health, the most severe first
 
 
 # ------------------------------------------------------------------------------------------ studies
@@ -182,25 +189,17 @@ def study_heads(connection: Connection) -> list[StudyHead]:
 
 
 def find_study(connection: Connection, name: str) -> StudyHead:
-    """The study of that name.
-
-    Raises:
-        StudyNotFound: No study has this name; names the nearest.
-    """
+    """The study of that name. Raises StudyNotFound, which names the nearest."""
     row = None
     if codec.storable(name):
         row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
     if row is None:
-        raise _not_found(connection, name)
+        raise not_found(connection, name)
     return _head(row, heartbeats.askers(connection, row.id))
 
 
 def study_of_id(connection: Connection, study_id: int) -> StudyHead:
-    """The study of that id.
-
-    Raises:
-        StudyNotFound: No study has this id, or it was deleted.
-    """
+    """The study of that id. Raises StudyNotFound if it is not there."""
     row = connection.execute(_HEAD.where(studies.c.id == study_id)).one_or_none()
     if row is None:
         raise StudyNotFound("this study is not in the database", "it may have been deleted")
@@ -208,39 +207,17 @@ def study_of_id(connection: Connection, study_id: int) -> StudyHead:
 
 
 def id_of_study(connection: Connection, name: str) -> int:
-    """The id of the study of that name, whatever its other columns hold.
-
-    Raises:
-        StudyNotFound: No study has this name; names the nearest.
-    """
+    """The id of the study of that name, whatever its other columns hold. Raises StudyNotFound."""
     named = select(studies.c.id).where(studies.c.name == name)
     found = connection.scalar(named) if codec.storable(name) else None
     if found is None:
-        raise _not_found(connection, name)
+        raise not_found(connection, name)
     return int(found)
 
 
-def _not_found(connection: Connection, name: str) -> StudyNotFound:
-    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
-    near = conditions.nearest(str(name), names)
-    if near:
-        hint = f"did you mean {near}?"
-    elif names:
-        verb = "are" if len(names) > 1 else "is"
-        more = ", …" if len(names) > 10 else ""
-        hint = f"there {verb}: {', '.join(names[:10])}{more}"
-    else:
-        hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
-    return StudyNotFound(f"no study is named {name} in this database", hint)
-
-
 def only_study(connection: Connection) -> StudyHead:
-    """The study of a database that has one.
-
-    Raises:
-        StudyNotFound: It has none.
-        UserError: It has several.
-    """
+    """The study of a database that has one. Raises StudyNotFound if it has none, UserError if
+    several."""
     most = 5
     rows = connection.execute(_NEWEST_FIRST.limit(most + 1)).all()
     if len(rows) == 1:
@@ -256,27 +233,17 @@ def only_study(connection: Connection) -> StudyHead:
 
 
 def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
-    """A study, with the processes that ask for the trials of each."""
     askers = asking.get(row.id)
-    return StudyHead(
-        id=row.id,
-        name=row.name,
-        spec=row.spec,
-        directions=tuple(row.directions),
-        state=row.state,
-        reason=row.reason,
-        created=row.created,
-        ended=row.ended,
-        active_seconds=row.active_seconds,
-        driver=_driver(row) or (heartbeats.named(askers) if askers else None),
-        stop_requested=row.stop_requested,
-        base=row.base,
-        checkpoints=row.checkpoints,
-    )
+    cells = {
+        name: cell for name, cell in row._mapping.items() if name not in ("lease_owner", "live")
+    }
+    cells["directions"] = tuple(row.directions)
+    driver = _driver(row) or (heartbeats.named(askers) if askers else None)
+    return StudyHead(**cells, driver=driver)
 
 
 def _driver(row: Row[Any]) -> str | None:
-    """Who drives a study.
+    """The driver of a study; None if nobody drives it.
 
     A process of this machine that has died drives it no more, although its lease still runs: a
     driver that is ended in the middle of a transaction may not be able to give it back.
@@ -288,10 +255,37 @@ def _driver(row: Row[Any]) -> str | None:
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:
-    """Whether a trial of a study names a checkpoint in a folder, a path or a URL."""
+    """True if a trial of a study names a checkpoint in a folder, a path or a URL."""
     inside = trials.c.checkpoint.startswith(f"{folder}/", autoescape=True)
     named = select(trials.c.number).where(trials.c.study_id == study_id, inside).limit(1)
     return connection.scalar(named) is not None
+
+
+def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
+    """Everything that was asked of a study, the oldest first."""
+    of_study = requests.c.study_id == study.id
+    found = connection.execute(select(*REQUEST_COLUMNS).where(of_study).order_by(requests.c.id))
+    return [Request(*row) for row in found]
+
+
+def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
+    """The environment of the latest session of a driver at a time; the first one if none had
+    begun, and None if none is recorded."""
+    of_study = select(environments).where(environments.c.study_id == study.id)
+    rows = connection.execute(of_study.order_by(environments.c.created, environments.c.id)).all()
+    if not rows:
+        return None
+    begun = [row for row in rows if row.created <= time]
+    row = begun[-1] if begun else rows[0]
+    return Environment(row.created, row.revision, row.packages, row.device, row.data_fingerprint)
+
+
+def memory_of(connection: Connection, study: StudyHead) -> Facts:
+    """The facts that a study's workers have learnt of the micro-batches that fit in memory."""
+    known: Facts | None = connection.scalar(
+        select(studies.c.memory).where(studies.c.id == study.id)
+    )
+    return known or {}
 
 
 # ------------------------------------------------------------------------------------------- trials
@@ -308,9 +302,8 @@ def trial_rows(
     top: int | None = None,
 ) -> list[TrialRow]:
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit` after the first `skip`.
-
-    Where `top` is given, the best, so many, by what is expected of them or else by their value.
+    `limit` after the first `skip`; or the best `top` by what is expected of them or else by their
+    value.
 
     Raises:
         FilterError: An expression does not parse or names something unknown.
@@ -332,7 +325,6 @@ def trial_rows(
 
 
 def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
-    """The order that `selection.rank` gives trials which were not repeated and keep all limits."""
     by_standing = _STANDING.desc() if study.direction == "maximize" else _STANDING.asc()
     complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
     nearest = [by_standing.nulls_last(), complete_first, trials.c.resource.desc()]
@@ -343,11 +335,11 @@ _RANKED_BY = (trials.c.value, trials.c.expected, trials.c.expected_deviation)
 _IS_DAMAGED: ColumnElement[bool] = or_(
     *(func.coalesce(column > math.inf, false()) for column in _RANKED_BY)
 )
-"""Whether something that trials are ranked by is no number: both databases put it above infinity.
+"""True if something that trials are ranked by is no number: both databases put it above infinity.
 Such a trial is read, and so reported, instead of being passed over."""
 _LARGEST = sys.float_info.max
 _IS_EXPECTED = trials.c.expected.between(-_LARGEST, _LARGEST)
-"""Whether something finite is expected of a trial."""
+"""True if something finite is expected of a trial."""
 _STANDING: ColumnElement[Any] = case((_IS_EXPECTED, trials.c.expected), else_=trials.c.value)
 """As `selection.standing`."""
 
@@ -355,18 +347,12 @@ _STANDING: ColumnElement[Any] = case((_IS_EXPECTED, trials.c.expected), else_=tr
 def best_trials(
     connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
 ) -> list[Ranked[TrialRow]]:
-    """The best trials of a study, best first, of those that `where` selects.
+    """The best trials of a study that `where` selects, best first: at most `top`; without it one,
+    or with several objectives all that no other one beats.
 
     Reads the best `top` by what is expected of them, or else by value; all that were repeated,
     since only a repeat can change the order; and one that is tied with the first. With limits or
     several objectives, that says too little, and all are read.
-
-    Args:
-        connection: To the database.
-        study: The study.
-        top: At most so many; without it one, or with several objectives all that no other one
-            beats.
-        where: A --where expression.
 
     Raises:
         FilterError: `where` does not parse or names something unknown.
@@ -428,45 +414,19 @@ def _searched(study: StudyHead) -> Select[Any]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """What ranking needs to know of a trial that was not repeated and keeps all limits."""
-
-    number: int
-    state: State
-    value: float
-    expected: float | None
-    expected_deviation: float | None
-    expected_low: float | None
-    expected_high: float | None
-    resource: float
-    role: Role = Role.SEARCH
-    repeats: None = None
-    values: None = None
-    violation: float = 0.0
-
-
 def _one_tied(
     connection: Connection, study: StudyHead, searched: Select[Any], first: Ranked[TrialRow]
 ) -> int | None:
-    """The number of one trial, of those that were not repeated, that cannot be told from the first
-    one; None if there is none.
-
-    Args:
-        connection: To the database.
-        study: The study.
-        searched: The trials to choose from.
-        first: The first of the ranking.
-    """
+    """The number of one trial of `searched`, which were not repeated, that cannot be told from the
+    first of the ranking; None if there is none."""
     low, high = range_of_ties(first)
     has_range = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
     is_equal = trials.c.value == first.value
     may_tie = or_(_STANDING.between(low, high), has_range, is_equal)
     near = searched.where(trials.c.number != first.trial.number, may_tie)
-    for number, state, *known in connection.execute(near.with_only_columns(*_OF_STANDING)):
-        each = _Standing(number, state, *known)
-        if tied_with(first, each, study.direction):
-            return each.number
+    for row in connection.execute(near.with_only_columns(*_OF_STANDING)):
+        if tied_with(first, Trial(params={}, **row._mapping), study.direction):
+            return int(row.number)
     return None
 
 
@@ -477,16 +437,11 @@ _OF_STANDING = (
 )
 
 
-LARGEST_NUMBER = 2**31 - 1
-"""The largest number of a trial that both databases can hold."""
+LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases can hold
 
 
 def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
-    """Everything known of one trial.
-
-    Raises:
-        UserError: The study has no trial of that number.
-    """
+    """Everything known of one trial. Raises UserError if there is none of that number."""
     found = []
     if 0 <= number <= LARGEST_NUMBER:
         numbered = _trials_of(study).where(trials.c.number == number)
@@ -546,27 +501,17 @@ def _trials_of(study: StudyHead) -> Select[Any]:
 
 
 def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]) -> list[TrialRow]:
-    """The trials of a study that a statement like `_trials_of` selects.
-
-    Raises:
-        Damaged: A column holds what is never written there.
-    """
     rows = [_trial_row(row) for row in connection.execute(statement)]
     for row in rows:
         odd = shapes.miscounted(row.values, study.directions)
         if odd is not None:
-            raise Damaged(str(odd))
+            raise Damaged(odd)
     return rows
 
 
 def _read_cells(
     connection: Connection, study: StudyHead, cells: Sequence[ColumnElement[Any]]
 ) -> None:
-    """Read cells of all trials of a study.
-
-    Raises:
-        Damaged: One holds what is never written there.
-    """
     of_study = select(*cells).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
     connection.execute(of_study).all()
 

@@ -1,4 +1,4 @@
-"""Where studies stand: what `ls` and `status` tell, read without loading a trial that is not
+"""The standing of studies, for `ls` and `status`, read without loading a trial that is not
 shown."""
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Tria
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.reading.names import metrics_in
-from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, study_heads
-from hpsearch.store.reading.requests import study_requests
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    best_trials,
+    study_heads,
+    study_requests,
+)
 from hpsearch.store.reading.trust import spec_of
 from hpsearch.store.schema import attempts, decisions, reports, trials
 
-GPU_USE = "gpu_utilization"
-"""The metric that says in which share of time a trial's GPU had work."""
+GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
 class Standing(enum.StrEnum):
     """The state of a study for people: that on record, and whether anybody works on it."""
 
     RUNNING = "running"
-    WAITING = "waiting"
-    """It runs, its trials are only asked for, and nobody has one."""
-    ABANDONED = "abandoned"
-    """It runs by its record, but its driver died."""
+    WAITING = "waiting"  # it runs, its trials are only asked for, and nobody has one
+    ABANDONED = "abandoned"  # it runs by its record, but its driver died
     INTERRUPTED = "interrupted"
     FINISHED = "finished"
     FAILED = "failed"
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes, unless the study is given more budget or another try."""
+        """True if nothing more comes, unless the study is given more budget or another try."""
         return self in (Standing.FINISHED, Standing.FAILED)
 
 
@@ -47,11 +49,9 @@ class Standing(enum.StrEnum):
 class BudgetLine:
     """A line of the budget."""
 
-    name: str
-    """trials, gpu_seconds, wall_clock_seconds or cost."""
+    name: str  # trials, gpu_seconds, wall_clock_seconds or cost
     used: float
-    most: float | None
-    """None if the study sets no such limit."""
+    most: float | None  # none if the study sets no such limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,10 @@ class StudySummary:
     """A study in a line."""
 
     head: StudyHead
-    trials: Mapping[State, int]
-    """How many, by state; states that no trial is in are missing."""
+    trials: Mapping[State, int]  # how many, by state; states that no trial is in are missing
     gpu_seconds: float
     best: Ranked[TrialRow] | None
-    budget: Sequence[BudgetLine] = ()
-    """What is used of each limit."""
+    budget: Sequence[BudgetLine] = ()  # what is used of each limit
 
     @property
     def driver(self) -> str | None:
@@ -81,7 +79,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class RunningAttempt:
-    """What a worker is doing."""
+    """An attempt that runs now."""
 
     trial: int
     attempt: int
@@ -91,12 +89,10 @@ class RunningAttempt:
     started: float
     resource: float
     value: float | None
-    speed: float | None = None
-    """Resource trained a second; None if that is not known yet."""
+    speed: float | None = None  # resource trained a second; None if that is not known yet
     gpu: float | None = None
     """The share of time in which its GPU had work, by its latest report; None without a GPU."""
-    verdict: str | None = None
-    """What was decided of its trial last, in words."""
+    verdict: str | None = None  # what was decided of its trial last, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +107,19 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """Where one study stands."""
+    """The standing of one study."""
 
     summary: StudySummary
     budget: list[BudgetLine]
-    reserved_gpu_seconds: float
-    """Held back for the attempts that are running."""
+    reserved_gpu_seconds: float  # held back for the attempts that are running
     trials_per_hour: float | None
     """Trials that ended, over the hours that drivers worked on the study; None before the first
     has."""
     running: list[RunningAttempt]
     failures: list[Failures]
     checkpoint_bytes: int | None = None
-    """What the checkpoints of all trials take; None if that was never reported."""
-    requests: Sequence[Request] = ()
-    """What was asked of it while it ran, the oldest first."""
+    """The bytes of the checkpoints of all trials; None if that was never reported."""
+    requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
     time_left: TimeLeft | None = None
     """Says how long it will still take; None where no driver works on it."""
 
@@ -142,7 +136,7 @@ def list_studies(connection: Connection) -> list[StudySummary]:
 
 
 def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
-    """Where a study stands."""
+    """The standing of a study."""
     summary = _summary(connection, study)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
         attempts.c.study_id == study.id, attempts.c.outcome.is_(None)
@@ -161,13 +155,12 @@ def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
 
 
 def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
-    """What the rest of a study that is driven follows from: its trials with their attempts."""
     spec = spec_of(study)
     if spec is None or study.driver is None or study.is_asked:
         return None
-    told = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
+    values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
-    columns = [trials.c[name] for name in (*wanted, *told)]
+    columns = [trials.c[name] for name in (*wanted, *values)]
     in_order = select(*columns).where(trials.c.study_id == study.id).order_by(trials.c.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
@@ -210,7 +203,6 @@ def _summary(connection: Connection, head: StudyHead) -> StudySummary:
 
 
 def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list[BudgetLine]:
-    """What is used of the budget that the study file gives, and GPU time in any case."""
     budget = head.budget
     most_trials = most_gpu_seconds = most_seconds = None
     if budget is not None:
@@ -259,14 +251,18 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
         )
         .order_by(attempts.c.worker, attempts.c.trial)
     )
-    running = []
-    for row in connection.execute(live):
-        where = (row.worker, row.node, row.device)
-        since = (row.started, row.resource, row.value)
-        gpu = (row.metrics or {}).get(GPU_USE)
-        more = {"speed": row.speed, "gpu": gpu, "verdict": row.verdict}
-        running.append(RunningAttempt(row.trial, row.number, *where, *since, **more))
-    return running
+    return [
+        RunningAttempt(
+            trial=row.trial,
+            attempt=row.number,
+            gpu=(row.metrics or {}).get(GPU_USE),
+            **{name: getattr(row, name) for name in _RUNNING},
+        )
+        for row in connection.execute(live)
+    ]
+
+
+_RUNNING = ("worker", "node", "device", "started", "resource", "value", "speed", "verdict")
 
 
 def recent_decisions(

@@ -19,8 +19,8 @@ from sqlalchemy import Connection
 
 import hpsearch
 from asking import CURVES, SPEC, spec_with, train, work
-from hpsearch.asking import turns, written
-from hpsearch.asking.turns import Turns
+from hpsearch.asking import opening, session
+from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
@@ -39,7 +39,7 @@ from hpsearch.errors import (
 )
 from hpsearch.folders import Home, Mark
 from hpsearch.simulation.running import simulate
-from hpsearch.store.asked import heartbeats
+from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
@@ -88,12 +88,12 @@ def test_the_trials_are_those_of_a_driver_with_one_worker(
         budget={"trials": 12, "per_trial": {"epochs": 9}},
         search={"sampler": sampler, "confirm": {"top": 2, "seeds": 2}},
     )
-    driven = simulate(written.read(spec), CURVES, workers=1)
+    driven = simulate(opening.read(spec), CURVES, workers=1)
     with hpsearch.create(sqlite_url, spec) as study:
         while (trial := study.ask()) is not None:
             for epoch in range(trial.resource, trial.budget):
                 if not alone:  # as if another process had written: all is read and made again
-                    study._turns._begin_again(study._turns._history.study)
+                    study._session._begin_again(study._session._history.study)
                 metrics = CURVES.measure(trial.params, trial.seed, epoch + 1)
                 if not trial.report(epoch + 1, metrics, checkpoint="here"):
                     break
@@ -113,7 +113,7 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
         budget={"trials": 12, "per_trial": {"epochs": 9}},
         search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
     )
-    driven = simulate(written.read(spec), CURVES, workers=1)
+    driven = simulate(opening.read(spec), CURVES, workers=1)
     note = Brain._note_expectations
     turns = itertools.count(1)
 
@@ -265,7 +265,7 @@ def test_a_study_gives_up_whose_trials_all_fail_and_goes_on_when_it_is_resumed(
 ) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
         while (trial := study.ask()) is not None:
-            study._turns._begin_again(study._turns._history.study)
+            study._session._begin_again(study._session._history.study)
             study.tell(trial, failed="no such file")
     assert "3 trials failed the same way" in (study.ended or "")
     assert loaded(sqlite_url).study.state is StudyState.FAILED
@@ -306,8 +306,8 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
         assert study.ask() is None
         assert study.ended == "it was stopped: hpsearch stop asked"
         with closing(Store.open(sqlite_url, create=False)) as store:
-            assert store.answer_to(1).handled is not None
-            assert store.answer_to(1).refused is None
+            assert store.find_request(1).handled is not None
+            assert store.find_request(1).refused is None
     history = loaded(sqlite_url)
     assert history.study.state is StudyState.INTERRUPTED
     assert history.trials[0].state is State.QUEUED
@@ -325,7 +325,7 @@ def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_u
     with hpsearch.resume(sqlite_url, "asked") as study:
         assert study.ask() is not None
         with closing(Store.open(sqlite_url, create=False)) as store:
-            told = store.answer_to(1)
+            told = store.find_request(1)
     assert told.kind is RequestKind.INTERRUPT
     assert told.refused == "the driver that was to stop had ended"
 
@@ -335,17 +335,17 @@ def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) 
         trial = study.ask()
         assert trial is not None
         with closing(Store.open(sqlite_url, create=False)) as store:
-            store.ask("asked", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
+            store.add_request("asked", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
             proposal = {"params": dict(trial.params), "why": "once more"}
-            store.ask("asked", Request(0, RequestKind.PROPOSE, proposal, "ann@desk", 1.0))
+            store.add_request("asked", Request(0, RequestKind.PROPOSE, proposal, "ann@desk", 1.0))
             answer = trial.report(1, 0.5)
             assert not answer
             assert answer.why == "it is pruned: stopped by ann@desk"
             again = study.ask()
             assert again is not None
             assert again.params == trial.params
-            assert store.answer_to(1).refused is None
-            assert store.answer_to(2).trial == again.number
+            assert store.find_request(1).refused is None
+            assert store.find_request(2).trial == again.number
     stopped, proposed = loaded(sqlite_url).trials
     assert stopped.state is State.PRUNED
     assert proposed.role is Role.PROPOSED
@@ -411,7 +411,7 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = study.ask()
         assert trial is not None
-        before = study._turns.store.revision(study._turns.study_id)
+        before = study._session.store.revision(study._session.study_id)
         for resource, metrics, why in (
             (0, {"loss": 1.0}, "must rise"),
             (math.nan, {"loss": 1.0}, "must rise"),
@@ -426,7 +426,7 @@ def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
             study.tell(trial, 1.0, failed="no")
         with pytest.raises(UserError, match="not a kind of failure"):
             study.tell(trial, failed="no", kind="tired")
-        assert study._turns.store.revision(study._turns.study_id) == before
+        assert study._session.store.revision(study._session.study_id) == before
         study.tell(trial, 1.0)
         study.tell(trial)
         with pytest.raises(UserError, match="has ended"):
@@ -480,7 +480,7 @@ def test_the_budget_of_time_is_kept_across_processes(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1e9
-    monkeypatch.setattr(Turns, "_now", lambda *_: now)
+    monkeypatch.setattr(AskingSession, "_now", lambda *_: now)
     per_trial = {"epochs": 9}
     spec = spec_with(budget={"gpu_hours": 0.1, "per_trial": per_trial}, resources={"gpu": 2})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
@@ -503,7 +503,7 @@ def test_the_budget_of_time_is_kept_across_processes(
 
 def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1e9
-    monkeypatch.setattr(Turns, "_now", lambda *_: now)
+    monkeypatch.setattr(AskingSession, "_now", lambda *_: now)
     spec = {
         **WITHOUT_RUNGS,
         "budget": {"trials": 9, "per_trial": {"epochs": 9, "time_limit": 60}},
@@ -530,7 +530,7 @@ def test_a_process_that_was_forked_must_open_the_study_itself(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
-        monkeypatch.setattr(turns.os, "getpid", lambda: -1)
+        monkeypatch.setattr(session.os, "getpid", lambda: -1)
         with pytest.raises(UserError, match="of which this one is a fork"):
             study.ask()
         monkeypatch.undo()
@@ -540,7 +540,7 @@ def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str)
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = study.ask()
         assert trial is not None
-        study._turns.held.clear()  # as if the answer of the database had been lost
+        study._session.held.clear()  # as if the answer of the database had been lost
         again = study.ask()
         assert again is not None
         assert (again.number, again.attempt) == (0, 2)
@@ -552,10 +552,10 @@ def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str)
 def test_a_report_that_came_through_unheard_may_be_repeated(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Turns._write
+    write = AskingSession._write
     answers = iter([StoreUnreachable("the connection broke"), None])
 
-    def breaks_after(self: Turns, *of: Any) -> None:
+    def breaks_after(self: AskingSession, *of: Any) -> None:
         write(self, *of)
         of[0].exec_driver_sql("COMMIT")
         of[0].exec_driver_sql("BEGIN IMMEDIATE")
@@ -567,7 +567,7 @@ def test_a_report_that_came_through_unheard_may_be_repeated(
         trial = study.ask()
         assert trial is not None
         with monkeypatch.context() as patch:
-            patch.setattr(Turns, "_write", breaks_after)
+            patch.setattr(AskingSession, "_write", breaks_after)
             answer = trial.report(9, 0.5)
         assert not answer
         assert "it is complete" in answer.why
@@ -589,7 +589,7 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(
         assert trial is not None
         assert trial.key == (0, 1)
         # As if it had been another process that was given it.
-        study._turns.held = {}
+        study._session.held = {}
         study.close()
         assert loaded(sqlite_url).trials[0].state is State.RUNNING
         other.tell(trial, 1.0)
@@ -649,7 +649,7 @@ def test_a_study_is_written_in_any_way(tmp_path: Path, sqlite_url: str) -> None:
     file.write_text(text)
     for spec in (SPEC, text, file, str(file), yaml.safe_dump(SPEC, default_flow_style=True)):
         hpsearch.create(sqlite_url, spec).close()
-    assert written.read(text).text.startswith("# mine\n")
+    assert opening.read(text).text.startswith("# mine\n")
     with pytest.raises(StudyNotFound, match="did you mean asked"):
         hpsearch.resume(sqlite_url, "askd")
 

@@ -31,8 +31,10 @@ def flowers(save, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         study = store.find_study("flowers")
         study.state = StudyState.INTERRUPTED
-        store.ask("flowers", Request(0, RequestKind.BUDGET, {"trials": 9}, HOSTILE, 100.0))
-        store.ask("flowers", Request(0, RequestKind.PROPOSE, {"params": {"x": 7}}, HOSTILE, 101.0))
+        store.add_request("flowers", Request(0, RequestKind.BUDGET, {"trials": 9}, HOSTILE, 100.0))
+        store.add_request(
+            "flowers", Request(0, RequestKind.PROPOSE, {"params": {"x": 7}}, HOSTILE, 101.0)
+        )
         more, refused = store.waiting(study.id)
         more.handled, refused.handled, refused.refused = 102.0, 103.0, f"x: {HOSTILE}"
         store.commit(study.id, Changes(study=study, requests=[more, refused]))

@@ -19,7 +19,7 @@ from hpsearch.cli.studies import check
 from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.domain.records import StudyRecord
-from hpsearch.errors import ClusterUnreachable, Interrupted, SpecError, StoreUnreachable, UserError
+from hpsearch.errors import Interrupted, SpecError, StoreUnreachable, Unreachable, UserError
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
@@ -250,7 +250,7 @@ def test_an_empty_database_is_good_and_stays_empty(
 def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: nothing answers
-        with pytest.raises(ClusterUnreachable, match="no cluster answers at"):
+        with pytest.raises(Unreachable, match="no cluster answers at"):
             check_study(study, database(tmp_path), f"127.0.0.1:{taken.getsockname()[1]}")
     with pytest.raises(UserError, match="names no host and port"):
         check_study(study, database(tmp_path), "somewhere")

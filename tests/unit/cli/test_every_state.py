@@ -93,7 +93,7 @@ def save_one(url: str, standing: Standing, name: str) -> None:
         study = store.find_study(name).id
         lease = store.acquire(study, "somebody", 1e6)
         for _, kind in itertools.product(ANSWERS, RequestKind):
-            store.ask(name, Request(0, kind, {"trial": 1}, "ann@desk", BEGAN))
+            store.add_request(name, Request(0, kind, {"trial": 1}, "ann@desk", BEGAN))
         answered = store.waiting(study)
         for each, answer in zip(answered, itertools.cycle(ANSWERS), strict=False):
             each.handled, each.refused = answer

@@ -232,7 +232,7 @@ def test_a_stop_that_is_asked_for_ends_the_study_resumably(
     found = store.load(spec.study).study
     assert found.state is StudyState.INTERRUPTED
     assert found.reason == "stopped by ann@desk"
-    asked = store.answer_to(1)
+    asked = store.find_request(1)
     assert (asked.kind, asked.origin) == (RequestKind.INTERRUPT, "ann@desk")
     assert asked.handled is not None
     assert asked.refused is None
@@ -247,7 +247,7 @@ def test_a_study_stops_by_the_request_alone_too_and_gives_up_on_workers_that_do_
     request = Request(0, RequestKind.INTERRUPT, {}, "ann@desk", 1.0)
 
     def ask() -> None:
-        store.request_stop(spec.study) if by_flag else store.ask(spec.study, request)
+        store.request_stop(spec.study) if by_flag else store.add_request(spec.study, request)
 
     executor._curves = Bowl(seconds_per_unit=1e6)
     patience = Patience(workers_s=5.0)

@@ -20,7 +20,7 @@ from hpsearch.domain import events as ev
 from hpsearch.executors import worker as worker_module
 from hpsearch.executors.attempt import execution
 from hpsearch.executors.attempt.execution import RETIRED
-from hpsearch.executors.worker import LEAK_BYTES, Unfit, Worker
+from hpsearch.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.folders import Home, Mark
 from trials.checkpoints.continuing import opened
@@ -236,9 +236,12 @@ def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Pat
     events_until(worker, ev.Reported)
     worker.retire()
     events = events_until(worker, ev.Stopped)
-    assert events[-1] == Unfit(RETIRED)
+    assert events[-1] == ReplaceWorker(RETIRED)
     worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
-    assert events_until(worker, ev.Stopped)[-2:] == [ev.Stopped(8, 1, why=RETIRED), Unfit(RETIRED)]
+    assert events_until(worker, ev.Stopped)[-2:] == [
+        ev.Stopped(8, 1, why=RETIRED),
+        ReplaceWorker(RETIRED),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -252,13 +255,13 @@ def test_memory_that_stays_behind_is_told_together_with_the_end(
     worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0")
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
     events = events_until(worker, ev.Finished)
-    assert any(isinstance(event, Unfit) for event in events) == unfit
+    assert any(isinstance(event, ReplaceWorker) for event in events) == unfit
 
 
 def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
     worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
-    assert not any(isinstance(event, Unfit) for event in events_until(worker, ev.Finished))
+    assert not any(isinstance(event, ReplaceWorker) for event in events_until(worker, ev.Finished))
 
 
 def test_what_a_worker_learns_about_memory_is_told_once_and_what_it_is_told_it_knows(

@@ -1,4 +1,4 @@
-"""One turn: what a process may do with a study, of which it is the only writer for now.
+"""One transaction of a process on a study, of which it is the only writer for now.
 
 An asking process is a slot of the brain's for each trial that it runs, and no slot in between. A
 command is carried out by whoever asked for the trial, when it reports: so a stop is answered at
@@ -19,24 +19,26 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import ASKED, Attempt, Outcome
 from hpsearch.errors import AttemptLost, UserError
-from hpsearch.store.asked.heartbeats import Heartbeat, Key
+from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.owners import shown
 
 
 @dataclass
-class Turn:
+class Transaction:
     """A study, for as long as nobody else writes to it.
+
+    What ends or reports an attempt raises `AttemptLost` where it is not current any more.
 
     Args:
         history: As the database has it.
         brain: What decides; None while the study is over.
-        now: The time by the database's clock, which no turn sees running backwards.
-        last_seen: When the turn before was; None before the first one.
+        now: The time by the database's clock, which never runs backwards here.
+        last_seen: When the one before was; None before the first one.
         stop_requested: Whether the study is to stop.
         beats: The attempts that run, or ran in a process that has died.
         dead: Those of them that nobody works on any more.
         owner: This process.
-        revision: The study's, before this turn.
+        revision: The study's, before this transaction.
     """
 
     history: History
@@ -50,13 +52,11 @@ class Turn:
     revision: int
     active_s: float | None = None
     """How long the study has been worked on, as of now; None if nothing is to be noted."""
-    forgets_stop: bool = False
-    """Whether a stop that was requested is over."""
-    launched: set[Key] = field(default_factory=set)
-    """The attempts that began in this turn."""
+    forgets_stop: bool = False  # true if a stop that was requested is over
+    launched: set[Key] = field(default_factory=set)  # the attempts that began in it
 
     def worked_s(self) -> float:
-        """For how many seconds somebody has worked on the study since the turn before."""
+        """For how many seconds somebody has worked on the study since the transaction before."""
         if self.last_seen is None or not self.beats:
             return 0.0
         until = self.now
@@ -89,7 +89,7 @@ class Turn:
                 brain.on_event(ev.SlotDown(slot.name, "its trial was stopped"), self.now)
 
     def running(self) -> set[Key]:
-        """The attempts that run at the end of the turn."""
+        """The attempts that run at its end."""
         if self.brain is None:
             return set()
         return {(live.attempt.trial, live.attempt.number) for live in self.brain.live.values()}
@@ -128,11 +128,7 @@ class Turn:
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
     ) -> Answer:
-        """A trial's process has measured it.
-
-        Raises:
-            AttemptLost: Its attempt is not current any more.
-        """
+        """A trial's process has measured it."""
         live = self._current(key)
         if live is None:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
@@ -148,30 +144,18 @@ class Turn:
         return self._settled(live, checkpoint)
 
     def finish(self, key: Key) -> Answer:
-        """A trial's process has ended it by itself.
-
-        Raises:
-            AttemptLost: Its attempt is not current any more.
-        """
-        return self._told(key, ev.Finished(*key, why="told so by its process"))
+        """A trial's process has ended it by itself."""
+        return self._ended_by(key, ev.Finished(*key, why="told so by its process"))
 
     def fail(self, key: Key, kind: ErrorKind, text: str) -> Answer:
-        """A trial's process says that the trial cannot be trained.
-
-        Raises:
-            AttemptLost: Its attempt is not current any more.
-        """
-        return self._told(key, ev.Failed(*key, kind, text))
+        """A trial's process says that the trial cannot be trained."""
+        return self._ended_by(key, ev.Failed(*key, kind, text))
 
     def interrupt(self, key: Key, why: str) -> Answer:
-        """A trial's process gives it back as it was at its last report.
+        """A trial's process gives it back as it was at its last report."""
+        return self._ended_by(key, ev.Stopped(*key, why=why))
 
-        Raises:
-            AttemptLost: Its attempt is not current any more.
-        """
-        return self._told(key, ev.Stopped(*key, why=why))
-
-    def _told(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> Answer:
+    def _ended_by(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> Answer:
         live = self._current(key)
         if live is None:
             ends = {ev.Finished: Outcome.COMPLETE, ev.Failed: Outcome.FAILED}
@@ -182,8 +166,6 @@ class Turn:
         return self._settled(live, None)
 
     def _is_best(self, number: int, metrics: Mapping[str, float]) -> bool:
-        """Whether a report has the best value of its trial so far; False with several
-        objectives."""
         objectives = self._brain().spec.objectives
         if len(objectives) > 1:
             return False
@@ -195,7 +177,6 @@ class Turn:
         return all(each.value is None or value < sign * each.value for each in before)
 
     def _watch_time(self, live: Live) -> None:
-        """Fail an attempt that runs past its time limit."""
         brain, attempt = self._brain(), live.attempt
         limit_s = brain.spec.budget.per_trial.time_limit_s
         if limit_s is not None and self.now - attempt.started > limit_s:
@@ -204,7 +185,6 @@ class Turn:
             brain.on_event(ev.Failed(*key, ErrorKind.TIMEOUT, text), self.now)
 
     def _settled(self, live: Live, checkpoint: str | None) -> Answer:
-        """What follows for a trial, after its study was looked at too."""
         brain = self._brain()
         key = (live.attempt.trial, live.attempt.number)
         if self.stop_requested:
@@ -218,7 +198,6 @@ class Turn:
         return Answer(False, why)
 
     def _obey(self, live: Live, checkpoint: str | None) -> None:
-        """Stop an attempt that was asked to; take its slot away if it has ended."""
         key = (live.attempt.trial, live.attempt.number)
         is_current = self._current(key) is not None
         if is_current and live.stopping is None:
@@ -234,28 +213,16 @@ class Turn:
         self._leave(live)
 
     def _leave(self, live: Live) -> None:
-        """Take the slot of an attempt that has ended from the brain."""
         live.slot.holds = None
         self._brain().on_event(ev.SlotDown(live.slot.name, "its trial has ended"), self.now)
 
     def _why(self, number: int) -> str | None:
-        """What this turn has decided about a trial."""
         for decision in reversed(self.history.decided):
             if decision.trial == number:
                 return decision.why
         return None
 
     def _ended_before(self, key: Key, *, came_through: bool) -> Answer:
-        """What became of an attempt that is not current.
-
-        Args:
-            key: The attempt.
-            came_through: Whether what its process says now has ended it: it was written before, and
-                the answer of the database was lost.
-
-        Raises:
-            AttemptLost: It has ended otherwise.
-        """
         attempt = self._attempt(key)
         was_stopped = attempt is not None and attempt.outcome is Outcome.PRUNED  # by a request
         if attempt is not None and (came_through or was_stopped):
@@ -268,13 +235,11 @@ class Turn:
         )
 
     def _is_on_record(self, key: Key, resource: float) -> bool:
-        """Whether an attempt has reported at a resource."""
         trials = self.history.trials
         report = trials[key[0]].reports.get(resource) if key[0] < len(trials) else None
         return report is not None and report.attempt == key[1]
 
     def _attempt(self, key: Key) -> Attempt | None:
-        """An attempt as it is on record."""
         number, attempt = key
         trials = self.history.trials
         known = trials[number].attempts if number < len(trials) else []

@@ -1,12 +1,9 @@
 """A process's part in a study that several ask: the one brain, for one transaction at a time.
 
-A turn is a transaction that keeps all other writers of the study out from its beginning. The
-process brings its copy of the history up to date, lets the brain decide, and writes what has
-changed. Where others have written since its last turn, it makes a new brain over the history; a
-process that is alone keeps its own. A process that dies in its turn has written nothing, and none
-has to wait for it.
-
-Nothing happens to a study between two turns: whoever has the next one notices who has died.
+A transaction keeps all other writers of the study out from its beginning. The process brings its
+copy of the history up to date, lets the brain decide, and writes what has changed. Where others
+have written since its last one, it makes a new brain over the history. A process that dies in a
+transaction has written nothing, and others do not wait for it: the next one finds that it has died.
 """
 
 from __future__ import annotations
@@ -16,20 +13,20 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from hpsearch.asking.turn import Turn
+from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.study import Study
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S
-from hpsearch.errors import StoreUnreachable, UserError
-from hpsearch.store import contents, leases, owners
-from hpsearch.store.asked import heartbeats
-from hpsearch.store.asked.heartbeats import Heartbeat, Key
+from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S, RENEW_S
+from hpsearch.errors import HpsearchError, StoreUnreachable, UserError
+from hpsearch.store import contents, heartbeats, leases, owners
+from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import spec_of
@@ -38,6 +35,7 @@ from hpsearch.wiring.driving import build_study
 log = logging.getLogger("hpsearch")
 
 T = TypeVar("T")
+Act = Callable[[Transaction], T]
 
 _HELD: dict[str, dict[Key, int]] = {}
 """By the uid of a study, the attempts that this process has asked for and that run, each with the
@@ -45,16 +43,11 @@ thread that did."""
 
 
 class _NothingNew(Exception):
-    """The turn has changed nothing, so nothing is written: others need not read again."""
+    """Nothing has changed, so nothing is written: others need not read again."""
 
 
-class Turns:
-    """The turns of one process on one study. Safe to share between threads.
-
-    Args:
-        store: The database.
-        record: The study.
-    """
+class AskingSession:
+    """The transactions of one process on one study. Safe to share between threads."""
 
     def __init__(self, store: Store, record: StudyRecord) -> None:
         self.store = store
@@ -63,17 +56,14 @@ class Turns:
         self.spec: StudySpec = spec_of(record)
         self.owner = owners.this_process()
         self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", {})
-        """The attempts that this process has asked for and that run, as far as it knows, with their
-        threads."""
         self._steady: tuple[float, float] | None = None
-        """The study's time at this process's last turn, and the time by `time.monotonic` then."""
+        """The study's time at the last transaction, and the time by `time.monotonic` then."""
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._upserts = contents.upserts(store.dialect)
         self._begin_again(record)
 
     def _begin_again(self, record: StudyRecord) -> None:
-        """Forget everything but the study's name: what is in memory may not be in the database."""
         self._history = History(record)
         self._revision = -1
         self._brain: Study | None = None
@@ -84,17 +74,16 @@ class Turns:
         return self.spec.resources.lease_s
 
     def have_news(self, since: int) -> bool:
-        """Whether anybody has written to the study since a revision."""
+        """True if anybody has written to the study since a revision."""
         return self.store.revision(self.study_id) != since
 
-    def take(self, act: Callable[[Turn], T], opens: Callable[[Turn], None] | None = None) -> T:
-        """Act on the study as it is now; what that changes is written when this returns.
-
-        A database that does not answer is waited for, as long as the study file says.
-
-        Args:
-            act: What to do. It may be called again where the database did not answer.
-            opens: Called first, with a study that is over too: it may let the study go on.
+    def take(
+        self, act: Callable[[Transaction], T], opens: Callable[[Transaction], None] | None = None
+    ) -> T:
+        """Act on the study as it is now; what that changes is written when this returns. A database
+        that does not answer is waited for, as long as the study file says, and then `act` may be
+        called again. `opens` is called first, with a study that is over too: it may let the study
+        go on.
 
         Raises:
             StudyHeld: A driver owns the study.
@@ -120,26 +109,28 @@ class Turns:
                 time.sleep(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
-    def _once(self, act: Callable[[Turn], T], opens: Callable[[Turn], None] | None) -> T:
+    def _once(
+        self, act: Callable[[Transaction], T], opens: Callable[[Transaction], None] | None
+    ) -> T:
         result: list[T] = []
         launched: set[Key] = set()
         try:
             with self.store.writing() as connection:
                 entry = leases.enter_free(connection, self.study_id)
-                turn = self._turn(connection, entry)
+                transaction = self._transaction(connection, entry)
                 if opens is not None:
-                    opens(turn)
-                self._bring_in_the_brain(turn)
-                if entry.is_asked:
-                    self._answer_requests(connection, turn)
-                turn.launched = launched
-                result.append(act(turn))
+                    opens(transaction)
+                self._bring_in_the_brain(transaction)
+                if entry.has_requests:
+                    self._answer_requests(connection, transaction)
+                transaction.launched = launched
+                result.append(act(transaction))
                 self.held.update(dict.fromkeys(launched, threading.get_ident()))
-                self._write(connection, turn, entry.revision)
+                self._write(connection, transaction, entry.revision)
         except _NothingNew:
             return result[0]
         except BaseException:
-            for key in launched:  # whether they are in the database is seen in the next turn
+            for key in launched:  # whether they are in the database is seen in the next one
                 self.held.pop(key, None)
             self._begin_again(self._history.study)
             raise
@@ -148,14 +139,13 @@ class Turns:
 
     # ------------------------------------------------------------------------------ the beginning
 
-    def _turn(self, connection: Connection, entry: leases.Entry) -> Turn:
-        """The study as it is now."""
+    def _transaction(self, connection: Connection, entry: leases.Entry) -> Transaction:
         if entry.revision != self._revision + 1:
             contents.read(connection, self._history, self._revision)
             self._brain = None
         clock, last_seen = heartbeats.moment(connection, self.study_id)
         beats = heartbeats.read(connection, self.study_id)
-        return Turn(
+        return Transaction(
             history=self._history,
             brain=self._brain,
             now=self._now(clock, last_seen),
@@ -183,67 +173,99 @@ class Turns:
         return now
 
     def _is_dead(self, beat: Heartbeat) -> bool:
-        """Whether nobody works on an attempt any more. A process does not call itself dead; but
+        """True if nobody works on an attempt any more. A process does not call itself dead; but
         what it does not know that it has, it was never answered."""
         if beat.owner == self.owner:
             return beat.key not in self.held
         return not beat.live or owners.is_dead(beat.owner)
 
-    def _bring_in_the_brain(self, turn: Turn) -> None:
+    def _bring_in_the_brain(self, transaction: Transaction) -> None:
         """Let the brain take part, unless the study is over; tell it who has died."""
         study = self._history.study
         if study.state is not StudyState.RUNNING:
-            self._brain = turn.brain = None
+            self._brain = transaction.brain = None
             return
         if study.spec != self.spec.text:
             self.spec = spec_of(study)
-        worked_s = turn.worked_s()
-        if turn.brain is None:
+        worked_s = transaction.worked_s()
+        if transaction.brain is None:
             brain = build_study(self._history, self.spec)
-            running = {beat.key for beat in turn.beats}
-            brain.join(turn.now, turn.last_seen or 0.0, running)
-            self._brain = turn.brain = brain
-        turn.brain.worked(study.active_seconds + worked_s, turn.now)
-        turn.active_s = study.active_seconds + worked_s
-        turn.bury()
+            running = {beat.key for beat in transaction.beats}
+            brain.join(transaction.now, transaction.last_seen or 0.0, running)
+            self._brain = transaction.brain = brain
+        transaction.brain.worked(study.active_seconds + worked_s, transaction.now)
+        transaction.active_s = study.active_seconds + worked_s
+        transaction.bury()
 
-    def _answer_requests(self, connection: Connection, turn: Turn) -> None:
-        """Do what people ask of the study. A trial that they stop learns of it when it reports."""
-        if turn.brain is None:
+    def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
+        if transaction.brain is None:
             return
         for request in contents.waiting(connection, self.study_id):
             stops_all = request.kind is RequestKind.INTERRUPT
-            is_stopping = turn.stop_requested and not turn.forgets_stop
+            is_stopping = transaction.stop_requested and not transaction.forgets_stop
             if stops_all and not is_stopping:
                 request.refused = leases.FORGOTTEN
-            for command in turn.brain.on_request(request, turn.now):
+            for command in transaction.brain.on_request(request, transaction.now):
                 if not stops_all:  # what runs goes on until its next report
-                    turn.free_slot_of((command.trial, command.attempt))
+                    transaction.free_slot_of((command.trial, command.attempt))
 
     # ------------------------------------------------------------------------------------ the end
 
-    def _write(self, connection: Connection, turn: Turn, revision: int) -> None:
-        """Write what the turn has changed.
-
-        Raises:
-            _NothingNew: There is nothing to write.
-        """
+    def _write(self, connection: Connection, transaction: Transaction, revision: int) -> None:
         history, study_id = self._history, self.study_id
-        turn.close_if_finished()
-        before = {beat.key for beat in turn.beats}
-        running = turn.running()
+        transaction.close_if_finished()
+        before = {beat.key for beat in transaction.beats}
+        running = transaction.running()
         changes = history.drain()
-        forgets_stop = turn.forgets_stop
+        forgets_stop = transaction.forgets_stop
         if not changes and running == before and not forgets_stop:
             raise _NothingNew
-        if turn.active_s is not None:
-            history.study.active_seconds = turn.active_s
+        if transaction.active_s is not None:
+            history.study.active_seconds = transaction.active_s
         changes.study = history.study
         contents.write(connection, self._upserts, study_id, changes, revision)
         heartbeats.end(connection, study_id, before - running)
         for key in running - before:
             heartbeats.begin(connection, study_id, key, self.owner, self.ttl_s)
         heartbeats.renew(connection, study_id, self.owner, self.ttl_s)
-        heartbeats.seen(connection, study_id, turn.now)
-        if forgets_stop:
-            heartbeats.forget_stop(connection, study_id)
+        heartbeats.seen(connection, study_id, transaction.now, forgets_stop=forgets_stop)
+
+
+class Pulse:
+    """Renews the heartbeats of one process on one study while it `is_busy`. It has a connection of
+    its own: the process may wait long for a transaction."""
+
+    def __init__(
+        self, url: str, study_id: int, owner: str, ttl_s: float, is_busy: Callable[[], bool]
+    ) -> None:
+        self._url = url
+        self._study_id = study_id
+        self._owner = owner
+        self._ttl_s = ttl_s
+        self._is_busy = is_busy
+        self._every_s = min(RENEW_S, ttl_s / 4)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hpsearch pulse", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """End the thread soon."""
+        self._ended.set()
+
+    def close(self) -> None:
+        """End the thread; what it is writing is waited for a moment."""
+        self.end()
+        self._thread.join(self._every_s)
+
+    def _run(self) -> None:
+        with closing(Store.unchecked(self._url)) as store:
+            while not self._ended.wait(self._every_s):
+                if self._is_busy():
+                    self._beat(store)
+
+    def _beat(self, store: Store) -> None:
+        try:
+            with store.writing() as connection:
+                heartbeats.renew(connection, self._study_id, self._owner, self._ttl_s)
+        except HpsearchError as error:
+            log.warning("the study was not told that this process is alive: %s", error.message)

@@ -10,19 +10,17 @@ All functions here work in a transaction of the caller's.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Double, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Double, delete, insert, literal, select, update
 
 from hpsearch.store.leases import Now
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.schema import heartbeats, studies
 
-MOST_NAMED = 3
-"""Processes that a message names."""
+MOST_NAMED = 3  # processes that a message names
 
-Key = tuple[int, int]
-"""An attempt, as (trial, attempt)."""
+Key = tuple[int, int]  # an attempt, as (trial, attempt)
 
 
 class Heartbeat(NamedTuple):
@@ -30,11 +28,9 @@ class Heartbeat(NamedTuple):
 
     trial: int
     attempt: int
-    owner: str
-    """The process, as `hpsearch.store.owners` names it."""
+    owner: str  # the process, as `hpsearch.store.owners` names it
     heard: float
-    live: bool
-    """Whether it had not run out when it was read."""
+    live: bool  # true if it had not run out when it was read
 
     @property
     def key(self) -> Key:
@@ -42,50 +38,20 @@ class Heartbeat(NamedTuple):
         return self.trial, self.attempt
 
 
-_EACH = select(
-    heartbeats.c.trial,
-    heartbeats.c.attempt,
-    heartbeats.c.owner,
-    heartbeats.c.heard,
-    heartbeats.c.expires,
-    Now().label("now"),
-).order_by(heartbeats.c.trial)
+_CELL = heartbeats.c
+_NOW = Now().label("now")
 # Times are compared here and not in SQL, where a damaged one would count as later than any other.
-_ASKERS = select(
-    heartbeats.c.study_id, heartbeats.c.owner, heartbeats.c.expires, Now().label("now")
-).order_by(heartbeats.c.study_id, heartbeats.c.owner)
-_UNTIL = Now() + bindparam("ttl_s", type_=Double)
-_BEGIN = insert(heartbeats).values(
-    study_id=bindparam("of_study"),
-    trial=bindparam("of_trial"),
-    attempt=bindparam("of_attempt"),
-    owner=bindparam("of_owner"),
-    heard=Now(),
-    expires=_UNTIL,
-)
-_RENEW = (
-    update(heartbeats)
-    .where(
-        heartbeats.c.study_id == bindparam("of_study"), heartbeats.c.owner == bindparam("of_owner")
-    )
-    .values(heard=Now(), expires=_UNTIL)
-)
-_END = delete(heartbeats).where(
-    heartbeats.c.study_id == bindparam("of_study"),
-    heartbeats.c.trial == bindparam("of_trial"),
-    heartbeats.c.attempt == bindparam("of_attempt"),
-)
-_SEEN = (
-    update(studies)
-    .where(studies.c.id == bindparam("of_study"))
-    .values(alive_at=bindparam("at", type_=Double))
-)
-_STOPPING = update(studies).where(studies.c.id == bindparam("of_study"))
+_EACH = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.heard, _CELL.expires, _NOW)
+_ASKERS = select(_CELL.study_id, _CELL.owner, _CELL.expires, _NOW)
+
+
+def _until(ttl_s: float) -> ColumnElement[Any]:
+    return Now() + literal(ttl_s, Double)
 
 
 def read(connection: Connection, study_id: int) -> list[Heartbeat]:
     """The heartbeats of a study, by the number of the trial."""
-    of_study = _EACH.where(heartbeats.c.study_id == study_id)
+    of_study = _EACH.where(_CELL.study_id == study_id).order_by(_CELL.trial)
     beats = []
     for trial, attempt, owner, heard, expires, now in connection.execute(of_study):
         beats.append(Heartbeat(trial, attempt, owner, heard, live=expires > now))
@@ -93,15 +59,11 @@ def read(connection: Connection, study_id: int) -> list[Heartbeat]:
 
 
 def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
-    """The processes that have trials and are alive, by the id of the study.
-
-    Args:
-        connection: In a transaction.
-        study_id: The study; None for all.
-    """
-    found = _ASKERS
+    """The processes that have trials and are alive, by the id of the study; of one study, or of
+    all."""
+    found = _ASKERS.order_by(_CELL.study_id, _CELL.owner)
     if study_id is not None:
-        found = found.where(heartbeats.c.study_id == study_id)
+        found = found.where(_CELL.study_id == study_id)
     alive: dict[int, list[str]] = {}
     for of_study, owner, expires, now in connection.execute(found):
         known = alive.setdefault(of_study, [])
@@ -128,30 +90,29 @@ def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: fl
     """An attempt begins in the process `owner`, which counts as dead if it is silent for
     `ttl_s`."""
     trial, attempt = key
-    which = {"of_study": study_id, "of_trial": trial, "of_attempt": attempt}
-    connection.execute(_BEGIN, {**which, "of_owner": owner, "ttl_s": ttl_s})
+    which = {"study_id": study_id, "trial": trial, "attempt": attempt, "owner": owner}
+    begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
+    connection.execute(begun)
 
 
 def renew(connection: Connection, study_id: int, owner: str, ttl_s: float) -> int:
     """A process is alive, with all its attempts. Returns how many it has."""
-    which = {"of_study": study_id, "of_owner": owner, "ttl_s": ttl_s}
-    return connection.execute(_RENEW, which).rowcount
+    is_own = (_CELL.study_id == study_id) & (_CELL.owner == owner)
+    renewed = update(heartbeats).where(is_own).values(heard=Now(), expires=_until(ttl_s))
+    return connection.execute(renewed).rowcount
 
 
 def end(connection: Connection, study_id: int, keys: Collection[Key]) -> None:
     """Attempts have ended."""
-    ended = []
     for trial, attempt in keys:
-        ended.append({"of_study": study_id, "of_trial": trial, "of_attempt": attempt})
-    if ended:
-        connection.execute(_END, ended)
+        of_attempt = (_CELL.trial == trial) & (_CELL.attempt == attempt)
+        connection.execute(delete(heartbeats).where(_CELL.study_id == study_id, of_attempt))
 
 
-def seen(connection: Connection, study_id: int, at: float) -> None:
-    """The study was worked on at this time."""
-    connection.execute(_SEEN, {"of_study": study_id, "at": at})
-
-
-def forget_stop(connection: Connection, study_id: int) -> None:
-    """A stop that was requested is over: whoever comes now was not meant."""
-    connection.execute(_STOPPING.values(stop_requested=False), {"of_study": study_id})
+def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool) -> None:
+    """The study was worked on at this time, and perhaps a stop that was requested is over: whoever
+    comes now was not meant."""
+    values: dict[str, Any] = {"alive_at": at}
+    if forgets_stop:
+        values["stop_requested"] = False
+    connection.execute(update(studies).where(studies.c.id == study_id).values(values))

@@ -16,14 +16,9 @@ log = logging.getLogger("hpsearch")
 
 
 def carry_along(setup: Setup) -> None:
-    """Copy the best checkpoint of a trial that continues in another folder into that folder.
-
-    A folder without the mark of the study may hold checkpoints of several. There, a checkpoint must
-    say that it is of this run.
-
-    Raises:
-        CheckpointError: What it is to continue from is another study's.
-    """
+    """Copy the best checkpoint of a trial that continues in another folder into that folder. In a
+    folder without the mark of the study a checkpoint must say that it is of this run; else
+    CheckpointError is raised."""
     source = setup.resume_from
     if source is None:
         return
@@ -41,7 +36,6 @@ def carry_along(setup: Setup) -> None:
 
 
 def _same_study(source: Path | str, folder: Path | str) -> bool:
-    """Whether a checkpoint and a trial's folder are in folders with the mark of the same study."""
     trial_before, _ = places.split(source)
     study_before, _ = places.split(trial_before)
     study_now, _ = places.split(folder)
