@@ -27,9 +27,9 @@ from trials.data.feed import Feed
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Padded, Samples
+from trials.data.workload import Batch
 from trials.devices.processes import Group
 from trials.settings import Settings
-from trials.workload import Batch
 
 SEED = 1
 

@@ -40,12 +40,12 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
     """Run a study of hpsearch, and return when each trial ended."""
     import yaml
 
+    from hpsearch.checkpoint_folders import folder_of_new
     from hpsearch.domain.lifecycle import State
     from hpsearch.store.store import Store
     from hpsearch.study_file.reading import parse
     from hpsearch.wiring import driving
     from hpsearch.wiring.creation import create_study
-    from hpsearch.wiring.homes import home_of_new
 
     (folder / "null_task.py").write_text(NULL_TASK)
     text = yaml.safe_dump(
@@ -68,7 +68,7 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
             if trial.state is State.COMPLETE:
                 ended.setdefault(trial.number, time.perf_counter())
 
-    home = home_of_new(spec, str(folder))
+    home = folder_of_new(spec, str(folder))
     driving.drive(
         store,
         driving.StudyRun(spec, home, spec.resources),

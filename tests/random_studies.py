@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
+from hpsearch.checkpoint_folders import folder_of_new
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import Changes, History
@@ -40,9 +41,8 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import sweeping
-from hpsearch.wiring.homes import home_of_new
 from studies import Bowl, spec_with
-from trials.checkpoints.places import trial_folder
+from trials.checkpoints.folders import trial_folder
 from trials.contract import Diverged
 
 EPOCHS = 9
@@ -321,7 +321,7 @@ class World:
 
     def __post_init__(self) -> None:
         self._specs = {0: self.plan.spec(0)}
-        self.home = home_of_new(self._specs[0], str(self.root))
+        self.home = folder_of_new(self._specs[0], str(self.root))
         created = create_study(self.store, self._specs[0], self.home.folder, self.home.mark.uid)
         self.name = created.study.name
         self.home.claim()

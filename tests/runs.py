@@ -9,7 +9,7 @@ from typing import Any
 
 from trials import tasks
 from trials.contract import Report, Run, Setup, Task
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 
 Course = list[Report]
 

@@ -11,21 +11,20 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from hpsearch.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.driver.loop import Driver
-from hpsearch.folders import MARKER, Home, Mark
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study, sweeping
-from hpsearch.wiring.homes import home_of_new, move_in
+from hpsearch.wiring.driving import build_study, move_in, sweeping
 from studies import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.places import inside, place, trial_folder
+from trials.checkpoints.folders import folder_at, inside, trial_folder
 
 
 def surpassed(name: str, trials: int = 14) -> StudySpec:
@@ -96,7 +95,7 @@ def drive(
     store: Store,
     spec: StudySpec,
     history: History,
-    home: Home,
+    home: StudyFolder,
     *,
     whose: str,
     stop_after: int | None = None,
@@ -132,9 +131,9 @@ def run(
     *,
     whose: str | None = None,
     stop_after: int | None = None,
-) -> Home:
+) -> StudyFolder:
     """Create a study and drive it."""
-    home = home_of_new(spec, root)
+    home = folder_of_new(spec, root)
     history = create_study(store, spec, home.folder, home.mark.uid)
     drive(store, spec, history, home, whose=whose or spec.study, stop_after=stop_after)
     return home
@@ -144,10 +143,10 @@ def an_old_study(store: Store, root: str, name: str, stop_after: int) -> None:
     """A study as versions before had it: no uid, its trials' folders in the root itself, and no
     mark."""
     spec = surpassed(name)
-    home = Home(Mark(name, uuid.uuid4().hex), root)
+    home = StudyFolder(Mark(name, uuid.uuid4().hex), root)
     history = create_study(store, spec, root, home.mark.uid)
     drive(store, spec, history, home, whose=name, stop_after=stop_after)
-    place(root).dissolve(MARKER)
+    folder_at(root).dissolve(MARKER)
     with closing(sqlite3.connect(str(make_url(store.url).database))) as connection, connection:
         connection.execute("UPDATE studies SET uid = NULL WHERE name = ?", (name,))
 
@@ -164,4 +163,4 @@ def owners(store: Store, name: str) -> dict[int, str]:
 
 def trial_folders(folder: str) -> list[str]:
     """The folders of trials in a folder."""
-    return sorted(name for name in place(folder).entries() if name.startswith("trial-"))
+    return sorted(name for name in folder_at(folder).entries() if name.startswith("trial-"))

@@ -11,7 +11,8 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from types import NoneType
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from trials.contract import Goal, Problem, Setting, TaskError
 
@@ -22,45 +23,25 @@ REFERENCE_BATCH = 32
 """The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 COMPILE = ("never", "auto", "always")
-SMALLER_IS_BETTER = frozenset(
-    {
-        "loss",
-        "train_loss",
-        "perplexity",
-        "mse",
-        "rmse",
-        "mae",
-        "padding_ratio",
-        "peak_memory_bytes",
-        "skipped_steps",
-    }
-)
-LARGER_IS_BETTER = frozenset(
-    {
-        "accuracy",
-        "macro_f1",
-        "micro_f1",
-        "exact_match",
-        "mcc",
-        "f1",
-        "precision",
-        "recall",
-        "r2",
-        "pearson",
-        "spearman",
-        "samples_per_second",
-        "tokens_per_second",
-    }
-)
+SMALLER_IS_BETTER = frozenset({
+    "loss", "train_loss", "perplexity", "mse", "rmse", "mae", "padding_ratio",
+    "peak_memory_bytes", "skipped_steps",
+})  # fmt: skip
+LARGER_IS_BETTER = frozenset({
+    "accuracy", "macro_f1", "micro_f1", "exact_match", "mcc", "f1", "precision", "recall", "r2",
+    "pearson", "spearman", "samples_per_second", "tokens_per_second",
+})  # fmt: skip
 
 
-def _setting(kind: type, default: Any, about: str, **limits: Any) -> Any:
-    """A dataclass field that carries its own row of the table."""
-    return field(default=default, metadata={"type": kind, "about": about, **limits})
+def setting(default: Any, about: str, **limits: Any) -> Any:
+    """A field of `Settings` or a subclass that carries its own row of the table.
 
-
-setting = _setting
-"""The same, for tasks that add settings of their own in a subclass of `Settings`."""
+    Args:
+        default: The value where a study states none.
+        about: The meaning, for people.
+        limits: Other fields of a `Setting`. The field's annotation gives `type` and `nullable`.
+    """
+    return field(default=default, metadata={"about": about, **limits})
 
 
 @dataclass(frozen=True)
@@ -74,194 +55,157 @@ class Settings:
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
 
-    learning_rate: float = _setting(
-        float, 1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+    learning_rate: float = setting(
+        1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10
     )
-    scale_learning_rate: str = _setting(
-        str,
+    scale_learning_rate: str = setting(
         "none",
         "Multiplies the learning rate by the samples in a batch / 32, or by the square root "
         "of that.",
         choices=SCALINGS,
     )
-    layer_decay: float = _setting(
-        float,
+    layer_decay: float = setting(
         1.0,
         "The learning rate of each layer as a share of that of the layer above it.",
         above=0,
         high=1,
     )
-    weight_decay: float = _setting(
-        float, 0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10
+    weight_decay: float = setting(
+        0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10
     )
-    batch_size: int = _setting(
-        int, 32, "Samples in one optimizer step (the effective batch).", low=1
-    )
-    batch_tokens: int | None = _setting(
-        int,
+    batch_size: int = setting(32, "Samples in one optimizer step (the effective batch).", low=1)
+    batch_tokens: int | None = setting(
         None,
         "The most tokens, padding included, in one optimizer step, in place of batch_size; null "
         "counts samples.",
         low=1,
-        nullable=True,
     )
-    micro_batch: int | str | None = _setting(
-        int,
+    micro_batch: int | str | None = setting(
         None,
         "Samples in one forward pass; null is the whole batch, auto the most that fit. Changes "
         "memory, not results.",
         low=1,
-        nullable=True,
         word="auto",
     )
-    optimizer: str = _setting(str, "adamw", "The optimizer.", choices=OPTIMIZERS)
-    beta1: float = _setting(
-        float,
+    optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
+    beta1: float = setting(
         0.9,
         "Decay of the gradient's running mean (adam, adamw, lamb, lion, muon).",
         low=0,
         high=0.9999,
     )
-    beta2: float = _setting(
-        float,
+    beta2: float = setting(
         0.999,
         "Decay of the squared gradient's running mean (adam, adamw, lamb, muon); of lion's "
         "momentum (0.99 is usual).",
         low=0,
         high=0.999999,
     )
-    epsilon: float = _setting(
-        float, 1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1
+    epsilon: float = setting(
+        1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1
     )
-    momentum: float = _setting(float, 0.9, "Momentum (sgd, nesterov, muon).", low=0, high=0.9999)
-    schedule: str = _setting(
-        str, "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES
+    momentum: float = setting(0.9, "Momentum (sgd, nesterov, muon).", low=0, high=0.9999)
+    schedule: str = setting(
+        "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES
     )
-    warmup: float = _setting(
-        float, 0.1, "Fraction of the full budget in which the learning rate rises.", low=0, high=0.9
+    warmup: float = setting(
+        0.1, "Fraction of the full budget in which the learning rate rises.", low=0, high=0.9
     )
-    decay_fraction: float = _setting(
-        float,
+    decay_fraction: float = setting(
         0.2,
         "Fraction of the full budget in which the learning rate falls at the end (wsd).",
         above=0,
         high=1,
     )
-    max_grad_norm: float | None = _setting(
-        float,
-        1.0,
-        "Gradients are scaled down to this norm; null leaves them.",
-        above=0,
-        nullable=True,
+    max_grad_norm: float | None = setting(
+        1.0, "Gradients are scaled down to this norm; null leaves them.", above=0
     )
-    max_grad_value: float | None = _setting(
-        float,
+    max_grad_value: float | None = setting(
         None,
         "Each gradient value is cut off at plus and minus this; needs max_grad_norm: null.",
         above=0,
-        nullable=True,
     )
-    ema: float | None = _setting(
-        float,
+    ema: float | None = setting(
         None,
         "Decay of a running mean of the weights, evaluated and saved in their place; null "
         "keeps none.",
         above=0,
         high=0.999999,
-        nullable=True,
     )
-    label_smoothing: float = _setting(
-        float, 0.0, "Share of each label spread over all classes.", low=0, high=0.9
+    label_smoothing: float = setting(
+        0.0, "Share of each label spread over all classes.", low=0, high=0.9
     )
-    dropout: float | None = _setting(
-        float,
+    dropout: float | None = setting(
         None,
         "Every dropout probability of the model; null keeps the model's own.",
         low=0,
         high=0.95,
-        nullable=True,
     )
-    freeze_layers: int = _setting(
-        int,
+    freeze_layers: int = setting(
         0,
         "Train neither the embeddings nor this many of the lowest layers; 0 trains everything.",
         low=0,
     )
-    lora: bool = _setting(
-        bool,
+    lora: bool = setting(
         False,
         "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
         shapes=True,
     )
-    lora_rank: int = _setting(int, 8, "Rank of the adapters (lora).", low=1, high=1024, shapes=True)
-    lora_alpha: float = _setting(
-        float,
+    lora_rank: int = setting(8, "Rank of the adapters (lora).", low=1, high=1024, shapes=True)
+    lora_alpha: float = setting(
         16.0,
         "An adapter's output is multiplied by this over its rank (lora).",
         above=0,
         high=65536,
         shapes=True,
     )
-    lora_targets: str = _setting(
-        str,
+    lora_targets: str = setting(
         "auto",
         "Modules to adapt, by name, separated by commas; auto is every matrix of the layers "
         "(lora).",
         shapes=True,
     )
-    lora_4bit: bool = _setting(
-        bool,
+    lora_4bit: bool = setting(
         False,
         "Hold the frozen base in four bits (NF4); needs a GPU and the package bitsandbytes (lora).",
         shapes=True,
     )
-    gradient_checkpointing: bool = _setting(
-        bool,
+    gradient_checkpointing: bool = setting(
         False,
         "Compute activations again in the backward pass: less memory, more time, same results.",
     )
-    precision: str = _setting(
-        str,
+    precision: str = setting(
         "auto",
         "Arithmetic of the forward pass; auto is bf16 if the device has it, else fp16 on a GPU "
         "and fp32 on a CPU.",
         choices=PRECISIONS,
     )
-    compile: str = _setting(
-        str,
+    compile: str = setting(
         "never",
         "Train the model through torch.compile; auto does so if the remaining budget makes it "
         "worthwhile.",
         choices=COMPILE,
     )
-    patience: int | None = _setting(
-        int,
+    patience: int | None = setting(
         None,
         "Stop after this many reports without improvement, those of one step counted once; "
         "null never stops early.",
         low=1,
-        nullable=True,
     )
-    min_delta: float = _setting(float, 0.0, "Only an improvement larger than this counts.", low=0)
-    monitor: str = _setting(
-        str, "loss", "The metric that decides on the best checkpoint and on stopping early."
+    min_delta: float = setting(0.0, "Only an improvement larger than this counts.", low=0)
+    monitor: str = setting(
+        "loss", "The metric that decides on the best checkpoint and on stopping early."
     )
-    max_length: int = _setting(
-        int,
-        128,
-        "Longest text in tokens; longer ones are cut.",
-        low=4,
-        high=65536,
-        shapes=True,
+    max_length: int = setting(
+        128, "Longest text in tokens; longer ones are cut.", low=4, high=65536, shapes=True
     )
-    bucketing: bool = _setting(
-        bool, True, "Batch texts of similar length together: less padding, same samples."
+    bucketing: bool = setting(
+        True, "Batch texts of similar length together: less padding, same samples."
     )
-    eval_batch_size: int = _setting(
-        int, 128, "Samples in one evaluation batch. Changes memory, not results.", low=1
+    eval_batch_size: int = setting(
+        128, "Samples in one evaluation batch. Changes memory, not results.", low=1
     )
-    data_workers: int | str = _setting(
-        int,
+    data_workers: int | str = setting(
         "auto",
         "Threads that gather batches ahead if data does not fit on the GPU; auto is 1. Changes "
         "time, not results.",
@@ -269,43 +213,26 @@ class Settings:
         high=64,
         word="auto",
     )
-    keep_checkpoints: int = _setting(
-        int,
+    keep_checkpoints: int = setting(
         2,
         "Newest checkpoints that a trial keeps whole while it trains, beside the weights of "
         "its best one.",
         low=1,
     )
-    save_every_steps: int | None = _setting(
-        int,
-        None,
-        "Also save between reports, whenever this many steps have passed.",
-        low=1,
-        nullable=True,
+    save_every_steps: int | None = setting(
+        None, "Also save between reports, whenever this many steps have passed.", low=1
     )
-    save_every_minutes: float | None = _setting(
-        float,
-        None,
-        "Also save between reports, whenever this many minutes have passed.",
-        above=0,
-        nullable=True,
+    save_every_minutes: float | None = setting(
+        None, "Also save between reports, whenever this many minutes have passed.", above=0
     )
-    model: str | None = _setting(
-        str,
-        None,
-        "Train this model (hub id or local folder) instead of the task's own.",
-        nullable=True,
-        shapes=True,
+    model: str | None = setting(
+        None, "Train this model (hub id or local folder) instead of the task's own.", shapes=True
     )
 
     def peak_learning_rate(self, samples: float) -> float:
         """The learning rate at the peak of its schedule, scaled to the batch size where that is
         asked for: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root
-        (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers).
-
-        Args:
-            samples: In a batch: `order.usual_samples`.
-        """
+        (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
         powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
         power = powers[self.scale_learning_rate]
         ratio = samples / REFERENCE_BATCH
@@ -313,9 +240,6 @@ class Settings:
 
     def monitor_mode(self, goal: Goal | None) -> str:
         """`min` if a smaller `monitor` is better, `max` if a larger one is.
-
-        Args:
-            goal: The objective, whose direction counts where it is the metric that is monitored.
 
         Raises:
             TaskError: Neither the objective nor the metric's name says which is better.
@@ -334,8 +258,9 @@ class Settings:
     @classmethod
     def table(cls) -> dict[str, Setting]:
         """The settings that a study file may name, by name."""
+        hints = get_type_hints(cls)
         specs = [spec for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT]
-        return {spec.name: _row(spec) for spec in specs}
+        return {spec.name: _row(spec, hints[spec.name]) for spec in specs}
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> Self:
@@ -370,8 +295,10 @@ def _clashes(settings: Settings) -> Iterator[Problem]:
         yield Problem("settings.momentum", "must be above 0 for nesterov; raise it, or choose sgd")
 
 
-def _row(spec: dataclasses.Field[Any]) -> Setting:
-    return Setting(name=spec.name, default=spec.default, **spec.metadata)
+def _row(spec: dataclasses.Field[Any], hint: Any) -> Setting:
+    types = get_args(hint) or (hint,)
+    nullable = NoneType in types
+    return Setting(spec.name, types[0], spec.default, nullable=nullable, **spec.metadata)
 
 
 TABLE: dict[str, Setting] = Settings.table()

@@ -28,10 +28,10 @@ from hpsearch.study_file.space import distribution_of
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.wiring.workers import worker_config
 from recorded import data as recorded_data
-from trials import arithmetic
 from trials.contract import Diverged, Setup
-from trials.report_grid import budget_from
-from trials.runner import Runner
+from trials.running import arithmetic
+from trials.running.report_grid import budget_from
+from trials.running.runner import Runner
 
 FOLDER = Path(__file__).parent
 """Where the study files are."""

@@ -85,7 +85,7 @@ class Hpsearch:
     def train(self, on_step: OnStep) -> Outcome:
         """Train one trial."""
         from trials.contract import Setup
-        from trials.report_grid import budget_from
+        from trials.running.report_grid import budget_from
 
         with tempfile.TemporaryDirectory() as folder:
             budget = budget_from({"epochs": 1})
@@ -140,7 +140,7 @@ class Floor:
 
         from trials.optim.precision import Precision
         from trials.optim.schedules import multiplier
-        from trials.randomness import Use, derive, seed_everything
+        from trials.running.randomness import Use, derive, seed_everything
 
         job, precision = self._job, Precision("auto", torch.device(self._job.device))
         model = classifier(job).train()

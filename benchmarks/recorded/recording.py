@@ -36,9 +36,9 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import suggest
 from hpsearch.wiring.workers import worker_config
-from trials import arithmetic
 from trials.contract import Setup, Task
-from trials.runner import Runner, failure_of
+from trials.running import arithmetic
+from trials.running.runner import Runner, failure_of
 
 METRIC = "metrics."
 """Begins the name of a metric's column."""

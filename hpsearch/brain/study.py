@@ -7,7 +7,7 @@ Randomness is derived, by the searcher.
 
 The path of one report, which enters each room once on its way up and once on its way down:
 
- 1. `trials.runner` yields it, and `executors.worker` makes it a `Reported` with its checkpoints.
+ 1. `running.runner` yields it, and `executors.worker` makes it a `Reported` with its checkpoints.
  2. `driver` polls the executor (`executors.ray`) and hands the event to `Study.on_event`.
  3. `on_event` finds the current attempt, and `_reported` checks that the report has all its
  metrics.

@@ -18,8 +18,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file import imported
 from hpsearch.study_file.models import Parameter
 from hpsearch.study_file.space import distribution_of
-from trials import report_grid
 from trials.contract import Unit
+from trials.running import report_grid
 
 
 @dataclass(frozen=True, slots=True)

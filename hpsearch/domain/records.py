@@ -91,7 +91,7 @@ class StudyRecord:
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = None
     """Tells it from all other studies, of any database; None if nothing has its mark
-    (`hpsearch.folders`)."""
+    (`hpsearch.checkpoint_folders`)."""
     base: str | None = None
     """The folder of the study file, where relative paths in it start; None for studies made through
     Optuna."""
@@ -155,7 +155,7 @@ class Attempt:
     note: str | None = None
     """The last message of a lost or failed attempt."""
     arithmetic: dict[str, Any] | None = None
-    """How it computed (`trials.arithmetic.Arithmetic`); None if it never began to train."""
+    """How it computed (`trials.running.arithmetic.Arithmetic`); None if it never began to train."""
     slowest_pace: float | None = None
     """The most seconds that it has taken for a unit of the trial budget, by its reports and beyond
     its start-up; None before the first one."""

@@ -1,8 +1,9 @@
 """Removes all checkpoints of a study that itself is to be removed.
 
-Only what carries the study's mark is removed (`hpsearch.folders`): the folders of its trials one by
-one, their logs and what trackers were told, then the study itself, and its marks last. A removal
-that was interrupted can therefore be repeated in full as long as the study is in the database.
+Only what carries the study's mark is removed (`hpsearch.checkpoint_folders`): the folders of its
+trials one by one, their logs and what trackers were told, then the study itself, and its marks
+last. A removal that was interrupted can therefore be repeated in full as long as the study is in
+the database.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hpsearch.checkpoint_folders import MARKER, TRACKING, folders_of, mark_of, trials_in
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import UserError
-from hpsearch.folders import MARKER, TRACKING, folders_of, mark_of, trials_in
-from trials.checkpoints.places import LOGS, place, trial_folder
+from trials.checkpoints.folders import LOGS, folder_at, trial_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Emptied:
         """
         done = f"removed its checkpoints, of {self.trials} trials, in {self.folder}"
         try:
-            place(self.folder).dissolve(MARKER)
-            rest = place(self.folder).entries()
+            folder_at(self.folder).dissolve(MARKER)
+            rest = folder_at(self.folder).entries()
         except Exception as error:  # noqa: BLE001 - each store has errors of its own
             return f"{done} - but not {MARKER} in it: {error}"
         return f"{done} - other files in it are left" if rest else done
@@ -96,7 +97,7 @@ def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool])
 
 def _is_empty(folder: str) -> bool:
     try:
-        return not place(folder).entries()
+        return not folder_at(folder).entries()
     except Exception as error:
         raise UserError(f"{folder} cannot be read: {error}") from error
 
@@ -107,7 +108,7 @@ def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
     Raises:
         UserError: Some could not be removed.
     """
-    where = place(folder)
+    where = folder_at(folder)
     numbers = _listed(folder)
     errors: list[Exception] = []
     for number in numbers:

@@ -6,7 +6,7 @@ so that nothing goes before the database names what stays. It only removes, so t
 is killed meanwhile leaves nothing half made: the next driver removes the rest.
 
 Where a study has moved, a trial that has saved in the new folder needs nothing in the former ones.
-Those are touched only where they carry the study's mark (`hpsearch.folders`).
+Those are touched only where they carry the study's mark (`hpsearch.checkpoint_folders`).
 
 What another trial is to begin with stays as it is until that one has a checkpoint of its own.
 
@@ -25,13 +25,13 @@ from pathlib import Path
 
 from hpsearch.brain.retention import lent_by, waits
 from hpsearch.brain.study import Study
+from hpsearch.checkpoint_folders import Mark, mark_of
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
 from hpsearch.errors import UserError
-from hpsearch.folders import Mark, mark_of
-from trials.checkpoints.places import inside, split, trial_folder
+from trials.checkpoints.folders import inside, split, trial_folder
 from trials.checkpoints.trimming import trim_ended, trim_moved, trim_waiting
 
 log = logging.getLogger("hpsearch")

@@ -4,9 +4,9 @@ It watches what the driver has written: files go only after the database has for
 driver that died had not removed yet, the next one removes. A trial that a worker still holds is
 waited for.
 
-Only folders that carry the study's mark are looked into (`hpsearch.folders`). Each is listed once,
-so that a trial whose files are gone already costs no call. What a store does not remove is tried
-again when the driver ends, and by the next driver.
+Only folders that carry the study's mark are looked into (`hpsearch.checkpoint_folders`). Each is
+listed once, so that a trial whose files are gone already costs no call. What a store does not
+remove is tried again when the driver ends, and by the next driver.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpsearch.brain.study import Study
+from hpsearch.checkpoint_folders import Mark, mark_of, trials_in
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Trial
 from hpsearch.driver.background import Background, held_by_workers
-from hpsearch.folders import Mark, mark_of, trials_in
-from trials.checkpoints.places import place, trial_folder
+from trials.checkpoints.folders import folder_at, trial_folder
 
 log = logging.getLogger("hpsearch")
 
@@ -141,7 +141,7 @@ class _SweptFolder:
             self._complain(error)
 
     def _remove(self, number: int) -> None:
-        error = place(self._folder).remove(trial_folder(number))
+        error = folder_at(self._folder).remove(trial_folder(number))
         if error is None:
             self._left.discard(number)
             return

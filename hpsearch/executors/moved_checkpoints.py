@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from hpsearch.checkpoint_folders import mark_of
 from hpsearch.errors import UserError
-from hpsearch.folders import mark_of
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.checkpoints.continuing import carry_best, refuse_anothers
 from trials.checkpoints.manifests import run_of
 from trials.contract import Setup
@@ -22,7 +22,7 @@ def carry_along(setup: Setup) -> None:
     source = setup.resume_from
     if source is None:
         return
-    folder_before, _ = places.split(source)
+    folder_before, _ = folders.split(source)
     if str(folder_before) == str(setup.folder):
         return
     run = None
@@ -36,9 +36,9 @@ def carry_along(setup: Setup) -> None:
 
 
 def _same_study(source: Path | str, folder: Path | str) -> bool:
-    trial_before, _ = places.split(source)
-    study_before, _ = places.split(trial_before)
-    study_now, _ = places.split(folder)
+    trial_before, _ = folders.split(source)
+    study_before, _ = folders.split(trial_before)
+    study_now, _ = folders.split(folder)
     try:
         owner = mark_of(str(study_before))
         return owner is not None and owner == mark_of(str(study_now))

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpsearch.adapters.loading import load
 from hpsearch.domain import events as ev
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.contract import Budget, Goal, Task
 
 
@@ -53,8 +53,8 @@ class WorkerConfig:
 
     def folder(self, trial: int) -> Path | str:
         """The folder of a trial's checkpoints: a path, or a URL."""
-        return places.inside(self.checkpoints, places.trial_folder(trial))
+        return folders.inside(self.checkpoints, folders.trial_folder(trial))
 
     def log(self, trial: int, attempt: int) -> Path | str:
         """The file for what the programs of an attempt print: a path, or a URL."""
-        return places.log_of(self.checkpoints, trial, attempt)
+        return folders.log_of(self.checkpoints, trial, attempt)

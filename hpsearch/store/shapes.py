@@ -153,7 +153,7 @@ StoredDistribution = Annotated[
 
 @dataclass(frozen=True)
 class _Arithmetic:
-    """The part of `trials.arithmetic.Arithmetic` that is read."""
+    """The part of `trials.running.arithmetic.Arithmetic` that is read."""
 
     threads: StrictInt
     precision: str | None = None

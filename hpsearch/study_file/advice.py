@@ -9,7 +9,7 @@ from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS
 from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
 from hpsearch.study_file.space import is_open
-from trials.checkpoints.places import is_there
+from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.models import KEY, Pretrained, brings_code
 

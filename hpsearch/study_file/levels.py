@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpsearch.study_file.models import PerTrial, StudySpec
-from trials import report_grid
 from trials.contract import Budget
+from trials.running import report_grid
 
 PROMOTION = "promotion"
 """The pruner that has its own rungs; all others compare at every report."""

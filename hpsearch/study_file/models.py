@@ -36,8 +36,8 @@ from hpsearch.study_file.types import (
     same,
     shown,
 )
-from trials import report_grid
 from trials.contract import Unit
+from trials.running import report_grid
 
 GB = 1e9
 """Bytes."""

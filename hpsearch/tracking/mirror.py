@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from hpsearch.checkpoint_folders import folder_name
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.folders import folder_name
 from hpsearch.ranking.selection import leading
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec

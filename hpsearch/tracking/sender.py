@@ -25,14 +25,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hpsearch.folders import TRACKING
+from hpsearch.checkpoint_folders import TRACKING
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker, as_named
 from hpsearch.tracking.mirror import Mirror
 from hpsearch.tracking.secrets import in_short, without_secrets
 from hpsearch.tracking.sent import Sent
-from trials.checkpoints.places import is_url
+from trials.checkpoints.folders import is_url
 
 LONGEST_PAUSE_S = 60.0
 """Pauses between attempts that fail double up to this."""

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.folders import TRACKING
+from hpsearch.checkpoint_folders import TRACKING
 from hpsearch.tracking.secrets import without_passwords
-from trials.checkpoints.places import inside, place
+from trials.checkpoints.folders import folder_at, inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Sent:
     """
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
-        self._place = place(inside(folder, TRACKING))
+        self._place = folder_at(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
         self._target = without_passwords(target)
         self.study = ""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpsearch.checkpoint_folders import new_uid
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyExists, UserError
-from hpsearch.folders import new_uid
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import step_scale
 from hpsearch.study_file.models import StudySpec

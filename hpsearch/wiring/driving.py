@@ -11,6 +11,7 @@ from typing import Any
 
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
+from hpsearch.checkpoint_folders import StudyFolder, folders_of, settle
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
@@ -18,7 +19,7 @@ from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch
 from hpsearch.driver.slimming import Slimmer
 from hpsearch.driver.sweeping import Sweeper
-from hpsearch.folders import Home, folders_of
+from hpsearch.errors import StudyHeld
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.searcher import Searcher
 from hpsearch.store.leases import Lease
@@ -28,7 +29,6 @@ from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.processes import Senders, sending
 from hpsearch.wiring.environment import environment
-from hpsearch.wiring.homes import move_in
 from hpsearch.wiring.ownership import owning
 from hpsearch.wiring.workers import worker_config
 from trials.descriptions.builtin import describe
@@ -50,7 +50,7 @@ class StudyRun:
     """
 
     spec: StudySpec
-    home: Home
+    home: StudyFolder
     resources: Resources
     address: str | None = None
     enqueue: Sequence[Mapping[str, Any]] = ()
@@ -99,6 +99,35 @@ def drive(
         finally:
             executor.close()
     return history.study
+
+
+def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> None:
+    """Record a study's folder of checkpoints, and then mark it.
+
+    In this order, every folder that carries a mark is in the database.
+
+    Args:
+        store: The database.
+        history: The study, as the database has it.
+        home: Its folder from now on.
+        lease: The caller's.
+
+    Raises:
+        StudyHeld: Another driver has given the study another uid since it was read.
+        UserError: The folder cannot be used.
+    """
+    record = history.study
+    if record.uid not in (None, home.mark.uid):
+        raise StudyHeld(
+            f"another driver took over study {record.name}",
+            f"try again: hpsearch resume {record.name}",
+        )
+    present = next(iter(folders_of(record)), None)
+    if (record.uid, present) != (home.mark.uid, home.folder):
+        settle(record, home)
+        history.touch_study()
+        store.commit(record.id, history.drain(), lease)
+    home.claim()
 
 
 def settle_in(
@@ -151,7 +180,7 @@ def begun_with(senders: Senders, watch: Watch) -> Watch:
 
 
 @contextmanager
-def sweeping(home: Home, history: History, watch: Watch) -> Iterator[Watch]:
+def sweeping(home: StudyFolder, history: History, watch: Watch) -> Iterator[Watch]:
     """Remove checkpoints that are not kept, while a driver runs.
 
     Yields a watch for the driver, which calls `watch` last.

@@ -33,7 +33,7 @@ from hpsearch.tracking import packages
 from hpsearch.tracking.processes import Senders
 from tracked_studies import Notebook, finish, points_of, recorded, tracked
 from tracked_studies import send as send_to_notebook
-from trials.checkpoints.places import trial_folder
+from trials.checkpoints.folders import trial_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the trackers' packages
 

@@ -14,7 +14,7 @@ from trials.contract import Setup
 from trials.data.batching import Sequences
 from trials.data.residence import Residence, free_bytes
 from trials.data.samples import LABELS, Column, Padded, Samples
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 

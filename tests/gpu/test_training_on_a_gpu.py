@@ -12,8 +12,8 @@ import torch
 from trials import tasks
 from trials.contract import Setup
 from trials.devices.memory import release_memory
-from trials.report_grid import budget_from
-from trials.runner import Runner, failure_of
+from trials.running.report_grid import budget_from
+from trials.running.runner import Runner, failure_of
 from trials.telemetry.gpu import peak_flops, training_flops
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

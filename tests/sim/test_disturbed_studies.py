@@ -20,15 +20,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from hpsearch.brain.confirmation import FURTHER
+from hpsearch.checkpoint_folders import MARKER
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.folders import MARKER
 from hpsearch.store.store import Store
 from random_studies import Plan, Session, World, plans, searched, sessions
 from thoroughness import examples
-from trials.checkpoints.places import trial_folder
+from trials.checkpoints.folders import trial_folder
 
 STUDIES = examples(40)
 PAIRS = examples(15)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hpsearch.checkpoint_folders import checkpoint_root, folder_of_new
 from hpsearch.domain.records import StudyRecord
 from hpsearch.driver.journal import Patience
 from hpsearch.errors import UserError
@@ -16,7 +17,6 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.driving import patience_of
-from hpsearch.wiring.homes import checkpoint_root, home_of_new
 from hpsearch.wiring.ownership import owning
 from hpsearch.wiring.workers import worker_config
 
@@ -35,7 +35,7 @@ def spec_of(base: Path, more: str = "") -> StudySpec:
 
 def test_they_go_beside_the_study_file_by_default(tmp_path: Path) -> None:
     assert checkpoint_root(spec_of(tmp_path), None) == str(tmp_path / "hpsearch-studies")
-    home = home_of_new(spec_of(tmp_path), None)
+    home = folder_of_new(spec_of(tmp_path), None)
     assert home.folder == str(tmp_path / "hpsearch-studies" / f"flowers-{home.mark.uid[:12]}")
 
 

@@ -42,7 +42,7 @@ import torch
 from trials.adapters.pace import Pace
 from trials.adapters.versions import LIGHTNING, require
 from trials.contract import Note, TrialStopped, Unit
-from trials.randomness import seed_everything
+from trials.running.randomness import seed_everything
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 

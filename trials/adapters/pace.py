@@ -62,10 +62,6 @@ class Pace:
     def require(self, steps: int, *, advice: str) -> None:
         """Make sure that a library trains for the full budget, which schedules depend on.
 
-        Args:
-            steps: How many optimizer steps it will train for.
-            advice: How to set that.
-
         Raises:
             ValueError: The budget is another number of steps.
         """

@@ -17,10 +17,6 @@ LIGHTNING = SpecifierSet(">=2.6,<2.7")
 def require(library: str, versions: SpecifierSet) -> None:
     """Make sure that a library is installed in one of the versions.
 
-    Args:
-        library: Its name on the package index.
-        versions: Those that its adapter works with.
-
     Raises:
         ImportError: It is not installed, or in another version.
     """

@@ -1,7 +1,7 @@
 """The checkpoints of one trial: written whole or not at all, and removed once nothing needs them.
 
 A checkpoint is a folder. It is written as a draft, flushed to the disk and renamed (or uploaded,
-its manifest last: see `trials.checkpoints.url_place`). A process that is killed at any moment
+its manifest last: see `trials.checkpoints.store_folder`). A process that is killed at any moment
 therefore leaves the checkpoints before it untouched. A manifest with the SHA-256 of every file
 shows when one is damaged.
 
@@ -25,24 +25,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.checkpoints.listing import (
-    checkpoints_in,
-    drafts_in,
-    free_name,
-    named,
-    older_than,
-    order_of,
-)
-from trials.checkpoints.manifests import (
-    CheckpointError,
-    Label,
-    check,
-    manifest_of,
-    of_stretch,
-    seal,
-)
-from trials.checkpoints.places import place, split
-from trials.checkpoints.trimming import take_state
+from trials.checkpoints.checkpoint_folder import order_of
+from trials.checkpoints.folders import folder_at, split
+from trials.checkpoints.manifests import CheckpointError, Label, check, seal
 from trials.contract import Unit
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import removed_on_error
@@ -73,19 +58,19 @@ class Checkpoints:
         unit: The unit of the levels that they are named by.
 
     Raises:
-        PlaceError: A URL that nothing here can read or write.
+        FolderError: A URL that nothing here can read or write.
     """
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
         self._folder = str(folder)
         self._unit = unit
-        self._place = place(folder)
+        self._here = folder_at(folder)
         self._keep = keep
         self._reported: list[_Reported] = []
         self._best_on_record: str | None = None
         self._best_is_lost = False
         self._without_state: set[str] = set()
-        self._left_behind = drafts_in(self._place)
+        self._left_behind = self._here.drafts()
         self._left_out: trees.LeftOut = {}
         """What was not saved, as far as that was said."""
 
@@ -93,11 +78,6 @@ class Checkpoints:
 
     def save(self, level: float, fill: Callable[[Path], None], best: bool = False) -> Path | str:
         """Write a checkpoint, and let `last` (and `best`, if asked) name it.
-
-        Args:
-            level: How far the trial has trained.
-            fill: Writes the files into the folder it is given.
-            best: Whether it is the best so far.
 
         Returns: The checkpoint's folder.
         """
@@ -112,24 +92,20 @@ class Checkpoints:
     @contextmanager
     def drafting(self) -> Iterator[Path]:
         """Like `draft`: yields the folder to write into, which an exception removes."""
-        draft = self._place.draft()
+        draft = self._here.draft()
         with removed_on_error(draft):
             yield draft
 
     def commit(self, draft: Path, label: Label) -> Path | str:
         """The second half of a save: hash, flush, put in place and point. Works in any thread.
 
-        Args:
-            draft: What `draft` returned; gone afterwards.
-            label: What its manifest says.
-
         Returns: The checkpoint's folder.
         """
         draft = self._settled(draft)
         with removed_on_error(draft):
-            seal(draft, label, best_before=self._place.target("best"))
+            seal(draft, label, best_before=self._here.target("best"))
             name = self._publish(draft, label)
-        return self._place.path(name)
+        return self._here.path(name)
 
     def _settled(self, draft: Path) -> Path:
         """A draft with nothing in it that cannot be saved: itself, or where it has such things, a
@@ -137,31 +113,25 @@ class Checkpoints:
         with removed_on_error(draft):
             if trees.settle(draft):
                 return draft
-            copy = self._place.draft()
+            copy = self._here.draft()
             with removed_on_error(copy):
                 self.leave_out(trees.copy(draft, copy), log.warning)
         drafts.discard(draft)
         return copy
 
     def leave_out(self, left_out: trees.LeftOut, say: Callable[[str], object]) -> None:
-        """Say once what is not in the checkpoints of this trial, and why.
-
-        Args:
-            left_out: What one of them lacks.
-            say: Receives a line for people.
-        """
+        """Say once what is not in the checkpoints of this trial, and why."""
         unsaid = {name: why for name, why in left_out.items() if name not in self._left_out}
         if unsaid:
             self._left_out |= unsaid
             say(f"left out of the checkpoint: {trees.told(unsaid)}")
 
     def _publish(self, draft: Path, label: Label) -> str:
-        """Put a draft in place under a free name, which is returned."""
         pointers = ["last", "best"] if label.is_best else ["last"]
         while True:
-            name = free_name(self._place, self._unit, label.level)
+            name = self._here.free_name(self._unit, label.level)
             try:
-                self._place.publish(draft, name, pointers)
+                self._here.publish(draft, name, pointers)
             except FileExistsError:
                 continue  # an attempt that was given up and still runs took the name meanwhile
             return name
@@ -179,10 +149,10 @@ class Checkpoints:
         return self._target("best")
 
     def _target(self, pointer: str) -> Path | str | None:
-        name = self._place.target(pointer)
+        name = self._here.target(pointer)
         if name is None:
             return None
-        return self._place.path(name)
+        return self._here.path(name)
 
     def best_until(self, path: Path | str) -> Path | str | None:
         """The checkpoint of the best value up to a checkpoint.
@@ -190,18 +160,18 @@ class Checkpoints:
         Returns: None if there is none, or where an earlier attempt found it later than `path`:
             no report on record names that one.
         """
-        name = self._place.target("best")
+        name = self._here.target("best")
         if name is None:
             return None
         _, until = split(path)
         if order_of(name) > order_of(until):
             return None
-        return self._place.path(name)
+        return self._here.path(name)
 
     def newest_of(self, stretch: str) -> Path | str | None:
         """The newest checkpoint of a stretch, or None."""
-        here = self._place
-        names = of_stretch(here, checkpoints_in(here), stretch)
+        here = self._here
+        names = here.of_stretch(here.checkpoints(), stretch)
         if not names:
             return None
         return here.path(names[-1])
@@ -212,50 +182,43 @@ class Checkpoints:
         """Let `best` name a checkpoint that is there.
 
         The one before stays until a report that names this one is on record.
-
-        Args:
-            path: The checkpoint.
-            value: The value that it is the best by.
         """
         _, name = split(path)
         content = json.dumps(value).encode()
-        self._place.add(name, VALUE, content)
-        self._place.point("best", name)
+        self._here.add(name, VALUE, content)
+        self._here.point("best", name)
 
     def best_value(self) -> float | None:
         """The value that `mark_best` gave to the best checkpoint; None if there is none."""
-        best = self._place.target("best")
+        best = self._here.target("best")
         if best is None:
             return None
         return self._value_of(best)
 
     def _value_of(self, name: str) -> float | None:
         try:
-            content = self._place.read(name, VALUE)
+            content = self._here.read(name, VALUE)
             return float(json.loads(content))
         except (FileNotFoundError, ValueError):
             return None
 
     def continue_from(self, source: Path | str, opened: Path | str) -> bool:
-        """Let `best` name the best checkpoint that a continued run knows of.
+        """Let `best` name the best checkpoint known to a run that was to continue from `source` and
+        continues from `opened`, an older one where `source` is damaged.
 
         An earlier attempt may have found a better one whose report was lost with it; and where the
         newest checkpoint is damaged, the best one may be, too. A run that trains the same part
         again need not come to the same values, and so may never replace it.
 
-        Args:
-            source: The checkpoint that the run was to continue from, which is on record.
-            opened: The one that it continues from, an older one where `source` is damaged.
-
         Returns: Whether the best one so far is there. If it is lost, the next report is the best.
         """
-        here = self._place
+        here = self._here
         best = here.target("best")
         folder, continued = split(opened)
         if best is None or str(folder) != self._folder:
             return True
         _, asked = split(source)
-        recorded = order_of(named(here, asked))
+        recorded = order_of(here.named(asked))
         reached = order_of(continued)
         if order_of(best) <= max(recorded, reached):
             fell_back = reached < recorded
@@ -272,13 +235,12 @@ class Checkpoints:
     def begin_anew(self) -> None:
         """Let `best` name nothing: the run takes another one over, and the next report is its
         best."""
-        if self._place.target("best") is not None:
-            self._place.dissolve("best")
+        if self._here.target("best") is not None:
+            self._here.dissolve("best")
         self._best_is_lost = True
 
     def _best_known_to(self, name: str) -> str | None:
-        """The best checkpoint when a checkpoint was written; None if it does not say."""
-        manifest = manifest_of(self._place, name)
+        manifest = self._here.manifest(name)
         if manifest.get("is_best"):
             return name
         if self._value_of(name) is not None:
@@ -290,7 +252,7 @@ class Checkpoints:
 
     def _is_whole(self, name: str) -> bool:
         try:
-            check(self._place.path(name))
+            check(self._here.path(name))
         except CheckpointError:
             return False
         return True
@@ -299,10 +261,6 @@ class Checkpoints:
 
     def reported(self, resource: float, path: Path | str) -> Path | str | None:
         """Take note that a report names a checkpoint.
-
-        Args:
-            resource: The level of the report.
-            path: The checkpoint.
 
         Returns: The best checkpoint until then, which the report names too.
         """
@@ -327,12 +285,12 @@ class Checkpoints:
         newest = self._put_on_record(resource)
         if newest is None:
             return
-        best = self._place.target("best")
+        best = self._here.target("best")
         if self._best_on_record is None and (best is not None or self._best_is_lost):
             return
         self._remove_before(newest, {self._best_on_record, best})
         for draft in self._left_behind:
-            self._place.remove(draft)
+            self._here.remove(draft)
         self._left_behind = []
 
     def _put_on_record(self, resource: float) -> str | None:
@@ -354,13 +312,13 @@ class Checkpoints:
         return newest
 
     def _remove_before(self, newest: str, best: set[str | None]) -> None:
-        here = self._place
+        here = self._here
         needed = best | {report.best for report in self._reported}
-        older = older_than(here, newest)
+        older = here.older_than(newest)
         excess = max(len(older) - self._keep + 1, 0)
         for name in older[:excess]:
             if name not in needed:
                 here.remove(name)
             elif name not in self._without_state:
-                take_state(here, name)
+                here.take_state(name)
                 self._without_state.add(name)

@@ -8,16 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.checkpoints.listing import checkpoints_in, named, older_than, order_of
-from trials.checkpoints.manifests import (
-    CheckpointError,
-    manifest_of,
-    of_stretch,
-    run_in,
-    verify,
-)
-from trials.checkpoints.places import place, split
-from trials.checkpoints.protocol import Place
+from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
+from trials.checkpoints.folders import folder_at, split
+from trials.checkpoints.manifests import CheckpointError, run_in, verify
 from trials.disk import trees
 from trials.disk.whole_folders import removed_on_error
 
@@ -44,17 +37,14 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
     It is the newest whole one of the stretch that `source` belongs to, or where all of these are
     damaged, the newest whole one before it. A run cannot continue from weights alone.
 
-    Args:
-        source: A checkpoint's folder or URL, or a pointer to one.
-
     Raises:
         CheckpointError: Neither it nor one before it can be used.
-        PlaceError: A URL that nothing here can read.
+        FolderError: A URL that nothing here can read.
     """
     folder, name = split(source)
-    where = place(folder)
+    where = folder_at(folder)
     complaints = []
-    wanted = named(where, name)
+    wanted = where.named(name)
     for candidate in _candidates(where, wanted):
         path = where.path(candidate)
         with where.local(candidate) as files:
@@ -71,17 +61,17 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
     raise CheckpointError(f"{found}; there is none before it, so start the trial afresh")
 
 
-def _candidates(where: Place, name: str) -> Iterator[str]:
+def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
     """What a run may continue from in place of `name`, the best choice first."""
-    stretch = manifest_of(where, name).get("stretch")
+    stretch = where.manifest(name).get("stretch")
     if stretch:
         here = order_of(name)
-        after = [other for other in checkpoints_in(where) if order_of(other) > here]
-        newer = of_stretch(where, after, stretch)
+        after = [other for other in where.checkpoints() if order_of(other) > here]
+        newer = where.of_stretch(after, stretch)
         yield from reversed(newer)
     yield name
     run = run_in(where, name)
-    for other in reversed(older_than(where, name)):
+    for other in reversed(where.older_than(name)):
         if run is None or run_in(where, other) in (None, run):
             yield other
 
@@ -89,18 +79,14 @@ def _candidates(where: Place, name: str) -> Iterator[str]:
 def refuse_anothers(source: Path | str, run: str) -> None:
     """Make sure that a checkpoint in a folder which several studies may have used is of a run.
 
-    Args:
-        source: A checkpoint's folder or URL.
-        run: As `run_of` names it.
-
     Raises:
         CheckpointError: Its manifest names another run; or it is missing, so that others in the
             folder may be another run's.
-        PlaceError: A URL that nothing here can read.
+        FolderError: A URL that nothing here can read.
     """
     folder, name = split(source)
-    where = place(folder)
-    if not manifest_of(where, name):
+    where = folder_at(folder)
+    if not where.manifest(name):
         what = "is not there, and others in its folder may be another study's"
         raise CheckpointError(f"{source} {what}")
     if run_in(where, name) not in (None, run):
@@ -122,18 +108,18 @@ def carry_best(source: Path | str, folder: Path | str, run: str | None) -> None:
 
     Raises:
         CheckpointError: The best one is damaged.
-        PlaceError: A URL that nothing here can read or write.
+        FolderError: A URL that nothing here can read or write.
         OSError: It cannot be copied.
     """
     before, name = split(source)
-    old, new = place(before), place(folder)
+    old, new = folder_at(before), folder_at(folder)
     best = old.target("best")
     if best is None or order_of(best) > order_of(name):
         return
     if run is not None and run_in(old, best) != run:
         return
-    manifest = manifest_of(old, best)
-    if manifest and manifest == manifest_of(new, best):
+    manifest = old.manifest(best)
+    if manifest and manifest == new.manifest(best):
         # It is the copy of a process that may have been killed before it set the pointer.
         new.point("best", best)
         return

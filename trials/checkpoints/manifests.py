@@ -15,10 +15,9 @@ import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from trials.checkpoints import places
-from trials.checkpoints.protocol import Place
+from trials.checkpoints.checkpoint_folder import CheckpointFolder
+from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 from trials.disk import trees, whole_folders
 from trials.disk.whole_folders import MANIFEST
@@ -59,9 +58,6 @@ def run_of(setup: Setup) -> str:
     """The name of a run, which is equal for two attempts only if one can continue the other.
 
     It is the same in every version, because checkpoints are recognised by it.
-
-    Args:
-        setup: Its parameters, seed and budget count.
     """
     deciding = [dict(setup.params), setup.seed, repr(setup.budget)]
     text = json.dumps(deciding, sort_keys=True, default=repr)
@@ -73,10 +69,6 @@ def stretch_of(setup: Setup, reported: float) -> str:
     """The name of the part of a run after the report at a level.
 
     It is equal for two attempts only if one can continue the other.
-
-    Args:
-        setup: The run's.
-        reported: The level of the last report; 0 before the first.
     """
     return f"{run_of(setup)}{_AFTER}{reported:.17g}"
 
@@ -86,11 +78,6 @@ def stretch_of(setup: Setup, reported: float) -> str:
 
 def seal(draft: Path, label: Label, best_before: str | None) -> None:
     """Write the manifest of a new checkpoint.
-
-    Args:
-        draft: With all other files.
-        label: What to say of it.
-        best_before: The name of the best checkpoint before this one.
 
     Raises:
         FileExistsError: It has a file of the manifest's name.
@@ -149,28 +136,13 @@ def _mode(entry: trees.TreeEntry) -> int:
 # -------------------------------------------------------------------------------------- reading
 
 
-def manifest_of(where: Place, name: str) -> dict[str, Any]:
-    """The manifest of a checkpoint; empty if it cannot be read."""
-    try:
-        content = where.read(name, MANIFEST)
-        manifest = json.loads(content)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
-
-
-def run_in(where: Place, name: str) -> str | None:
+def run_in(where: CheckpointFolder, name: str) -> str | None:
     """The run that a checkpoint belongs to, as `run_of` names it; None if it does not say."""
-    stretch = manifest_of(where, name).get("stretch")
+    stretch = where.manifest(name).get("stretch")
     if not stretch:
         return None
     run, _, _ = str(stretch).partition(_AFTER)
     return run
-
-
-def of_stretch(where: Place, names: Collection[str], stretch: str) -> list[str]:
-    """Those of `names` that belong to a stretch."""
-    return [name for name in names if manifest_of(where, name).get("stretch") == stretch]
 
 
 # ------------------------------------------------------------------------------------ verifying
@@ -217,14 +189,10 @@ def _damage_of_links(folder: Path, links: Mapping[str, str]) -> str | None:
 def check(source: Path | str, whole: bool = False) -> None:
     """Verify exactly this checkpoint, wherever it is; `opened` would use another one instead.
 
-    Args:
-        source: A checkpoint's folder or URL.
-        whole: Whether a run is to continue from it.
-
     Raises:
         CheckpointError: It is missing or damaged.
-        PlaceError: A URL that nothing here can read.
+        FolderError: A URL that nothing here can read.
     """
-    folder, name = places.split(source)
-    with places.place(folder).local(name) as files:
+    folder, name = split(source)
+    with folder_at(folder).local(name) as files:
         verify(files, str(source), whole)

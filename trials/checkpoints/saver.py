@@ -41,12 +41,7 @@ STATE = "state.pt"
 
 @dataclass(frozen=True)
 class Content:
-    """What a checkpoint holds, as the run has it now: nothing is copied.
-
-    Args:
-        weights: The model's.
-        state: Everything else that a run needs to continue.
-    """
+    """What a checkpoint holds, as the run has it now: nothing is copied."""
 
     weights: Weights
     state: Mapping[str, Any]
@@ -94,9 +89,6 @@ class Saver:
 
     def begun(self, stretch: str) -> Path | str | None:
         """What an earlier attempt saved before its first report, which no report names.
-
-        Args:
-            stretch: The first of the run.
 
         Returns: None if there is nothing, or where only reports are saved.
         """

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 MODEL = "model.safetensors"
 """The file of a model's weights, by the name that transformers looks for."""
@@ -23,8 +24,6 @@ T = TypeVar("T")
 
 
 class _Holder:
-    """Takes the place of a model where only its tensors are needed."""
-
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
         self._tensors = tensors
 
@@ -41,7 +40,7 @@ def write(weights: Weights, folder: Path) -> None:
 
 
 def host_copy(value: T) -> T:
-    """Copy the tensors in containers (mappings, lists, tuples) to host memory.
+    """Copy the tensors in containers (dicts, lists, tuples) to host memory.
 
     Those of a GPU are copied into pinned memory at the speed of its bus, one after the other
     without waiting. Torch keeps that memory for the next copies.
@@ -49,9 +48,16 @@ def host_copy(value: T) -> T:
     Returns: Equal values in equal containers.
     """
     copies: dict[tuple[Any, ...], torch.Tensor] = {}
-    copied: T = _copied(value, copies)
+
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        view = (tensor.device, *_memory_of(tensor), tensor.dtype, tensor.stride())
+        if view not in copies:
+            copies[view] = _tensor_copied(tensor)
+        return copies[view]
+
+    found: T = tree_map_only(torch.Tensor, copied, value)
     wait_for({device for device, *_ in copies})
-    return copied
+    return found
 
 
 def wait_for(devices: Iterable[torch.device]) -> None:
@@ -63,40 +69,16 @@ def wait_for(devices: Iterable[torch.device]) -> None:
 
 def tensor_bytes(value: Any) -> int:
     """The size of all different tensors in such containers, in bytes."""
-    found: dict[tuple[Any, ...], int] = {}
-    _add_sizes(value, found)
-    return sum(found.values())
+    tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    sizes = {_memory_of(tensor): tensor.nbytes for tensor in tensors}
+    return sum(sizes.values())
 
 
-def _add_sizes(value: Any, found: dict[tuple[Any, ...], int]) -> None:
-    match value:
-        case torch.Tensor():
-            place = value.untyped_storage().data_ptr(), value.storage_offset()
-            found[*place, tuple(value.shape)] = value.nbytes
-        case Mapping():
-            for item in value.values():
-                _add_sizes(item, found)
-        case list() | tuple():
-            for item in value:
-                _add_sizes(item, found)
-
-
-def _copied(value: Any, copies: dict[tuple[Any, ...], torch.Tensor]) -> Any:
-    match value:
-        case torch.Tensor():
-            place = value.untyped_storage().data_ptr(), value.storage_offset()
-            key = (value.device, *place, value.dtype, tuple(value.shape), value.stride())
-            if key not in copies:
-                copies[key] = _tensor_copied(value)
-            return copies[key]
-        case Mapping():
-            return {name: _copied(item, copies) for name, item in value.items()}
-        case list() | tuple():
-            return type(value)(_copied(item, copies) for item in value)
-    return value
+def _memory_of(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
+    """Equal for tensors that share their memory."""
+    return tensor.untyped_storage().data_ptr(), int(tensor.storage_offset()), tensor.shape
 
 
 def _tensor_copied(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy in host memory, for which nothing waits yet."""
     empty = torch.empty_like(tensor, device="cpu", requires_grad=False, pin_memory=tensor.is_cuda)
     return empty.copy_(tensor.detach(), non_blocking=True)

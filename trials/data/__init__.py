@@ -1,5 +1,6 @@
 """Data on its way to the model.
 
+- `workload`: the protocol between the training loop and a built-in task.
 - `files`: what a data file must be before it is read.
 - `cache`: prepared data on the disk.
 - `batching`: which samples make a batch, and how a batch is padded.

@@ -12,9 +12,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from trials.arrays import Ints as Ints
-from trials.randomness import Use, derive
+from trials.running.randomness import Use, derive
 
+Ints = npt.NDArray[np.integer]
+"""Whole numbers, such as the numbers of rows or the lengths of samples."""
 CHUNK_BATCHES = 50
 """Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
 with a full sort, and the samples that share a batch still change from epoch to epoch."""
@@ -95,7 +96,6 @@ def token_batches(
 
 
 def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
-    """`order` cut into chunks, each sorted by length."""
     chunks = []
     for chunk in _cut(order, size):
         shortest_first = np.argsort(lengths[chunk], kind="stable")
@@ -198,7 +198,6 @@ def _counts(parts: Ints, firsts: Ints, seconds: Ints) -> Ints:
 
 
 def _tried(lengths: Ints) -> Ints:
-    """The lengths that are tried as a batch's longest, in order: all, or as many as is quick."""
     known = np.unique(lengths)
     places = np.linspace(0, len(known) - 1, TRIED_LENGTHS).round()
     return known[np.unique(places.astype(np.int64))]

@@ -109,12 +109,7 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
 
 
 def _used(place: Path) -> CacheEntry:
-    """The entry at `place`, which no process removes as long as this one runs.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        DamagedError: It is not what was written.
-    """
+    """The entry at `place`, which no process removes as long as this one runs."""
     _lock_for_reading(place)
     entry = read(place)
     with contextlib.suppress(OSError):  # another user's entry may be read-only
@@ -123,7 +118,6 @@ def _used(place: Path) -> CacheEntry:
 
 
 def _lock_for_reading(place: Path) -> None:
-    """Lock an entry until this process ends, in place of an older one of the same name."""
     handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     with contextlib.suppress(OSError):  # without locks, nobody removes entries
         fcntl.flock(handle, fcntl.LOCK_SH)
@@ -198,7 +192,6 @@ def _write(entry: CacheEntry, place: Path) -> None:
 
 
 def _put(draft: Path, place: Path) -> None:
-    """Put an entry in its place, unless there is a whole one already."""
     if place.exists():
         if _is_whole(place):
             return
@@ -241,7 +234,6 @@ def shrink(root: Path, most_bytes: int | None = None) -> None:
 
 
 def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
-    """When each entry was last read, the entry, and its size in bytes."""
     for manifest in root.glob(f"*/{MANIFEST}"):
         place = manifest.parent
         if place.name.startswith(_TEMPORARY):
@@ -253,7 +245,6 @@ def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
 
 
 def _removed(place: Path) -> bool:
-    """Remove an entry unless a process has read it; whether it was removed."""
     try:
         handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -269,7 +260,6 @@ def _removed(place: Path) -> bool:
 
 
 def _remove(place: Path, aside: Path) -> None:
-    """Remove an entry in one step, if it is there."""
     with contextlib.suppress(FileNotFoundError):
         place.rename(aside)
         shutil.rmtree(aside, ignore_errors=True)

@@ -29,8 +29,8 @@ from trials.data.batching import Ints, micro_batches
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import Samples
+from trials.data.workload import Batch, Workload
 from trials.devices.processes import Group, use
-from trials.workload import Batch, Workload
 
 AUTO = "auto"
 THREADS = 1
@@ -63,13 +63,6 @@ class Feed:
 
     Attributes:
         order: Which samples a step trains.
-
-    Args:
-        workload: What makes batches.
-        order: Which samples a step trains.
-        group: The processes that share a batch.
-        asked: The setting `data_workers`: a number of threads, or `AUTO`.
-        patience_s: How long a step waits for a batch.
     """
 
     def __init__(
@@ -92,15 +85,8 @@ class Feed:
     def parts(
         self, rows: Ints, weight: float, size: int, step: int, samples: int
     ) -> tuple[list[Ints], float]:
-        """This process's micro-batches of a step, and what to divide the sums of their losses by.
-
-        Args:
-            rows: The samples of the whole batch.
-            weight: Its targets.
-            size: Samples in a micro-batch.
-            step: How many steps the run has taken.
-            samples: How many samples it has trained.
-        """
+        """This process's micro-batches of `size` samples of a step, and what to divide the sums of
+        their losses by. `weight` counts the targets of the whole batch."""
         mine, weight = self._group.share(rows, weight)
         parts = micro_batches(mine, size)
         line = self._line
@@ -135,13 +121,7 @@ class Feed:
 
 
 class Line:
-    """Batches that threads gather in order, a few at a time.
-
-    Args:
-        samples: What batches are made of.
-        count: How many threads.
-        patience_s: How long `take` waits.
-    """
+    """Batches that threads gather in order, a few at a time."""
 
     def __init__(self, samples: Samples, count: int, patience_s: float) -> None:
         self._samples = samples
@@ -234,7 +214,6 @@ def threads_for(asked: int | str, residence: Residence) -> int:
 def _work(
     jobs: queue.SimpleQueue[Job | None], gather: Callable[[Ints], Batch], device: torch.device
 ) -> None:
-    """Gather one batch after the other, until a job is None."""
     while (job := jobs.get()) is not None:
         rows, gathered = job
         if gathered.set_running_or_notify_cancel():

@@ -83,7 +83,6 @@ class BatchOrder:
         return shortest_first[start : half + 1]
 
     def _epoch(self, epoch: int) -> tuple[list[Ints], Ints]:
-        """The batches of an epoch, and how many of its samples come before each."""
         if epoch in self._epochs:
             return self._epochs[epoch]
         batches = self._batches(epoch)

@@ -22,8 +22,8 @@ from trials.data.batching import Ints, Sequences
 from trials.data.residence import Residence
 from trials.data.row_layout import Layout
 from trials.data.samples import Samples
+from trials.data.workload import Batch
 from trials.devices.memory import is_out_of_memory
-from trials.workload import Batch
 
 SEGMENTS = "segments"
 """The input that says which sample of its row a cell belongs to: from 1 on, and 0 for padding."""
@@ -111,14 +111,8 @@ def _tokens_at(places: torch.Tensor, tokens: torch.Tensor, padding: int) -> torc
 def readable(
     inputs: Mapping[str, torch.Tensor], config: transformers.PretrainedConfig, causal: bool
 ) -> dict[str, torch.Tensor | dict[str, torch.Tensor]]:
-    """Packed inputs as a model takes them, with masks in place of the segments.
-
-    Args:
-        inputs: Those of a batch of `PackedSamples`, on the device. The inputs of padded samples are
-            returned as they are.
-        config: The model's, which says how it computes attention.
-        causal: Whether a token sees only those before it.
-    """
+    """Packed inputs as a model takes them, with masks in place of the segments; the inputs of
+    padded samples as they are."""
     plain: dict[str, torch.Tensor | dict[str, torch.Tensor]] = dict(inputs)
     if plain.pop(SEGMENTS, None) is None:
         return plain
@@ -172,7 +166,6 @@ def _mask(
 
 
 def _are_equal(values: torch.Tensor) -> torch.Tensor:
-    """Which cells of each row have equal values: shape (rows, cells, cells)."""
     return values[:, :, None] == values[:, None, :]
 
 
@@ -192,11 +185,6 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
 
     It is tried on rows of full length, because the window that a layer sees may be longer than a
     few tokens.
-
-    Args:
-        model: The model.
-        causal: Whether a token sees only those before it.
-        capacity: The most tokens in a row, at least 2.
 
     Raises:
         TaskError: It does not. It looks across samples, or has positions of its own.
@@ -232,11 +220,6 @@ def _computes_the_same(
 
     Features are what the model's head reads: those of a long row take much less memory than the
     scores of a vocabulary. They may differ by rounding.
-
-    Args:
-        model: In evaluation mode.
-        causal: Whether a token sees only those before it.
-        lengths: Of the samples.
     """
     offsets = np.cumsum([0, *lengths])
     tokens = _probe(model, sum(lengths))
@@ -258,10 +241,6 @@ def _computes_the_same(
 
 
 def _in_one_row(model: transformers.PreTrainedModel, sequences: Sequences) -> Batch:
-    """All sequences in one packed row, on the model's device.
-
-    The targets are the places of the tokens, and so show which cell each token is in.
-    """
     count, total = len(sequences.lengths), len(sequences.tokens)
     places = np.arange(total, dtype=np.int32)
     inputs = Filled(sequences, 0)

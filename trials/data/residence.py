@@ -30,24 +30,14 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Residence:
-    """Where samples are, and the device that needs them.
-
-    Args:
-        device: Where batches are needed.
-        resident: Whether samples are on it.
-    """
+    """Where samples are, and the device that needs them."""
 
     device: torch.device
     resident: bool
 
     @staticmethod
     def of(data: Any, device: torch.device) -> Residence:
-        """On the device, if the arrays in `data` fit.
-
-        Args:
-            data: Prepared data: a dataclass, or several in a tuple.
-            device: Where batches are needed; its free memory is read now.
-        """
+        """On the device, if the arrays in `data` fit."""
         size = size_bytes(data)
         free = free_bytes(device)
         resident = fits(size, free)

@@ -17,7 +17,7 @@ import torch
 
 from trials.data.batching import Ints, Sequences
 from trials.data.residence import Residence
-from trials.workload import Batch
+from trials.data.workload import Batch
 
 LABELS = "labels"
 """The name of the part that is to be predicted. All others are inputs of the model."""
@@ -27,12 +27,7 @@ class Part(Protocol):
     """One or two tensors of a batch."""
 
     def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
-        """The tensors of some samples by name, where the samples are.
-
-        Args:
-            rows: The numbers of the samples.
-            index: The same numbers, where the samples are.
-        """
+        """The tensors of some samples by name, where the samples are."""
 
 
 class Column:

@@ -49,18 +49,15 @@ class ImageSettings(Settings):
     LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
 
     learning_rate: float = setting(
-        float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+        1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
     )
     dropout: float | None = setting(
-        float,
         None,
         "Dropout probability before the last layer; null for no dropout.",
         low=0,
         high=0.95,
-        nullable=True,
     )
     depth: int = setting(
-        int,
         3,
         "Residual stages; each one except the first halves the image.",
         low=1,
@@ -68,17 +65,14 @@ class ImageSettings(Settings):
         shapes=True,
     )
     width: int = setting(
-        int,
         32,
         "Channels of the first stage; each further stage has twice as many.",
         low=1,
         high=1024,
         shapes=True,
     )
-    flip: bool = setting(bool, False, "Mirror half of the training images, left to right.")
-    shift: int = setting(
-        int, 0, "Move each training image by up to this many pixels.", low=0, high=1024
-    )
+    flip: bool = setting(False, "Mirror half of the training images, left to right.")
+    shift: int = setting(0, "Move each training image by up to this many pixels.", low=0, high=1024)
 
 
 IMAGE_CLASSIFICATION = TaskDescription(

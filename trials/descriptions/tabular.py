@@ -67,27 +67,23 @@ class TabularSettings(Settings):
     LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
 
     learning_rate: float = setting(
-        float, 1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+        1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
     )
     dropout: float | None = setting(
-        float,
         None,
         "Dropout probability after each hidden layer; null for no dropout.",
         low=0,
         high=0.95,
-        nullable=True,
     )
     depth: int = setting(
-        int,
         2,
         "Hidden layers of the perceptron; 0 is a linear model.",
         low=0,
         high=64,
         shapes=True,
     )
-    width: int = setting(int, 128, "Units of each hidden layer.", low=1, high=65536, shapes=True)
+    width: int = setting(128, "Units of each hidden layer.", low=1, high=65536, shapes=True)
     embedding: int = setting(
-        int,
         16,
         "Numbers that stand for a class of a categorical column.",
         low=1,

@@ -24,7 +24,6 @@ class PackingSettings(Settings):
     by itself."""
 
     packing: bool = setting(
-        bool,
         False,
         "Lay short samples end to end in rows of max_length: "
         "less padding, same samples, same losses.",
@@ -37,7 +36,6 @@ class SequenceToSequenceSettings(Settings):
     """The loop's settings, and how long a target may be; `max_length` is that of a source."""
 
     max_target_length: int = setting(
-        int,
         128,
         "Longest text to write, in tokens; longer ones are cut.",
         low=4,
@@ -45,13 +43,11 @@ class SequenceToSequenceSettings(Settings):
         shapes=True,
     )
     scored_target_length: int | None = setting(
-        int,
         None,
         "Tokens of a target that are scored; null is max_target_length, or its largest value if "
         "a study searches it.",
         low=4,
         high=65536,
-        nullable=True,
         largest_of="max_target_length",
         shapes=True,
     )

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trials.arrays import Ints
-
 T = TypeVar("T")
+Ints = npt.NDArray[np.integer]
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """The environment variables that torchrun sets in each process."""
@@ -98,11 +99,6 @@ class Group:
     def share(self, rows: Ints, weight: float) -> tuple[Ints, float]:
         """This rank's part of a batch, and what to divide the sum of its losses by.
 
-        Args:
-            rows: The samples of the whole batch. Sorted by length, every rank gets as many short
-                and long ones.
-            weight: The targets of the whole batch.
-
         Returns: Rows, of which there is always one: where there are more ranks than rows, the last
             ranks repeat the first row with an infinite weight, which makes their loss and gradients
             zero.
@@ -129,10 +125,6 @@ class Group:
         self._stopping = asked > 0
         return StepCounts(int(tokens), int(cells), seconds, save > 0)
 
-    def replicate(self, workload: Replicable) -> Replica:
-        """The workload's loss, with gradients that add up over all ranks."""
-        return Replica(workload, self)
-
     @torch.no_grad()
     def level(self, buffers: Sequence[torch.Tensor]) -> None:
         """Give all ranks the same buffers.
@@ -158,7 +150,6 @@ class Group:
             _write(buffer, value)
 
     def _level_means(self, buffers: list[torch.Tensor]) -> None:
-        """Give floating-point buffers their mean over all ranks."""
         if not buffers:
             return
         own = torch.cat([buffer.double().flatten() for buffer in buffers])
@@ -343,12 +334,7 @@ def use(device: torch.device) -> None:
 @contextmanager
 def joined(device: str) -> Iterator[Group]:
     """The ranks that a launcher started, connected for as long as the context lasts; one rank
-    without a launcher.
-
-    Args:
-        device: Where this process trains. Tensors on GPUs are exchanged over NCCL, those on the CPU
-            over Gloo.
-    """
+    without a launcher."""
     if not launched():
         yield Group()
         return

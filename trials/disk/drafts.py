@@ -25,11 +25,6 @@ _locks: dict[Path, int] = {}
 def new(parent: Path, prefix: str, mode: int = 0o777) -> Path:
     """Make an empty folder that belongs to this process until it is discarded or the process ends.
 
-    Args:
-        parent: The folder that it is made in, which must exist.
-        prefix: Begins its name, and the names of all drafts of its kind.
-        mode: Its permissions, before the process's mask.
-
     Raises:
         OSError: It cannot be made.
     """
@@ -89,11 +84,6 @@ def _locked(folder: Path) -> int:
     """Lock a folder.
 
     Returns: The handle that holds the lock.
-
-    Raises:
-        FileNotFoundError: It has been removed.
-        BlockingIOError: Another handle holds its lock.
-        OSError: Its file system has no locks, or it belongs to another user.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -31,7 +31,6 @@ themselves for each level."""
 CHUNK_BYTES = 1 << 20
 _OUT_OF_REACH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
 _GONE = (errno.ENOENT, errno.ENOTDIR)
-_NOT_BY_THE_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,6 @@ def entries(root: Path, left_out: LeftOut | None = None) -> Iterator[TreeEntry]:
     """All files, folders and links in a folder; a folder comes before what is in it.
 
     What vanishes meanwhile is not there, and neither is anything in a folder that does not exist.
-
-    Args:
-        root: The folder.
-        left_out: Takes in what else is there, or cannot be reached.
 
     Raises:
         OSError: The disk cannot be read.
@@ -129,11 +124,7 @@ def _kind_of(mode: int) -> str:
 
 
 def _leave_out(name: str, error: OSError, left_out: LeftOut) -> None:
-    """Take note of what is out of reach; what has vanished needs no note.
-
-    Raises:
-        OSError: It is neither.
-    """
+    """Take note of what is out of reach; what has vanished needs no note."""
     if error.errno in _GONE:
         return
     if error.errno not in _OUT_OF_REACH:
@@ -178,7 +169,6 @@ def settle(root: Path) -> bool:
 
 
 def _is_settled(link: TreeEntry, root: Path) -> bool:
-    """Make a link relative if it should be; False if it cannot be."""
     target = _target_of(link, root)
     if target == os.fspath(link.path.readlink()):
         return True
@@ -207,10 +197,6 @@ def _target_of(link: TreeEntry, root: Path) -> str:
 def copy(source: Path, target: Path) -> LeftOut:
     """Copy a folder with its modes and times: links as links, holes as holes, and the names of one
     file as names of one file. Links into the folder by its absolute path become relative.
-
-    Args:
-        source: The folder. What vanishes from it meanwhile is not copied.
-        target: Made where it is missing.
 
     Returns: What could not be copied.
 
@@ -277,30 +263,12 @@ def _copy_content(source: int, target: int) -> None:
                 raise
             break  # there is only a hole from here on
         while at < end:
-            copied = _copy_some(source, target, at, end - at)
-            if copied == 0:  # it was cut short meanwhile
+            piece = os.pread(source, min(end - at, CHUNK_BYTES), at)
+            if not piece:  # it was cut short meanwhile
                 os.ftruncate(target, at)
                 return
-            at += copied
+            at += os.pwrite(target, piece, at)
     os.ftruncate(target, size)
-
-
-def _copy_some(source: int, target: int, at: int, count: int) -> int:
-    """Copy some bytes at an offset, by sharing them where the file system can.
-
-    Returns: How many; 0 where there are none.
-    """
-    if hasattr(os, "copy_file_range"):
-        try:
-            copied = os.copy_file_range(source, target, count, at, at)
-        except OSError as error:
-            if error.errno not in _NOT_BY_THE_KERNEL:
-                raise
-            copied = 0
-        if copied:
-            return copied
-    piece = os.pread(source, min(count, CHUNK_BYTES), at)
-    return os.pwrite(target, piece, at) if piece else 0
 
 
 # ------------------------------------------------------------------------------------ removing
@@ -360,7 +328,6 @@ def _emptied(folder: Path, root: Path, errors: list[OSError]) -> list[Path]:
 
 
 def _open_up(folder: Path) -> None:
-    """Let its owner list and change a folder."""
     mode = folder.stat().st_mode
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(mode | stat.S_IRWXU)

@@ -18,9 +18,6 @@ def whole_file(to: Path) -> Iterator[Path]:
     A file that is replaced hands on its permissions. What is not an ordinary file, such as a pipe,
     cannot be replaced: it is written as it is.
 
-    Args:
-        to: The file; behind a link, what the link names.
-
     Raises:
         OSError: It cannot be written. What was there before still is.
     """

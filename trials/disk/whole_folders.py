@@ -74,11 +74,6 @@ def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
 def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
     """Rename a draft to its final name, and unlock it.
 
-    Args:
-        draft: With all of its files, in the file system of the target.
-        target: Its new name. An empty folder of that name is replaced.
-        durable: Whether it must outlive a loss of power. What can be made again need not.
-
     Returns: The target.
 
     Raises:

@@ -57,12 +57,6 @@ def export(
 ) -> dict[str, Any]:
     """Write a model, read it back and compare.
 
-    Args:
-        portable: The model.
-        samples: At least two batches of different sizes. The first is traced, all are compared.
-        format_: How to write it.
-        folder: Where to.
-
     Returns: `format`, `file` and `greatest_difference`.
 
     Raises:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from trials.arithmetic import Arithmetic
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Budget, Goal, Problem, Report, Setup, Task, TaskError
 from trials.disk.whole_folders import digest_of_file
 from trials.final.export import Export
 from trials.final.versions import checkpoints_in, model_in, put_next, workplace
-from trials.runner import Runner
+from trials.running.arithmetic import Arithmetic
+from trials.running.runner import Runner
 
 ABOUT = "training.json"
 """Beside the model: how it was made, and how good it is."""
@@ -92,16 +92,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Job:
-    """A task that is about to be trained for use.
-
-    Args:
-        task: The training job.
-        parts: What it provides for this.
-        plan: What to train.
-        params: Every setting of the run, without early stopping where nothing is validated on.
-        data: What the task prepared.
-        test: The same with the test samples to validate on; None without any.
-    """
+    """A task that is about to be trained for use."""
 
     task: Task
     parts: Parts
@@ -127,19 +118,6 @@ class _Job:
         plan, folder = self.plan, checkpoints_in(place)
         last = Checkpoints(folder).last
         return Setup(self.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
-
-
-@dataclass(frozen=True)
-class _Listener:
-    """Who follows the training.
-
-    Args:
-        say: Receives its progress, one line at a time.
-        should_stop: Asked after every step.
-    """
-
-    say: Callable[[str], None]
-    should_stop: Callable[[], bool]
 
 
 def train(
@@ -171,7 +149,7 @@ def train(
     fingerprints = job.fingerprints()
     with workplace(home, _identity(plan, fingerprints)) as place:
         setup = job.setup(place)
-        outcome = _run(job, setup, _Listener(say, should_stop))
+        outcome = _run(job, setup, say, should_stop)
         if outcome is None:
             return None
         with model_in(place, newest=plan.joined) as model:
@@ -200,20 +178,22 @@ def _job(task: Task, plan: Plan) -> _Job:
     return _Job(task, parts, plan, params, data, test)
 
 
-def _run(job: _Job, setup: Setup, listener: _Listener) -> dict[str, Any] | None:
+def _run(
+    job: _Job, setup: Setup, say: Callable[[str], None], should_stop: Callable[[], bool]
+) -> dict[str, Any] | None:
     """Train to the end.
 
     Returns: Why it ended, and what its course showed; None if it was asked to stop, and has
         saved itself.
     """
     if setup.resume_from is not None:
-        listener.say("continuing where the same training was interrupted")
+        say("continuing where the same training was interrupted")
     runner = Runner(job.task, job.training_data, setup)
     try:
-        for report in runner.advance(float("inf"), listener.should_stop):
+        for report in runner.advance(float("inf"), should_stop):
             runner.recorded(report.resource)
             progress = _progress(report, job.plan)
-            listener.say(progress)
+            say(progress)
         if runner.finished is None:
             runner.save()
             return None
@@ -270,14 +250,12 @@ def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
 
 
 def _settings(job: _Job) -> dict[str, Any]:
-    """Every setting with the value it had, defaults included."""
     table = job.task.settings or {}
     defaults = {name: setting.default for name, setting in table.items()}
     return {**defaults, **job.params}
 
 
 def _identity(plan: Plan, fingerprints: Mapping[str, Any]) -> str:
-    """A name for what decides on the weights."""
     budget = plan.budget
     levels = [budget.unit.value, budget.total, budget.report_at]
     computed = plan.arithmetic.as_plain()

@@ -30,10 +30,6 @@ _OF_THE_RUN = (MANIFEST, STATE)
 def workplace(home: Path, identity: str) -> Iterator[Path]:
     """The folder of a model in the making, for this process alone.
 
-    Args:
-        home: The folder of the versions; created if missing.
-        identity: Names what decides on the weights.
-
     Raises:
         TaskError: Another process works in it.
     """
@@ -55,12 +51,7 @@ def checkpoints_in(place: Path) -> Path:
 
 @contextmanager
 def model_in(place: Path, *, newest: bool) -> Iterator[Path]:
-    """A copy of a finished run's model, without what only a run needs, to be completed and put.
-
-    Args:
-        place: The workplace.
-        newest: Whether it is the model of the newest checkpoint, and not of the best one.
-    """
+    """A copy of a finished run's model, without what only a run needs, to be completed and put."""
     checkpoints = Checkpoints(checkpoints_in(place))
     source = None if newest else checkpoints.best
     if source is None:
@@ -84,7 +75,6 @@ def put_next(model: Path, home: Path) -> Path:
 
 
 def _greatest(home: Path) -> int:
-    """The number of the newest version; 0 if there is none."""
     greatest = 0
     for path in home.glob("v*"):
         number = path.name[1:]

@@ -52,17 +52,14 @@ class CompileVerdict:
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a run was at a moment when the device had no work left.
-
-    Args:
-        step: Optimizer steps taken.
-        seconds: Trained so far.
-        used: The share of the full budget that is used.
-    """
+    """Where a run was at a moment when the device had no work left."""
 
     step: int
+    """Optimizer steps taken."""
     seconds: float
+    """Trained so far."""
     used: float
+    """The share of the full budget."""
 
 
 def verdict(step_seconds: float, steps_left: float, device: str) -> CompileVerdict:
@@ -140,9 +137,6 @@ class CompilableLoss:
         """What `work` returns; where it fails while compiled, it is done again without the
         compiler.
 
-        Args:
-            work: Forward and backward, which both may compile. Starts afresh each time.
-
         Raises:
             RuntimeError: Memory ran out, or `work` fails without the compiler too.
         """
@@ -159,13 +153,7 @@ class CompilableLoss:
 
     def consider(self, step: int, seconds: float, used: float) -> None:
         """Under `auto`, decide when this is called for the second time: the steps before the first
-        are warm-up.
-
-        Args:
-            step: Optimizer steps taken.
-            seconds: Trained so far, the work of all these steps done.
-            used: The share of the full budget that is used.
-        """
+        are warm-up. The arguments are those of a `Moment`."""
         if self.compiled is not None:
             return
         now = Moment(step, seconds, used)

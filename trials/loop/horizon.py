@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trials.arrays import Ints
 from trials.contract import Budget, Unit
+from trials.data.batching import Ints
 from trials.data.order import BatchOrder, usual_samples
 from trials.loop.position import Position
 from trials.optim.schedules import multiplier

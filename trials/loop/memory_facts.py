@@ -61,15 +61,6 @@ def learn(given: Facts) -> None:
     for kind, (fits, fails) in given.items():
         known = known_of(kind)
         known.fitted(fits or 0)
-        smallest = _smallest(fails, known.fails)
-        if smallest is not None:
-            known.failed(smallest)
-
-
-def _smallest(one: int | None, other: int | None) -> int | None:
-    """The smaller of two numbers that may be absent; None if both are."""
-    if one is None:
-        return other
-    if other is None:
-        return one
-    return min(one, other)
+        for size in (fails, known.fails):
+            if size is not None:
+                known.failed(size)

@@ -21,13 +21,13 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from trials.arrays import Ints
 from trials.data import order
+from trials.data.batching import Ints
+from trials.data.workload import Workload
 from trials.devices.memory import entitled_bytes, is_out_of_memory, is_short, release_memory
 from trials.loop.memory_facts import known_of
 from trials.optim.precision import Precision
 from trials.settings import Settings
-from trials.workload import Workload
 
 log = logging.getLogger(__name__)
 
@@ -75,23 +75,13 @@ class MicroBatch:
         return self._sought and self.size > self._known.fits
 
     def rehearse(self, attempt: Callable[[int], object]) -> None:
-        """Find the largest size that fits.
-
-        Args:
-            attempt: Forward and backward of the longest batch, in micro-batches of the size it is
-                given.
-        """
+        """Find the largest size that fits."""
         self.fitting(self.size, attempt)
         self._known.fitted(self.size)
 
     def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
         """Call `attempt` with the size, and again with halves of it while there is too little
         memory.
-
-        Args:
-            rows: Samples in this batch; the last batch of an epoch may have fewer than a
-                micro-batch.
-            attempt: Starts afresh each time: clears the gradients and seeds what is random.
 
         Raises:
             MemoryError, RuntimeError: Not even a single sample fits; or what `attempt` raises.
@@ -108,7 +98,6 @@ class MicroBatch:
             self._shrink(tried)
 
     def _shrink(self, tried: int) -> None:
-        """Halve the size until it is below `tried`, which found too little memory."""
         if self._short():
             what = "%d samples at once do not fit in memory now, because other processes hold it"
             log.info(what, tried)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 
@@ -36,23 +36,9 @@ class Position:
 
     def state_dict(self) -> dict[str, Any]:
         """As plain values, for checkpoints."""
-        return {
-            "step": self.step,
-            "samples": self.samples,
-            "tokens": self.tokens,
-            "seconds": self.seconds,
-            "reported": self.reported,
-            "metrics": None if self.metrics is None else dict(self.metrics),
-        }
+        return asdict(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
         """What `state_dict` gave; the state may have other keys."""
-        return cls(
-            step=state["step"],
-            samples=state["samples"],
-            tokens=state["tokens"],
-            seconds=state["seconds"],
-            reported=state["reported"],
-            metrics=state["metrics"],
-        )
+        return cls(**{each.name: state[each.name] for each in fields(cls)})

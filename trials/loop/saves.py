@@ -16,14 +16,7 @@ from trials.settings import Settings
 
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it.
-
-    Args:
-        setup: The trial's folder, and what names the run.
-        settings: How many checkpoints are kept, and when it saves between reports.
-        write: Writes weights into a folder, in any thread.
-        group: The ranks that train the run together.
-    """
+    """Saves one run. Rank 0 writes, and the other ranks wait for it."""
 
     def __init__(
         self,
@@ -66,11 +59,6 @@ class RunSaves:
     def save(self, position: Position, content: Callable[[], Content], best: bool) -> None:
         """Save the run as it is now, in the background where that is worth it.
 
-        Args:
-            position: How far it has come.
-            content: Makes what the checkpoint holds.
-            best: Whether it is the best so far.
-
         Raises:
             OSError: This save, or the one in flight before it, could not be written.
         """
@@ -81,12 +69,7 @@ class RunSaves:
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """What a report names: the newest checkpoint that is whole, and the best one until then.
-
-        Args:
-            level: Of the report.
-            is_last: Whether the run has ended: its last report waits for the save in flight.
-        """
+        """What a report names: the newest checkpoint that is whole, and the best one until then."""
         whole = self._saver.join() if is_last else self._saver.newest()
         if whole is None:
             return None, None

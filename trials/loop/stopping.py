@@ -51,7 +51,6 @@ class Progress:
         return True
 
     def _has_improved(self, score: float) -> bool:
-        """Whether a score is better than the reference by more than `min_delta`."""
         if self._reference is None:
             return True
         return score > self._reference + self._min_delta

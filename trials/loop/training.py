@@ -17,13 +17,14 @@ from typing import Any
 
 import torch
 
-from trials.arrays import Ints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.saver import STATE, Content
 from trials.checkpoints.weights import tensor_bytes
 from trials.contract import Diverged, Finding, Report, Setup, Unit
+from trials.data.batching import Ints
 from trials.data.feed import Feed
 from trials.data.order import BatchOrder
+from trials.data.workload import Workload
 from trials.devices import processes
 from trials.devices.processes import StepCounts
 from trials.loop.compiling import CompilableLoss
@@ -34,12 +35,10 @@ from trials.loop.saves import RunSaves
 from trials.loop.stopping import Progress
 from trials.optim.precision import Precision
 from trials.optim.updates import Updates
-from trials.randomness import Use, derive, seed_everything
+from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.telemetry.gpu import together, training_flops
-from trials.telemetry.instruments import Telemetry
-from trials.telemetry.steps import TakenStep
-from trials.workload import Workload
+from trials.telemetry.instruments import TakenStep, Telemetry
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +48,8 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class _Gradients:
-    """What is known once the gradients of a batch have been computed.
-
-    Args:
-        loss: This rank's share of the mean loss of a target: a scalar, left on the device.
-        tokens: Tokens in this rank's share of the batch.
-        cells: The same with padding.
-    """
+    """The loss behind the gradients of this rank's share of a batch, left on the device, and the
+    tokens of that share, without padding and with it."""
 
     loss: torch.Tensor
     tokens: int
@@ -63,10 +57,7 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration.
-
-    Attributes:
-        position: How far it has come.
+    """One attempt to train one configuration; `position` is how far it has come.
 
     Args:
         workload: The model and its data.
@@ -92,7 +83,7 @@ class TrainingRun:
         self._group = group
         self._precision = precision
         self._updates = Updates(workload.model, settings, precision, device)
-        self._replica = group.replicate(workload)
+        self._replica = processes.Replica(workload, group)
         loss_sum = self._replica.loss_sum
         self._loss = CompilableLoss(settings.compile, loss_sum, device, group.size)
         self._micro_batch = micro_batch_of(workload, settings, precision, group.size)
@@ -101,7 +92,6 @@ class TrainingRun:
         self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
         mode = settings.monitor_mode(setup.goal)
         self._progress = Progress(mode, settings.patience, settings.min_delta)
-        self._order = order
         self._by_epochs = setup.budget.unit is Unit.EPOCHS
         self._saves = RunSaves(setup, settings, workload.write, group)
         self._telemetry = Telemetry(precision, group.total)
@@ -121,47 +111,48 @@ class TrainingRun:
         self._fit_micro_batch()
         self._count_flops()
         while True:
-            while (level := self._level_due()) is not None:
-                yield self._report(level)
+            level = self._horizon.level_due(self.position)
             if self.finished is not None:
                 return
+            if level is not None:
+                yield self._report(level)
+                continue
             self._train_step()
             yield None
 
     def _train_step(self) -> None:
         """One optimizer step on the next batch, and a checkpoint after it where one is due."""
         began = self._clock()
-        here, updates = self.position, self._updates
+        here = self.position
         rows = self._feed.order.rows(here.step, here.samples)
-        samples = len(rows)
-        weight = self._workload.weight(rows)
-        gradients = self._forward_and_backward(rows, weight)
-        updates.unscale()
-        norm = updates.clip()
-        rate = self._horizon.learning_rate(here, rows, updates.skipped)
-        updates.step(rate, samples)
-        number = here.step + 1
-        step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
+        rate = self._horizon.learning_rate(here, rows, self._updates.skipped)
+        step, gradients = self._step(rows, rate)
         self._count_step(step, gradients, began)
 
-    def _forward_and_backward(self, rows: Ints, weight: float) -> _Gradients:
-        """`_accumulate`, done again in smaller micro-batches where memory runs out."""
-        return self._micro_batch.fitting(len(rows), lambda size: self._attempt(rows, weight, size))
+    def _step(self, rows: Ints, rate: float) -> tuple[TakenStep, _Gradients]:
+        """Forward, backward and update. Where memory runs out, `_accumulate` is done again in
+        smaller micro-batches."""
+        updates, samples = self._updates, len(rows)
+        weight = self._workload.weight(rows)
+        gradients = self._micro_batch.fitting(
+            samples, lambda size: self._attempt(rows, weight, size)
+        )
+        updates.unscale()
+        norm = updates.clip()
+        updates.step(rate, samples)
+        number = self.position.step + 1
+        step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
+        return step, gradients
 
     def _attempt(self, rows: Ints, weight: float, size: int) -> _Gradients:
         """`_accumulate`, done again without the compiler where that fails."""
         return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """The gradients of the mean loss of a batch, added up over micro-batches.
+        """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
 
         May be done again for the same step: it starts without gradients and with the step's own
         random state.
-
-        Args:
-            rows: The samples of the whole batch.
-            weight: Its targets.
-            size: Samples in a micro-batch.
         """
         here, group, precision = self.position, self._group, self._precision
         rank_step = here.step * group.size + group.rank
@@ -188,13 +179,7 @@ class TrainingRun:
         return _Gradients(loss, tokens, cells)
 
     def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
-        """Move on by a step that all ranks have taken, and save where it is time to.
-
-        Args:
-            step: The step.
-            gradients: Of this rank's share of its batch.
-            began: When the step began, by the clock.
-        """
+        """Move on by a step that all ranks have taken, and save where it is time to."""
         here, telemetry = self.position, self._telemetry
         after = here.after_step(step.samples)
         self.position = after
@@ -224,14 +209,7 @@ class TrainingRun:
             return "budget used"
         return self._progress.exhausted
 
-    def _level_due(self) -> float | None:
-        """The lowest level that is reached and not yet reported; None if the run has ended."""
-        if self.finished:
-            return None
-        return self._horizon.level_due(self.position)
-
     def _report(self, level: float) -> Report:
-        """Evaluate, note the best, decide whether to continue, save."""
         measured_before = self.position.metrics is not None
         metrics = self._measure()
         # A step may reach several levels: what was measured once counts once.
@@ -244,10 +222,8 @@ class TrainingRun:
         return Report(level, metrics, here.step, here.seconds, whole, best_whole)
 
     def _measure(self) -> Mapping[str, float]:
-        """The metrics at this step.
-
-        They are measured once where a step reaches two levels, also when resumed in between.
-        """
+        """The metrics at this step, measured once where it reaches two levels, also when resumed in
+        between."""
         if self.position.metrics is not None:
             return self.position.metrics
         self._wait_for_device()
@@ -285,7 +261,6 @@ class TrainingRun:
         return group.agree(metrics | together(readings))
 
     def _refuse_divergence(self, metrics: Mapping[str, float]) -> None:
-        """Raise `Diverged` where the validation loss is not finite."""
         loss = metrics["loss"]
         if math.isfinite(loss):
             return
@@ -325,7 +300,6 @@ class TrainingRun:
         self._saves.save(self.position, self._content, best)
 
     def _level_buffers(self) -> None:
-        """Let all ranks measure and save the same model."""
         of_model = self._workload.model.buffers()
         of_mean = self._updates.buffers()
         self._group.level([*of_model, *of_mean])
@@ -349,7 +323,6 @@ class TrainingRun:
     def _restore(self, source: Path | str) -> None:
         with opened(source) as checkpoint:
             state = self._read(checkpoint.files)
-        self.position = Position.from_state(state)
         self._micro_batch.take(state["micro_batch"])
         self._loss.load_state_dict(state["loss"])
         self._updates.load_state_dict(state["updates"])
@@ -366,28 +339,26 @@ class TrainingRun:
         """
         with opened(source) as checkpoint:
             state = self._read(checkpoint.files)
-        position = Position.from_state(state)
-        step = position.step
+        here = self.position
+        step = here.step
         if self._by_epochs:
-            step = self._order.step_at(step, position.samples)
-        self.position = replace(position, step=step, metrics=None)
+            step = self._feed.order.step_at(step, here.samples)
+        self.position = replace(here, step=step, metrics=None)
         self._updates.take_over(state["updates"])
         self._saves.begin_anew()
         self._note_arithmetic(state.get("precision"))
 
     def _read(self, files: Path) -> dict[str, Any]:
-        """Read a checkpoint's weights into the model; its state is returned."""
+        """Continue at a checkpoint's position with its weights; its state is returned."""
         state: dict[str, Any] = torch.load(files / STATE, map_location="cpu", weights_only=True)
+        self.position = Position.from_state(state)
         self._workload.read(files)
         self._telemetry.load_state_dict(state)
         return state
 
     def _note_arithmetic(self, before: str | None) -> None:
-        """Log a warning if the run continues in another arithmetic.
-
-        Args:
-            before: The arithmetic so far; None if the checkpoint does not say.
-        """
+        """Log a warning if the run continues in another arithmetic than the checkpoint's, if it
+        says which."""
         now = self._precision.name
         if before is None or before == now or not self._group.first:
             return
@@ -436,7 +407,9 @@ class TrainingRun:
         rows = self._feed.order.longest()
         self._fit_micro_batch()
         began = self._clock()
-        self._rehearse_step(rows)
+        step, _ = self._step(rows, rate=0.0)
+        self._telemetry.step(step)
+        self._telemetry.settle()
         trained = self._clock()
         workload = self._workload
         workload.evaluate_longest(self._precision)
@@ -453,19 +426,6 @@ class TrainingRun:
             "weights_bytes": float(weights_bytes),
             "checkpoint_bytes": float(weights_bytes + state_bytes),
         }
-
-    def _rehearse_step(self, rows: Ints) -> None:
-        """A whole step on the samples `rows`, with a learning rate of 0."""
-        updates, telemetry = self._updates, self._telemetry
-        samples = len(rows)
-        weight = self._workload.weight(rows)
-        gradients = self._forward_and_backward(rows, weight)
-        updates.unscale()
-        norm = updates.clip()
-        updates.step(0.0, samples)
-        step = TakenStep(1, 0.0, samples, weight, gradients.loss, norm)
-        telemetry.step(step)
-        telemetry.settle()
 
     def close(self) -> bool:
         """End the threads of data and saves; release the model, gradients and optimizer's state."""

@@ -29,9 +29,6 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
     Numbers without matrices are not layers of their own: in ``layers.0`` (linear), ``layers.1`` (a
     norm), ``layers.4`` (linear), activations have no parameters, and the norm belongs to the layer
     before it.
-
-    Args:
-        parameters: All parameters with their names, in the order of `Module.named_parameters`.
     """
     numbers: dict[str, int] = {}
     found: dict[str, int] = {}
@@ -82,7 +79,6 @@ def hidden_matrices(model: nn.Module) -> set[str]:
 
 
 def _embeddings(model: nn.Module) -> set[str]:
-    """The names of the weights of embeddings, whatever the model calls them."""
     names = set()
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding):

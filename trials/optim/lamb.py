@@ -14,15 +14,7 @@ import torch
 
 
 class Lamb(torch.optim.Optimizer):
-    """LAMB with decoupled weight decay.
-
-    Args:
-        params: Parameter groups.
-        lr: Learning rate: the share of its norm by which a matrix moves.
-        betas: Decays of the running means of the gradient and of its square.
-        eps: Added to the denominator.
-        weight_decay: Added to the step, times the weight.
-    """
+    """LAMB with decoupled weight decay."""
 
     def __init__(
         self,
@@ -53,7 +45,6 @@ class Lamb(torch.optim.Optimizer):
             torch._foreach_add_(parameters, directions, alpha=-group["lr"])
 
     def _adam(self, parameters: list[torch.Tensor], group: dict[str, Any]) -> list[torch.Tensor]:
-        """Adam's bias-corrected directions."""
         gradients = [p.grad for p in parameters if p.grad is not None]
         means = [self._running(p, "mean") for p in parameters]
         squares = [self._running(p, "square") for p in parameters]
@@ -89,7 +80,6 @@ class Lamb(torch.optim.Optimizer):
         return ratios
 
     def _running(self, parameter: torch.Tensor, name: str) -> torch.Tensor:
-        """A running mean of a parameter's gradients; zeros at first."""
         state = self.state[parameter]
         if name not in state:
             state[name] = torch.zeros_like(parameter)

@@ -14,14 +14,7 @@ import torch
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion with decoupled weight decay.
-
-    Args:
-        params: Parameter groups.
-        lr: Learning rate.
-        betas: The momentum's share in the step's direction, and its decay.
-        weight_decay: Shrinks weights by this times the learning rate.
-    """
+    """Lion with decoupled weight decay."""
 
     def __init__(
         self,

@@ -17,10 +17,6 @@ import torch
 class MuonWithAdamW(torch.optim.Optimizer):
     """Two optimizers that share their state and their groups: to a loss scaler and a checkpoint
     they are one, and a step that is skipped is skipped by both.
-
-    Args:
-        muon: Over the hidden matrices.
-        adamw: Over the rest.
     """
 
     def __init__(self, muon: torch.optim.Muon | None, adamw: torch.optim.AdamW | None) -> None:

@@ -46,7 +46,6 @@ def multiplier(
 
 
 def _one_cycle(progress: float, rise: float) -> float:
-    """A cosine up from 1/25 of the peak, then a cosine down to nothing."""
     if progress < rise:
         risen = 1.0 - cosine(progress / rise)
         return ONE_CYCLE_START + (1.0 - ONE_CYCLE_START) * risen

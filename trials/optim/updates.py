@@ -125,14 +125,16 @@ class Updates:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a saved state, once the model's saved weights are read."""
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._average is not None:
+            self._average.load_state_dict(state["average"])
+        self._load_scaling(state)
+
+    def _load_scaling(self, state: dict[str, Any]) -> None:
         of_scaler = state["scaler"]
         # The scaler's state is empty after steps in another arithmetic than fp16.
         if self._scaler.is_enabled() and of_scaler:
             self._scaler.load_state_dict(of_scaler)
-        if self._average is not None:
-            self._average.load_state_dict(state["average"])
-        steps, samples = state["skipped"]
-        self.skipped = Skipped(steps, samples)
+        self.skipped = Skipped(*state["skipped"])
 
     def take_over(self, state: dict[str, Any]) -> None:
         """Continue from the saved state of another run, under these settings, once the model's
@@ -146,14 +148,10 @@ class Updates:
         saved = state["optimizer"]
         if _form_of(own) == _form_of(saved):
             self._optimizer.load_state_dict({**saved, "param_groups": own["param_groups"]})
-        of_scaler = state["scaler"]
-        if self._scaler.is_enabled() and of_scaler:
-            self._scaler.load_state_dict(of_scaler)
         average = self._average
         if average is not None:
             average.load_state_dict(state["average"] or average.state_dict())
-        steps, samples = state["skipped"]
-        self.skipped = Skipped(steps, samples)
+        self._load_scaling(state)
 
     def close(self) -> None:
         """Release the gradients and the optimizer's state."""

@@ -19,13 +19,13 @@ from torch import nn
 
 from trials.contract import Problem, Setup, TaskError
 from trials.data.batching import Sequences
+from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
 from trials.final.export import Export, Inputs, Portable, export
 from trials.optim.precision import Precision
 from trials.settings import Settings
 from trials.tasks.prepared import Spec
-from trials.workload import Adaptable, Workload
 
 TOKENS, MASK = "input_ids", "attention_mask"
 """What every text model reads, in the order in which `Scores` takes it."""

@@ -16,12 +16,12 @@ from torch import nn
 from trials.checkpoints.weights import Weights
 from trials.data.batching import Ints
 from trials.data.samples import Samples
+from trials.data.workload import Batch
 from trials.devices import processes
 from trials.optim.precision import Precision
 from trials.settings import Settings
 from trials.tasks import evaluation
 from trials.tasks.network_files import Stored
-from trials.workload import Batch
 
 
 @dataclass(frozen=True)

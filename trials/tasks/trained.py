@@ -25,10 +25,10 @@ from trials.tasks.prepared import Spec
 if TYPE_CHECKING:
     from torch import nn
 
+    from trials.data.workload import Workload
     from trials.final.export import Portable
     from trials.loop.training import TrainingRun
     from trials.tasks.finishing import FinalParts
-    from trials.workload import Workload
 
 
 class DataModule(Protocol):

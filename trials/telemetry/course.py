@@ -22,11 +22,7 @@ maximum."""
 
 
 class Series:
-    """Numbers in order, in at most `MOST` points.
-
-    Args:
-        merge: Makes one point of several neighbours: `max` or `fmean`.
-    """
+    """Numbers in order, in at most `MOST` points."""
 
     def __init__(self, merge: Callable[[Sequence[float]], float]) -> None:
         self._merge = merge
@@ -47,7 +43,6 @@ class Series:
             self._merge_neighbours()
 
     def _merge_neighbours(self) -> None:
-        """Make one point of every two."""
         points = []
         for start in range(0, MOST, 2):
             pair = self.points[start : start + 2]
@@ -127,7 +122,7 @@ class Trace:
         self._clock = clock
         self._series = {"losses": Series(fmean), "norms": Series(max), "memory": Series(max)}
         self._reports: list[Reading] = []
-        self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0)
+        self._sums: dict[str, Any] = dict.fromkeys(_SUMS, 0)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -177,22 +172,14 @@ class Trace:
         Args:
             trained_s: Seconds the run has trained.
         """
-        sums = self._sums
-        losses = self._series["losses"]
-        norms = self._series["norms"]
-        memory = self._series["memory"]
+        series: dict[str, Any] = {name: tuple(each.points) for name, each in self._series.items()}
         return RunCourse(
-            losses=tuple(losses.points),
-            norms=tuple(norms.points),
-            every=losses.every,
-            memory_bytes=tuple(memory.points),
+            memory_bytes=series.pop("memory"),
+            **series,
+            **self._sums,
+            every=self._series["losses"].every,
             reports=tuple(self._reports),
-            steps=int(sums["steps"]),
-            skipped=int(sums["skipped"]),
-            waited_s=sums["waited_s"],
             trained_s=trained_s,
-            tokens=int(sums["tokens"]),
-            cells=int(sums["cells"]),
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from statistics import fmean, median
 from trials.contract import Finding, Severity
 from trials.telemetry.course import Reading, RunCourse
 
-Check = Callable[[RunCourse], Finding | None]
+Check = Callable[[RunCourse], str | None]
+"""Finds the evidence in a course; None where there is none."""
 
 FEWEST_POINTS = 20
 """Points of a series below which its course says nothing: halves and quarters of less are single
@@ -77,23 +78,19 @@ def diagnose(course: RunCourse, checks: Sequence[Check] | None = None) -> tuple[
     wanted = CHECKS if checks is None else checks
     found = []
     for check in wanted:
-        finding = check(course)
-        if finding is not None:
-            found.append(finding)
+        evidence = check(course)
+        if evidence is not None:
+            found.append(Finding(check.__name__, evidence, SEVERITY[check]))
     found.sort(key=_rank)
     return tuple(found)
 
 
-def divergence(course: RunCourse) -> Finding | None:
+def divergence(course: RunCourse) -> str | None:
     """The training loss became infinite or not a number, or rose and stayed up."""
-    evidence = _not_finite(course) or _risen(course)
-    if evidence is None:
-        return None
-    return Finding("divergence", evidence, Severity.CRITICAL)
+    return _not_finite(course) or _risen(course)
 
 
 def _not_finite(course: RunCourse) -> str | None:
-    """The first loss that is not finite: a training loss, else a validation loss."""
     for point, loss in enumerate(course.losses):
         if not math.isfinite(loss):
             at = _step(course, point)
@@ -105,7 +102,6 @@ def _not_finite(course: RunCourse) -> str | None:
 
 
 def _risen(course: RunCourse) -> str | None:
-    """The last tenth of the training losses beside the lowest tenth, where it is far higher."""
     losses = course.losses
     if len(losses) < FEWEST_POINTS:
         return None
@@ -124,7 +120,7 @@ def _risen(course: RunCourse) -> str | None:
     return f"the training loss rose from {lowest:.3g} {where} to {last:.3g} at the end"
 
 
-def overfitting(course: RunCourse) -> Finding | None:
+def overfitting(course: RunCourse) -> str | None:
     """The validation loss rises while the training loss falls."""
     if len(course.reports) < FEWEST_REPORTS:
         return None
@@ -136,15 +132,14 @@ def overfitting(course: RunCourse) -> Finding | None:
         return None
     if fall <= OVERFIT_FALL * abs(best.train_loss):
         return None
-    evidence = (
+    return (
         f"since {course.counted} {best.step} the validation loss rose "
         f"from {best.loss:.3g} to {last.loss:.3g} "
         f"while the training loss fell from {best.train_loss:.3g} to {last.train_loss:.3g}"
     )
-    return Finding("overfitting", evidence, Severity.WARNING)
 
 
-def plateau(course: RunCourse) -> Finding | None:
+def plateau(course: RunCourse) -> str | None:
     """The second half of the run hardly lowered the validation loss.
 
     Where that is overfitting, `overfitting` is the finding.
@@ -161,11 +156,10 @@ def plateau(course: RunCourse) -> Finding | None:
     if gain >= PLATEAU_GAIN * abs(before.loss):
         return None
     reached = f"{before.loss:.3g} by {course.counted} {before.step}"
-    evidence = f"the validation loss was {reached}, and {after.loss:.3g} at best after"
-    return Finding("plateau", evidence, Severity.NOTICE)
+    return f"the validation loss was {reached}, and {after.loss:.3g} at best after"
 
 
-def gradient_spikes(course: RunCourse) -> Finding | None:
+def gradient_spikes(course: RunCourse) -> str | None:
     """Single gradients are far larger than the usual one."""
     norms = course.norms
     if len(norms) < FEWEST_POINTS:
@@ -177,11 +171,10 @@ def gradient_spikes(course: RunCourse) -> Finding | None:
     highest = max(spikes, key=lambda point: norms[point])
     count = f"{len(spikes)} spike{'s' if len(spikes) > 1 else ''}"
     at = _step(course, highest)
-    evidence = (
+    return (
         f"the gradient norm was {norms[highest]:.3g} around step {at}, "
         f"usually {usual[highest]:.3g}; {count} above {SPIKE_RATIO:g} times that"
     )
-    return Finding("gradient_spikes", evidence, Severity.WARNING)
 
 
 def _usual_norms(norms: Sequence[float]) -> list[float]:
@@ -198,7 +191,7 @@ def _usual_norms(norms: Sequence[float]) -> list[float]:
     return usual
 
 
-def collapsed_gradients(course: RunCourse) -> Finding | None:
+def collapsed_gradients(course: RunCourse) -> str | None:
     """Gradients have all but vanished while most of the loss is left."""
     norms, losses = course.norms, course.losses
     if len(norms) < FEWEST_POINTS or len(losses) < FEWEST_POINTS:
@@ -210,14 +203,13 @@ def collapsed_gradients(course: RunCourse) -> Finding | None:
     loss_last = fmean(losses[-5:])
     if last > COLLAPSE_RATIO * first or loss_last < COLLAPSE_LOSS * loss_first:
         return None
-    evidence = (
+    return (
         f"the gradient norm fell from {first:.3g} to {last:.3g} "
         f"while the training loss is still {loss_last:.3g}"
     )
-    return Finding("collapsed_gradients", evidence, Severity.WARNING)
 
 
-def memory_growth(course: RunCourse) -> Finding | None:
+def memory_growth(course: RunCourse) -> str | None:
     """The memory in use grows from step to step, and keeps growing."""
     quarter = len(course.memory_bytes) // 4
     settled = course.memory_bytes[quarter:]
@@ -235,11 +227,10 @@ def memory_growth(course: RunCourse) -> Finding | None:
     if last - half < grown / 4:
         return None
     in_mib = f"{first / MIB:.0f} to {last / MIB:.0f} MiB"
-    evidence = f"memory grew from {in_mib} and keeps growing"
-    return Finding("memory_growth", evidence, Severity.WARNING)
+    return f"memory grew from {in_mib} and keeps growing"
 
 
-def throughput_drop(course: RunCourse) -> Finding | None:
+def throughput_drop(course: RunCourse) -> str | None:
     """Samples per second fell for good. The first report is left out: a cold start is slow."""
     speeds = [reading.samples_per_second for reading in course.reports[1:]]
     if len(speeds) < FEWEST_REPORTS:
@@ -249,64 +240,59 @@ def throughput_drop(course: RunCourse) -> Finding | None:
     last = median(speeds[-third:])
     if last >= THROUGHPUT_DROP * before:
         return None
-    evidence = f"{last:.3g} {course.unit} a second at the end, {before:.3g} before"
-    return Finding("throughput_drop", evidence, Severity.WARNING)
+    return f"{last:.3g} {course.unit} a second at the end, {before:.3g} before"
 
 
-def data_starvation(course: RunCourse) -> Finding | None:
+def data_starvation(course: RunCourse) -> str | None:
     """The device waits for batches."""
     waited = course.waited_s
     if course.steps < FEWEST_POINTS or waited <= STARVATION_SHARE * course.trained_s:
         return None
     share = waited / course.trained_s
-    evidence = f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
-    return Finding("data_starvation", evidence, Severity.WARNING)
+    return f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
 
 
-def padding_waste(course: RunCourse) -> Finding | None:
+def padding_waste(course: RunCourse) -> str | None:
     """Much of what is computed is padding."""
     if not course.cells:
         return None
     padding = 1 - course.tokens / course.cells
     if padding <= PADDING_SHARE:
         return None
-    evidence = (
+    return (
         f"{padding:.0%} of what the model computed was padding; "
         "bucketing batches texts of similar length"
     )
-    return Finding("padding_waste", evidence, Severity.NOTICE)
 
 
-def skipped_steps(course: RunCourse) -> Finding | None:
+def skipped_steps(course: RunCourse) -> str | None:
     """The fp16 loss scaler skipped more steps than finding its scale takes."""
     if course.skipped <= max(SKIPPED_AT_FIRST, SKIPPED_SHARE * course.steps):
         return None
-    evidence = (
+    return (
         f"{course.skipped} of {course.steps} steps were skipped for infinite fp16 gradients; "
         "bf16 has none"
     )
-    return Finding("skipped_steps", evidence, Severity.WARNING)
 
 
-CHECKS = (
-    divergence,
-    overfitting,
-    plateau,
-    gradient_spikes,
-    collapsed_gradients,
-    memory_growth,
-    throughput_drop,
-    data_starvation,
-    padding_waste,
-    skipped_steps,
-)
+SEVERITY: dict[Check, Severity] = {
+    divergence: Severity.CRITICAL,
+    overfitting: Severity.WARNING,
+    plateau: Severity.NOTICE,
+    gradient_spikes: Severity.WARNING,
+    collapsed_gradients: Severity.WARNING,
+    memory_growth: Severity.WARNING,
+    throughput_drop: Severity.WARNING,
+    data_starvation: Severity.WARNING,
+    padding_waste: Severity.NOTICE,
+    skipped_steps: Severity.WARNING,
+}
 """Every check; a finding has the name of its check."""
-
+CHECKS = tuple(SEVERITY)
 _ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.NOTICE)
 
 
 def _rank(finding: Finding) -> int:
-    """The place of a finding's severity among all; the most severe is first."""
     return _ORDER.index(finding.severity)
 
 
@@ -315,5 +301,4 @@ def _best(reports: Sequence[Reading]) -> Reading:
 
 
 def _step(course: RunCourse, point: int) -> int:
-    """The first step of a point, from 1."""
     return point * course.every + 1

@@ -40,12 +40,7 @@ ENERGY = "energy_joules"
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """The peak FLOP/s of a GPU; None if it is not in the table.
-
-    Args:
-        device_name: As torch names it, such as ``NVIDIA A100-SXM4-80GB``.
-        precision: bf16, fp16 or fp32.
-    """
+    """The peak FLOP/s of a GPU; None if it is not in the table."""
     words = set(device_name.upper().replace("-", " ").split())
     for name, half, full in PEAK_FLOPS:
         part = name.upper().split()
@@ -57,12 +52,7 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 def training_flops(model: nn.Module, loss: Callable[[], torch.Tensor]) -> int:
     """FLOPs of a forward and a backward pass, as torch counts them: those of products of matrices,
     convolutions and attention. Frozen weights cost no gradients of their own, and what
-    `gradient_checkpointing` computes again is not counted.
-
-    Args:
-        model: Its parameters have gradients afterwards.
-        loss: Computes the loss of a batch with the model.
-    """
+    `gradient_checkpointing` computes again is not counted."""
     with _nothing_computed_again(model), FlopCounterMode(display=False) as counter:
         loss().backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     return int(counter.get_total_flops())
@@ -174,7 +164,6 @@ class Gpu:
         return metrics
 
     def _read_energy(self) -> float | None:
-        """Joules since the driver was loaded; None if the device does not count them."""
         try:
             millijoules = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError:

@@ -1,38 +1,66 @@
-"""Everything that a run measures about itself, behind one interface: its steps, its course, its
-GPU, its memory."""
+"""What a run measures about itself: its steps, its course, its GPU, its memory.
+
+Losses and gradient norms are tensors on the device. Reading one (`.item()`) makes the CPU wait for
+the device, so they are kept as they are and read together, in one transfer, every few steps:
+`settle`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from trials.contract import Finding
+from trials.contract import Diverged, Finding
 from trials.devices import memory
 from trials.optim.precision import Precision
 from trials.telemetry import findings
 from trials.telemetry.course import Trace
 from trials.telemetry.gpu import Gpu
-from trials.telemetry.steps import StepLog, TakenStep
 
 METRICS = (
-    "train_loss",
-    "samples_per_second",
-    "tokens_per_second",
-    "padding_ratio",
-    "grad_norm",
-    "learning_rate",
-    "peak_memory_bytes",
-    "skipped_steps",
-    "micro_batch",
-)
+    "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm",
+    "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
+)  # fmt: skip
 """What a run reports beside its task's own metrics."""
+MOST_SKIPS = 20
+"""Scaled fp16 steps skipped in a row after which training has diverged: each one halves the scale,
+from 65536."""
+_SAVED = (
+    "_skips", "_grad_norm", "_rate", "_since", "_loss_sum", "_samples", "_weight", "_tokens",
+    "_cells",
+)  # fmt: skip
+"""The attributes of a `Telemetry` that a checkpoint holds, under these names."""
+
+
+@dataclass(frozen=True)
+class TakenStep:
+    """One optimizer step.
+
+    Args:
+        number: Of the step, from 1.
+        rate: The learning rate.
+        samples: In its batch.
+        weight: Targets in its batch.
+        loss: This rank's share of the mean loss of a target: a scalar, still on the device.
+        norm: The gradient norm before clipping: a scalar, still on the device.
+    """
+
+    number: int
+    rate: float
+    samples: int
+    weight: float
+    loss: torch.Tensor
+    norm: torch.Tensor
 
 
 class Telemetry:
-    """What one run measures about itself. Begins to measure the peak of the device's memory.
+    """Sums over the steps since the last report, the run's course, and its GPU. Watches for values
+    that are not finite, and begins to measure the peak of the device's memory.
 
     Args:
         precision: The run's arithmetic, and its device.
@@ -40,12 +68,22 @@ class Telemetry:
     """
 
     def __init__(self, precision: Precision, total: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        device, trace = precision.device, Trace()
-        self._device = device
-        self._trace = trace
-        self._steps = StepLog(precision.scales, trace, total)
-        self.gpu = Gpu(device, precision.name)
-        memory.start_peak(device)
+        self._may_skip = precision.scales
+        self._device = precision.device
+        self._total = total
+        self._trace = Trace()
+        self.gpu = Gpu(precision.device, precision.name)
+        self._pending: list[TakenStep] = []
+        self._skips = 0
+        self._grad_norm: float | None = None
+        self._rate = 0.0
+        self._restart(0.0)
+        memory.start_peak(precision.device)
+
+    def _restart(self, seconds: float) -> None:
+        self._since = seconds
+        self._loss_sum = self._weight = 0.0
+        self._samples = self._tokens = self._cells = 0
 
     # ------------------------------------------------------------------------- while it trains
 
@@ -55,11 +93,13 @@ class Telemetry:
 
     def step(self, step: TakenStep) -> None:
         """Take in an optimizer step, without waiting for the device."""
-        self._steps.add(step)
+        self._pending.append(step)
 
     def count(self, tokens: int, cells: int) -> None:
         """Take in the tokens of a batch, and its cells (tokens and padding)."""
-        self._steps.count(tokens, cells)
+        self._tokens += tokens
+        self._cells += cells
+        self._trace.count(tokens, cells)
 
     def settle(self) -> None:
         """Wait for the device, and read the losses and gradient norms of the steps so far.
@@ -67,7 +107,39 @@ class Telemetry:
         Raises:
             Diverged: A loss was not finite, or a gradient that no loss scaler skips.
         """
-        self._steps.settle()
+        if not self._pending:
+            return
+        steps, self._pending = self._pending, []
+        own = torch.stack([step.loss.float() for step in steps])
+        losses = self._total(own)
+        norms = torch.stack([step.norm.float() for step in steps])
+        both = torch.stack([losses, norms])
+        # One transfer for all of them: this is where the CPU waits for the device.
+        values = both.tolist()
+        for step, loss, norm in zip(steps, *values, strict=True):
+            self._take(step, loss, norm)
+
+    def _take(self, step: TakenStep, loss: float, norm: float) -> None:
+        self._trace.step(loss, norm)
+        if not math.isfinite(loss):
+            raise self._diverged("loss", loss, step)
+        if math.isfinite(norm):
+            self._skips = 0
+            self._grad_norm = norm
+        else:
+            self._skips += 1
+            if not self._may_skip or self._skips >= MOST_SKIPS:
+                raise self._diverged("gradient norm", norm, step)
+        self._loss_sum += loss * step.weight
+        self._weight += step.weight
+        self._samples += step.samples
+        self._rate = step.rate
+
+    def _diverged(self, what: str, value: float, step: TakenStep) -> Diverged:
+        before = "none" if self._grad_norm is None else f"{self._grad_norm:.3g}"
+        facts = f"learning rate {step.rate:.3g}, last gradient norm {before}"
+        at = f"{what} became {value} at step {step.number}"
+        return Diverged(f"{at} ({facts}); try a lower learning rate")
 
     def look(self) -> None:
         """Settle, and note the memory in use and the GPU's utilisation.
@@ -83,12 +155,25 @@ class Telemetry:
     # ---------------------------------------------------------------------------- at a report
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the steps since the last reading; begins again.
+        """The metrics of the settled steps since the last reading; begins again.
 
         Args:
             seconds: Training time of the run so far.
         """
-        return self._steps.read(seconds)
+        assert not self._pending, "settle before reading"
+        passed = max(seconds - self._since, 1e-9)
+        weight = max(self._weight, 1.0)
+        cells = max(self._cells, 1)
+        metrics = {
+            "train_loss": self._loss_sum / weight,
+            "samples_per_second": self._samples / passed,
+            "tokens_per_second": self._tokens / passed,
+            "padding_ratio": 1.0 - self._tokens / cells,
+            "grad_norm": self._grad_norm or 0.0,
+            "learning_rate": self._rate,
+        }
+        self._restart(seconds)
+        return metrics
 
     def report(self, step: int, metrics: Mapping[str, float]) -> None:
         """Note a report on the run's course."""
@@ -99,11 +184,7 @@ class Telemetry:
         return float(memory.peak_bytes(self._device))
 
     def findings(self, seconds: float) -> tuple[Finding, ...]:
-        """What the run's course shows of its health.
-
-        Args:
-            seconds: Training time of the run so far.
-        """
+        """The findings about the run's health after so many seconds of training."""
         course = self._trace.course(seconds)
         return findings.diagnose(course)
 
@@ -111,9 +192,12 @@ class Telemetry:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to continue."""
-        return {"meter": self._steps.state_dict(), "trace": self._trace.state_dict()}
+        assert not self._pending, "settle before saving"
+        meter = {name: getattr(self, name) for name in _SAVED}
+        return {"meter": meter, "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state, which may have other keys."""
-        self._steps.load_state_dict(state["meter"])
+        for name in _SAVED:
+            setattr(self, name, state["meter"][name])
         self._trace.load_state_dict(state["trace"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trials.checkpoints import places
+from trials.checkpoints import folders
 
 FOLDER = "checkpoint"
 """In a checkpoint of a trial: the folder with what the trainable saved."""
@@ -44,12 +44,12 @@ class Checkpoint:
     @contextmanager
     def as_directory(self) -> Iterator[str]:
         """A local folder with the files, to be read only: the folder itself where it is local."""
-        if not places.is_url(self.path):
+        if not folders.is_url(self.path):
             yield self.path
             return
         whole, _, inner = self.path.rpartition("/")
-        folder, name = places.split(whole)
-        with places.place(folder).local(name) as files:
+        folder, name = folders.split(whole)
+        with folders.folder_at(folder).local(name) as files:
             yield str(files / inner)
 
     def __fspath__(self) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from hpsearch.adapters.ray_tune.checkpoint import FOLDER, Checkpoint
 from hpsearch.adapters.ray_tune.configs import flat
 from hpsearch.errors import UserError
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.tasks.function.trial import FunctionTrial
 
 ITERATION = "iteration.json"
@@ -62,7 +62,7 @@ class Session:
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint reported last, or to continue from; None if it starts afresh."""
         newest = self.trial.saved or self.trial.checkpoint
-        return None if newest is None else Checkpoint(places.inside(newest, FOLDER))
+        return None if newest is None else Checkpoint(folders.inside(newest, FOLDER))
 
     def report(self, metrics: Mapping[str, Any], checkpoint: Any = None) -> None:
         """Report metrics of one training iteration, and wait for the go-ahead; see `report`.
@@ -206,7 +206,7 @@ class TuneContext:
 
     def get_trial_name(self) -> str:
         """The name of the trial's folder."""
-        return places.split(self._trial.folder)[1]
+        return folders.split(self._trial.folder)[1]
 
     def get_trial_dir(self) -> str:
         """The trial's own folder, or its URL where checkpoints go to a store."""
@@ -214,8 +214,8 @@ class TuneContext:
 
     def get_experiment_name(self) -> str:
         """The name of the study's folder."""
-        study, _ = places.split(self._trial.folder)
-        return places.split(study)[1]
+        study, _ = folders.split(self._trial.folder)
+        return folders.split(study)[1]
 
     def __getattr__(self, name: str) -> Any:
         message = f"tune.get_context() has no {name} here"
@@ -233,6 +233,6 @@ def get_context() -> TuneContext:
 
 def trial_id(trial: FunctionTrial) -> str:
     """A trial's number as five digits, or the name of its folder where that has no number."""
-    name = places.split(trial.folder)[1]
-    number = places.trial_of(name)
+    name = folders.split(trial.folder)[1]
+    number = folders.trial_of(name)
     return name if number is None else f"{number:05d}"

@@ -17,7 +17,7 @@ from ray.tune.schedulers import ASHAScheduler
 from hpsearch.bridges.ray_tune.locating import Located, locate
 from hpsearch.bridges.ray_tune.space import ReadSpace, read_space
 from hpsearch.errors import UserError
-from trials.checkpoints.places import is_url
+from trials.checkpoints.folders import is_url
 from trials.descriptions.function import RAY_TUNE
 
 DATABASE = "hpsearch.db"

@@ -24,7 +24,7 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.store import Store
 from hpsearch.study_file.text.yaml_source import read
-from trials.checkpoints import places
+from trials.checkpoints import folders
 
 ITERATION = "training_iteration"
 _MODES = {"min": -1.0, "max": 1.0}
@@ -213,8 +213,8 @@ def _result(
     return Result(
         config=config,
         metrics={**latest, "trial_id": f"{row.number:05d}", "config": config},
-        checkpoint=None if saved is None else Checkpoint(places.inside(saved, FOLDER)),
-        path=str(places.inside(study.checkpoints or "", places.trial_folder(row.number))),
+        checkpoint=None if saved is None else Checkpoint(folders.inside(saved, FOLDER)),
+        path=str(folders.inside(study.checkpoints or "", folders.trial_folder(row.number))),
         error=RuntimeError(row.error_text or str(row.error_kind)) if failed else None,
         state=row.state.value,
         metrics_dataframe=pd.DataFrame(curve),

@@ -16,6 +16,7 @@ from hpsearch.adapters import loading
 from hpsearch.bridges.ray_tune.locating import locate
 from hpsearch.bridges.ray_tune.plan import PlannedStudy, database_of, plan_of, root_at
 from hpsearch.bridges.ray_tune.results import ResultGrid
+from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
@@ -26,10 +27,9 @@ from hpsearch.study_file.text.editing import with_budget
 from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
-from trials.checkpoints.places import is_url
+from trials.checkpoints.folders import is_url
 from trials.script import end_import
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _record(storage: str, name: str) -> StudyRecord | None:
 def _begin(store: Store, plan: PlannedStudy) -> None:
     name = f"the study of {plan.name}"
     spec = parse(plan.text, base=plan.base, name=name, inspect=loading.inspect)
-    home = home_of_new(spec, None)
+    home = folder_of_new(spec, None)
     study_run = driving.StudyRun(spec, home, spec.resources, _address())
     _drive(store, plan, study_run, lambda: create_study(store, spec, home.folder, home.mark.uid))
 
@@ -174,7 +174,7 @@ def _continue(store: Store, plan: PlannedStudy) -> None:
     spec = spec_of(record)
     known = len(spec.enqueue) + len(record.enqueued)
     wanted = yaml.safe_load(plan.text).get("enqueue", [])[known:]  # more points of its grids
-    home = home_of(spec, record, None)
+    home = folder_of(spec, record, None)
     study_run = driving.StudyRun(spec, home, spec.resources, _address(), wanted)
     _drive(store, plan, study_run, lambda: history)
 

@@ -29,7 +29,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from hpsearch.domain.lifecycle import State
 from hpsearch.study_file.trackers import TensorboardOptions
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
-from trials.checkpoints.places import trial_folder
+from trials.checkpoints.folders import trial_folder
 
 STUDY = "study"
 """The folder of the study's own events."""

@@ -29,7 +29,7 @@ from hpsearch.store.store import Store
 from hpsearch.views import status as view
 from hpsearch.views.comparison import comparison
 from hpsearch.views.terminal import escaped
-from trials.checkpoints import places
+from trials.checkpoints import folders
 
 ROWS = 100
 """Trials on a page of the list."""
@@ -160,7 +160,7 @@ def _detail(connection: Connection, study: StudyHead, number: int) -> TrialDetai
 def _end_of(logs: Sequence[str]) -> str | None:
     """The end of the latest log; None if this machine does not have it. A log in an object store is
     not fetched."""
-    if not logs or places.is_url(logs[-1]):
+    if not logs or folders.is_url(logs[-1]):
         return None
     try:
         with Path(logs[-1]).open("rb") as log:

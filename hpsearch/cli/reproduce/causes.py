@@ -7,10 +7,10 @@ from typing import Any
 
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
-from trials.arithmetic import Arithmetic, differences
 from trials.contract import Unit
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
+from trials.running.arithmetic import Arithmetic, differences
 
 COMPUTING = ("python", "tokenizers", "scikit-learn")
 """Packages whose versions may matter, besides those that `Arithmetic` has."""

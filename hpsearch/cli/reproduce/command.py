@@ -37,12 +37,12 @@ from hpsearch.views.tables import continued
 from hpsearch.views.terminal import escaped
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
-from trials import arithmetic
-from trials.arithmetic import Arithmetic
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
-from trials.interruption import Interruption
 from trials.loop import memory_facts
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
+from trials.running.interruption import Interruption
 
 CPU = "CPU"
 """What a session's device is called that has no GPU."""

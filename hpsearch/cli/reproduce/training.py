@@ -12,7 +12,7 @@ from typing import Any
 from hpsearch.brain.trial_log import with_later
 from hpsearch.cli.reproduce.course import RecordedCourse
 from trials.contract import Failure, Note, Report, Setup, Task
-from trials.runner import Runner, failure_of
+from trials.running.runner import Runner, failure_of
 
 
 @dataclass(frozen=True)

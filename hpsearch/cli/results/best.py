@@ -27,10 +27,10 @@ from hpsearch.study_file.reading import space_in
 from hpsearch.views import tables, trust
 from hpsearch.views.answer import luck, others
 from hpsearch.views.gain import gained_by
-from trials.arithmetic import Arithmetic
-from trials.checkpoints.places import is_there
+from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
+from trials.running.arithmetic import Arithmetic
 
 RIVALS = 20
 """Trials that are looked at for those that cannot be told from the best."""

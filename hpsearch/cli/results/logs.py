@@ -19,7 +19,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.views.numbers import duration, moment
 from hpsearch.views.status import first_line
 from hpsearch.views.terminal import escaped
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, OURS
 
 LOOK_S = 0.5
@@ -59,7 +59,7 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
     goes_on = follow and not _is_over(study, detail)
     shown.print_new(detail.attempts, to_the_end=not goes_on)
     if goes_on:
-        if places.is_url(folder):
+        if folders.is_url(folder):
             note(f"the logs are in {folder}, where what is printed arrives within a minute")
         with suppress(KeyboardInterrupt):
             _follow(shown, study.name, number, storage)
@@ -110,7 +110,7 @@ class _Shown:
         self._logs: dict[int, _Log] = {}
         self._over: set[int] = set()
         """The attempts whose end was printed."""
-        self.look_s = LOOK_INTO_STORE_S if places.is_url(folder) else LOOK_S
+        self.look_s = LOOK_INTO_STORE_S if folders.is_url(folder) else LOOK_S
 
     @property
     def any(self) -> bool:
@@ -147,7 +147,7 @@ class _Log:
     """
 
     def __init__(self, folder: str, trial: int, attempt: int) -> None:
-        self._place = str(places.log_of(folder, trial, attempt))
+        self._place = str(folders.log_of(folder, trial, attempt))
         self._begin: str | None = None
         """The first line of the part that was read last: it has a time in it, so that another part
         begins in another way. None before anything was read."""
@@ -198,10 +198,10 @@ def _content(log: str) -> str | None:
     Raises:
         UserError: It cannot be read.
     """
-    folder, name = places.split(log)
+    folder, name = folders.split(log)
     try:
-        if places.is_url(log):
-            return places.place(folder).text(name)
+        if folders.is_url(log):
+            return folders.folder_at(folder).text(name)
         return Path(log).read_bytes().decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError):
         return None

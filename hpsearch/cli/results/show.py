@@ -15,7 +15,7 @@ from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.views import status as view
-from trials.checkpoints import places
+from trials.checkpoints import folders
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -85,7 +85,7 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
     """What the folder of a checkpoint takes; None if that is not known."""
     if not checkpoint:
         return None
-    folder, _ = places.split(checkpoint)
+    folder, _ = folders.split(checkpoint)
     return used(str(folder))
 
 
@@ -95,8 +95,8 @@ def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
     if folder is None:
         return []
     number = detail.trial.number
-    logs = [str(places.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
-    return logs if places.is_url(folder) else [log for log in logs if places.is_there(log)]
+    logs = [str(folders.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
+    return logs if folders.is_url(folder) else [log for log in logs if folders.is_there(log)]
 
 
 def trial_as_plain(study: str, detail: TrialDetail, logs: list[str]) -> dict[str, Any]:

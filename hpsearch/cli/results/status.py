@@ -20,7 +20,7 @@ from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.views import status as view
 from hpsearch.views.asked import as_plain as request_as_plain
 from hpsearch.views.running.panel import MOST_DECISIONS, TELLING, panel
-from trials.checkpoints import places
+from trials.checkpoints import folders
 
 
 def print_status(name: str | None, storage: str, format_: Format) -> None:
@@ -75,7 +75,7 @@ def used(folder: str | None) -> int | None:
     if folder is None:
         return None
     try:
-        return places.used_bytes(folder)
+        return folders.used_bytes(folder)
     except Exception:  # noqa: BLE001 - each store has errors of its own
         return None
 

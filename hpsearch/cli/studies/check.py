@@ -17,6 +17,7 @@ from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.brain.trial_log import lacking
+from hpsearch.checkpoint_folders import checkpoint_root
 from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
@@ -38,7 +39,6 @@ from hpsearch.views.numbers import duration, number, pairs
 from hpsearch.views.planned import footprint, forecast, plan
 from hpsearch.views.planned.plan import Capacity
 from hpsearch.wiring import warm_start
-from hpsearch.wiring.homes import checkpoint_root
 from hpsearch.wiring.workers import goal_of, worker_config
 from trials.contract import Problem, Rehearsed, Setup, TaskError
 from trials.descriptions import report_pattern
@@ -49,7 +49,7 @@ from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts
 from trials.disk.log_file import OURS
-from trials.runner import failure_of
+from trials.running.runner import failure_of
 from trials.tasks.command.program import exit_text
 
 LIMIT_S = 120.0

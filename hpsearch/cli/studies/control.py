@@ -7,12 +7,12 @@ from contextlib import closing
 
 import typer
 
+from hpsearch.checkpoint_folders import folders_of
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.asking import origin
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.removal import Emptied, remove_checkpoints
 from hpsearch.errors import UserError
-from hpsearch.folders import folders_of
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters import loading
+from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
@@ -38,7 +39,6 @@ from hpsearch.views.planned.plan import workers_of
 from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.homes import home_of, home_of_new
 from hpsearch.wiring.interrupting import stopped_by_signals
 from hpsearch.wiring.ownership import refuse_if_held
 from trials.descriptions.asked import ASK
@@ -92,7 +92,7 @@ def run_study(path: Path, options: RunOptions) -> None:
     _refuse_asked(spec)
     refuse_missing(spec.track)
     known_good = _enqueued(options, spec)
-    home = home_of_new(spec, options.checkpoints)
+    home = folder_of_new(spec, options.checkpoints)
     if options.address is not None:
         refuse_unreachable(options.address)
     with closing(Store.open(options.storage)) as store:
@@ -148,7 +148,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         known_good = _enqueued(options, spec)
         if known_good:
             _refuse_without_trials_left(spec, history)
-        home = home_of(spec, history.study, options.checkpoints)
+        home = folder_of(spec, history.study, options.checkpoints)
         has_ended = history.study.state is StudyState.FINISHED
         if has_ended and not budget and not options.enqueue:
             note(f"study {name} has already ended: {history.study.reason}")

@@ -25,10 +25,10 @@ from hpsearch.study_file.reading import parse, refusal
 from hpsearch.views.tables import continued, expected, may_change
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
-from trials import arithmetic
-from trials.arithmetic import Arithmetic
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -107,7 +107,7 @@ def _other_way(study: StudyHead, spec: StudySpec) -> str:
 def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Path | None:
     from trials.final import training as final  # imported here: it brings torch
     from trials.final.export import ExportError
-    from trials.interruption import Interruption
+    from trials.running.interruption import Interruption
 
     plan = _plan(chosen, home, data, export)
     study, spec = chosen.study, chosen.spec

@@ -16,8 +16,6 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.moved_checkpoints import carry_along
 from hpsearch.executors.worker_config import WorkerConfig
-from trials import arithmetic
-from trials.arithmetic import Arithmetic
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
 from trials.contract import (
@@ -36,7 +34,9 @@ from trials.contract import (
 from trials.devices.memory import keep_to_share
 from trials.disk.log_file import LogFile
 from trials.loop import memory_facts
-from trials.runner import Runner, failure_of
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
+from trials.running.runner import Runner, failure_of
 
 KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, LogFile
 
 LOOK_S = 0.2  # how often the size of a log is looked at
@@ -41,7 +41,7 @@ class AttemptLog:
         self._target = str(target)
         self._draft: Path | None = None
         path = Path(target)
-        if places.is_url(target):
+        if folders.is_url(target):
             self._draft = Path(tempfile.mkdtemp(prefix="hpsearch-log-"))
             path = self._draft / "log"
         self.file = LogFile(path)
@@ -68,9 +68,9 @@ class AttemptLog:
         if self._draft is None or size == self._sent:
             return
         self._sent_at = time.monotonic()
-        folder, name = places.split(self._target)
+        folder, name = folders.split(self._target)
         try:
-            place = places.place(folder)
+            place = folders.folder_at(folder)
             for part in (EARLIER, ""):
                 path = Path(f"{self.path}{part}")
                 if path.is_file():

@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy import case, exists, func, or_, select
 
+from hpsearch.checkpoint_folders import mark_of
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ASKED
 from hpsearch.errors import Damaged, UserError
-from hpsearch.folders import mark_of
 from hpsearch.store.damage import Violation
 from hpsearch.store.schema import attempts, studies, trials
 from hpsearch.store.store import Store

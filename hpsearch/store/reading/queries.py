@@ -53,10 +53,10 @@ from hpsearch.store.schema import (
     trials,
 )
 from hpsearch.study_file.models import GB, StudyBudget
-from trials.arithmetic import Arithmetic
 from trials.contract import Finding
 from trials.descriptions.asked import ASK
 from trials.loop.memory_facts import Facts
+from trials.running.arithmetic import Arithmetic
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from hpsearch.adapters.loading import load
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.models import GB, StudySpec
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.contract import TaskError
 from trials.tasks.huggingface.model_size import parameters
 
@@ -114,7 +114,7 @@ def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) ->
             "that running trials take, which are always kept; "
             "raise the limit, or lower resources.workers"
         )
-    if places.is_url(folder):
+    if folders.is_url(folder):
         return
     free = shutil.disk_usage(_existing(Path(folder))).free
     if peak > free:

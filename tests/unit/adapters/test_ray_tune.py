@@ -16,7 +16,7 @@ from hpsearch.adapters.ray_tune.adapting import adapt
 from hpsearch.adapters.ray_tune.session import numbers_in
 from hpsearch.errors import UserError
 from trials.contract import Budget, Setup, TaskError, Unit
-from trials.runner import Runner
+from trials.running.runner import Runner
 from trials.tasks.function.task import FunctionTask
 
 KIND = f"{__name__}:trainable"

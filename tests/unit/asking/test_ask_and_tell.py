@@ -22,6 +22,7 @@ from asking import CURVES, SPEC, spec_with, train, work
 from hpsearch.asking import opening, session
 from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
+from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
@@ -37,7 +38,6 @@ from hpsearch.errors import (
     StudyNotFound,
     UserError,
 )
-from hpsearch.folders import Home, Mark
 from hpsearch.simulation.running import simulate
 from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
@@ -400,7 +400,7 @@ def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Pa
         assert unusable(store) == []
         history = store.load("asked")
         spec = spec_of(history.study)
-        home = Home(Mark("asked", history.study.uid or ""), str(tmp_path / "own"))
+        home = StudyFolder(Mark("asked", history.study.uid or ""), str(tmp_path / "own"))
         run_of = StudyRun(spec, home, spec.resources)
         with owning(store, history.study, 60.0) as lease:
             settle_in(store, history, run_of, lease, Environment(1.0, None, {}, "CPU"))

@@ -20,7 +20,7 @@ from hpsearch.study_file.models import Resources
 from studies import brain, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.disk import whole_folders
-from trials.runner import failure_of
+from trials.running.runner import failure_of
 
 FULL = ev.Failed(0, 1, ErrorKind.DISK_FULL, "no room")
 PATIENCE_S = Resources().disk_patience_s

@@ -12,7 +12,7 @@ from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from studies import brain, spec_with
 from trials.contract import Finding, Severity
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 
 PLATEAU = Finding("plateau", "the validation loss was 1 by step 2", Severity.NOTICE)
 SPIKES = Finding("gradient_spikes", "the gradient norm was 55", Severity.WARNING)

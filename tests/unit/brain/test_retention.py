@@ -18,6 +18,7 @@ from hpsearch.brain import retention
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.reopening import leave
 from hpsearch.brain.retention import BEST, Retention, used_bytes
+from hpsearch.checkpoint_folders import Mark, StudyFolder, trials_in
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
@@ -25,13 +26,12 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Attempt, Decision, Trial
 from hpsearch.driver.slimming import Slimmer
 from hpsearch.driver.sweeping import Sweeper
-from hpsearch.folders import Home, Mark, trials_in
 from hpsearch.ranking.pareto import foremost
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import GB
 from studies import Simulation, brain, history_for, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.places import inside, place, trial_folder
+from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.contract import Held
 
 
@@ -353,7 +353,7 @@ def swept(
 def filled(folder: str, *numbers: int) -> None:
     """Give trials some files in a folder."""
     for number in numbers:
-        place(inside(folder, trial_folder(number))).write("weights", "x" * 1000)
+        folder_at(inside(folder, trial_folder(number))).write("weights", "x" * 1000)
 
 
 @pytest.fixture(params=["path", "memory"])
@@ -361,7 +361,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A folder with the study's mark, and files of the trials 3 and 4."""
     folder = f"{tmp_path}/home" if request.param == "path" else f"memory://{uuid.uuid4().hex}/home"
     filled(folder, 3, 4)
-    Home(OURS, folder).claim()
+    StudyFolder(OURS, folder).claim()
     return folder
 
 
@@ -392,7 +392,7 @@ def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home: str) ->
 def test_a_folder_the_study_had_before_is_swept_too(home: str, tmp_path: Path) -> None:
     former = str(tmp_path / "former")
     filled(former, 3, 4)
-    Home(OURS, former).claim()
+    StudyFolder(OURS, former).claim()
     swept(home, watch=[ended(3)], former=[former])
     assert trials_in(home) == trials_in(former) == [4]
 
@@ -404,7 +404,7 @@ def test_a_folder_without_the_studys_mark_is_never_touched(
     folder = str(tmp_path / "shared")
     filled(folder, 3, 4)
     if mark is not None:
-        Home(mark, folder).claim()
+        StudyFolder(mark, folder).claim()
     swept(folder, begin=[ended(3)], watch=[ended(4)])
     assert trials_in(folder) == [3, 4]
 
@@ -452,7 +452,7 @@ def troubled() -> Iterator[str]:
     fsspec.register_implementation("troubled", TroubledStore, clobber=True)
     folder = f"troubled://{uuid.uuid4().hex}/home"
     filled(folder, 3, 4, 5)
-    Home(OURS, folder).claim()
+    StudyFolder(OURS, folder).claim()
     TroubledStore.calls.clear()
     yield folder
     TroubledStore.refuses.clear()

@@ -30,7 +30,7 @@ from hpsearch.wiring import driving
 from patience import wait_until
 from trials import tasks
 from trials.contract import Setup
-from trials.runner import Runner
+from trials.running.runner import Runner
 
 STUDY = """\
 study: films

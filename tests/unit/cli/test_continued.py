@@ -14,7 +14,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyState, Trial
 from hpsearch.store.store import Store
-from trials import __main__ as alone
+from trials.single import command as alone
 
 SPEC = """
 study: flowers

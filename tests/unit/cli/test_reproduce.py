@@ -28,7 +28,7 @@ from hpsearch.wiring.driving import build_study
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
 from local_executor import LocalExecutor
-from trials.arithmetic import Arithmetic
+from trials.running.arithmetic import Arithmetic
 
 MODULE = """
 import random

@@ -16,14 +16,20 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from hpsearch.checkpoint_folders import (
+    MARKER,
+    StudyFolder,
+    folder_of,
+    folders_of,
+    mark_of,
+    trials_in,
+)
 from hpsearch.driver.removal import remove_checkpoints
 from hpsearch.errors import LeaseLost
-from hpsearch.folders import MARKER, Home, folders_of, mark_of, trials_in
 from hpsearch.store.store import Store
-from hpsearch.wiring.homes import home_of
 from saved_studies import an_old_study, drive, surpassed
 from saved_studies import run as run_study
-from trials.checkpoints.places import place
+from trials.checkpoints.folders import folder_at
 
 Run = Callable[..., Any]
 
@@ -35,7 +41,7 @@ def store(sqlite_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture(params=["path", "memory"])
-def home(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Home:
+def home(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> StudyFolder:
     """The folder of a study of two trials, beside another study's."""
     root = f"{tmp_path}/shared" if request.param == "path" else f"memory://{uuid.uuid4().hex}"
     run_study(store, surpassed("trees", 2), root)
@@ -43,19 +49,19 @@ def home(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Home:
 
 
 def test_checkpoints_go_with_their_study_and_others_stay(
-    run: Run, store: Store, home: Home
+    run: Run, store: Store, home: StudyFolder
 ) -> None:
     other = store.find_study("trees").checkpoints
     said = run("rm", "flowers", "--yes")
     assert said.code == 0
     assert f"removed its checkpoints, of 2 trials, in {home.folder}" in said.err
-    assert place(home.folder).entries() == []
+    assert folder_at(home.folder).entries() == []
     assert trials_in(other) == [0, 1]
     assert store.study_names() == ["trees"]
     assert run("db", "check").code == 0
 
 
-def test_they_are_left_where_that_is_asked_for(run: Run, store: Store, home: Home) -> None:
+def test_they_are_left_where_that_is_asked_for(run: Run, store: Store, home: StudyFolder) -> None:
     said = run("rm", "flowers", "--yes", "--keep-checkpoints")
     assert said.code == 0
     assert f"its checkpoints are left in {home.folder}" in said.err
@@ -64,20 +70,20 @@ def test_they_are_left_where_that_is_asked_for(run: Run, store: Store, home: Hom
     assert store.study_names() == ["trees"]
 
 
-def test_other_files_in_the_folder_are_left_and_said(run: Run, home: Home) -> None:
-    place(home.folder).write("notes.txt", "mine")
+def test_other_files_in_the_folder_are_left_and_said(run: Run, home: StudyFolder) -> None:
+    folder_at(home.folder).write("notes.txt", "mine")
     assert "other files in it are left" in run("rm", "flowers", "--yes").err
-    assert place(home.folder).entries() == ["notes.txt"]
+    assert folder_at(home.folder).entries() == ["notes.txt"]
 
 
 @pytest.mark.parametrize("marked", ["nothing", "another study"])
 def test_a_folder_without_its_mark_is_left_and_said(
-    run: Run, store: Store, home: Home, marked: str
+    run: Run, store: Store, home: StudyFolder, marked: str
 ) -> None:
     if marked == "nothing":
-        place(home.folder).dissolve(MARKER)
+        folder_at(home.folder).dissolve(MARKER)
     else:
-        place(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
+        folder_at(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
     said = run("rm", "flowers", "--yes")
     assert said.code == 0
     assert f"left as it is: {home.folder}" in said.err
@@ -97,7 +103,7 @@ def test_an_old_study_leaves_a_folder_that_others_may_share_and_takes_its_own(
     said = run("rm", "flowers")
     assert "this would remove study flowers and all its trials\n" in said.err
     history = store.load("flowers")
-    home = home_of(spec, history.study, None)
+    home = folder_of(spec, history.study, None)
     drive(store, spec, history, home, whose="flowers")
     said = run("rm", "flowers", "--yes")
     assert said.code == 0
@@ -147,23 +153,23 @@ def test_a_removal_that_fails_keeps_the_study_and_is_done_again(
     assert trials_in(home.folder) == [1]
     monkeypatch.setattr(StubbornStore, "refuses", False)
     assert run("rm", "flowers", "--yes").code == 0
-    assert place(home.folder).entries() == []
+    assert folder_at(home.folder).entries() == []
     assert store.study_names() == []
 
 
 def test_a_removal_that_was_killed_before_the_study_was_gone_is_done_again(
-    run: Run, store: Store, home: Home
+    run: Run, store: Store, home: StudyFolder
 ) -> None:
     record = store.find_study("flowers")
     remove_checkpoints(record, named_in=lambda folder: True, go_on=lambda: None)
     assert trials_in(home.folder) == []
     assert run("rm", "flowers", "--yes").code == 0
     assert store.study_names() == ["trees"]
-    assert place(home.folder).entries() == []
+    assert folder_at(home.folder).entries() == []
 
 
 def test_a_study_whose_driver_takes_over_in_the_middle_of_a_removal_keeps_the_rest(
-    store: Store, home: Home
+    store: Store, home: StudyFolder
 ) -> None:
     record = store.find_study("flowers")
     lease = store.acquire(record.id, "who removes", 0.0)
@@ -187,7 +193,7 @@ def test_a_folder_that_is_known_by_two_names_is_removed_once(
     spec = surpassed("flowers", 4)
     run_study(store, spec, str(tmp_path / "disk"), stop_after=7)
     history = store.load("flowers")
-    home = home_of(spec, history.study, str(tmp_path / "link"))
+    home = folder_of(spec, history.study, str(tmp_path / "link"))
     drive(store, spec, history, home, whose="flowers")
     assert len(folders_of(store.find_study("flowers"))) == 2
     assert run("rm", "flowers", "--yes").code == 0
@@ -201,7 +207,7 @@ def test_nothing_is_removed_where_one_of_two_folders_is_not_there(
     spec = surpassed("flowers", 4)
     first = run_study(store, spec, str(tmp_path / "one"), stop_after=6)
     history = store.load("flowers")
-    second = home_of(spec, history.study, str(tmp_path / "two"))
+    second = folder_of(spec, history.study, str(tmp_path / "two"))
     drive(store, spec, history, second, whose="flowers")
     assert trials_in(first.folder)
     (tmp_path / "one").rename(tmp_path / "gone")
@@ -211,7 +217,9 @@ def test_nothing_is_removed_where_one_of_two_folders_is_not_there(
     assert trials_in(second.folder) == before
 
 
-def test_a_study_that_is_driven_keeps_its_checkpoints(run: Run, store: Store, home: Home) -> None:
+def test_a_study_that_is_driven_keeps_its_checkpoints(
+    run: Run, store: Store, home: StudyFolder
+) -> None:
     store.acquire(store.find_study("flowers").id, "host:123", 3600.0)
     for more in ((), ("--keep-checkpoints",)):
         said = run("rm", "flowers", "--yes", *more)
@@ -280,7 +288,7 @@ def test_in_a_terminal_it_asks(store: Store, sqlite_url: str, tmp_path: Path) ->
     assert not Path(home.folder).exists()
 
 
-def test_elsewhere_it_wants_to_be_told_what_it_would_remove(run: Run, home: Home) -> None:
+def test_elsewhere_it_wants_to_be_told_what_it_would_remove(run: Run, home: StudyFolder) -> None:
     said = run("rm", "flowers")
     assert said.code == 2
     assert (
@@ -298,11 +306,11 @@ def test_what_is_moved_while_the_question_is_open_goes_too(
     store: Store, sqlite_url: str, tmp_path: Path
 ) -> None:
     first = run_study(store, surpassed("flowers", 4), str(tmp_path / "one"), stop_after=7)
-    second: list[Home] = []
+    second: list[StudyFolder] = []
 
     def move() -> None:
         history = store.load("flowers")
-        second.append(home_of(surpassed("flowers", 4), history.study, str(tmp_path / "two")))
+        second.append(folder_of(surpassed("flowers", 4), history.study, str(tmp_path / "two")))
         drive(store, surpassed("flowers", 4), history, second[0], whose="flowers")
         assert trials_in(second[0].folder)
 

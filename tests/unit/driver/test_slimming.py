@@ -19,36 +19,34 @@ import yaml
 
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.study import Study
+from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.driver.slimming import Slimmer
-from hpsearch.folders import Home, Mark
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study, sweeping
-from hpsearch.wiring.homes import move_in
+from hpsearch.wiring.driving import build_study, move_in, sweeping
 from hpsearch.wiring.ownership import owning
 from hpsearch.wiring.workers import worker_config
 from local_executor import LocalExecutor
 from studies import brain, spec_with
 from trials import tasks
-from trials.checkpoints import saver, trimming
+from trials.checkpoints import saver
+from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.folder_place import FolderPlace
-from trials.checkpoints.listing import older_than
+from trials.checkpoints.disk_folder import DiskFolder
+from trials.checkpoints.folders import used_bytes
 from trials.checkpoints.manifests import CheckpointError, check
-from trials.checkpoints.places import used_bytes
-from trials.checkpoints.protocol import Place
 from trials.contract import Goal, Setup
 from trials.data import cache
-from trials.runner import Runner
+from trials.running.runner import Runner
 
 TASK = {
     "kind": "text_classification",
@@ -298,12 +296,14 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
     newest = [checkpoints.save(step, lambda draft: None) for step in (1, 9)][-1]
     begun, may_list = threading.Event(), threading.Event()
 
-    def slowly(where: Place, name: str) -> list[str]:
+    older_than = CheckpointFolder.older_than
+
+    def slowly(where: CheckpointFolder, name: str) -> list[str]:
         begun.set()
         assert may_list.wait(60)
         return older_than(where, name)
 
-    monkeypatch.setattr(trimming, "older_than", slowly)
+    monkeypatch.setattr(CheckpointFolder, "older_than", slowly)
     study, slimmer = brain(spec_with()), Slimmer(tmp_path)
     waits = Trial(0, State.PAUSED, {}, checkpoint=str(newest))
     slimmer.watch(study, Changes(trials=[waits]), 0.0)
@@ -342,7 +342,7 @@ def store(folder: Path) -> Iterator[Store]:
 
 def drive(store: Store, spec: StudySpec, history: History, checkpoints: Path) -> None:
     assert history.study.uid is not None
-    home = Home(Mark(history.study.name, history.study.uid), str(checkpoints))
+    home = StudyFolder(Mark(history.study.name, history.study.uid), str(checkpoints))
     with owning(store, history.study, 45.0) as lease:
         store.refresh(history, -1)
         move_in(store, history, home, lease)
@@ -379,10 +379,10 @@ def dies_after_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dies_while_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
-    remove, watch = FolderPlace.remove, Slimmer.watch
+    remove, watch = DiskFolder.remove, Slimmer.watch
     removed: list[str] = []
 
-    def once(self: FolderPlace, name: str) -> None:
+    def once(self: DiskFolder, name: str) -> None:
         if name.startswith("step-") and removed:
             raise KilledError
         removed.append(name)
@@ -393,8 +393,8 @@ def dies_while_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
             watch(self, study, changes, now)
             return
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(FolderPlace, "remove", once)
-            patch.setattr(FolderPlace, "strip", once)
+            patch.setattr(DiskFolder, "remove", once)
+            patch.setattr(DiskFolder, "strip", once)
             over = Slimmer(self._folders[0])
             over.begin([trial for trial in changes.trials if trial.state is State.COMPLETE])
             over.close()

@@ -15,8 +15,8 @@ from hpsearch.executors.attempt.printing import AttemptLog, logged
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from patience import PATIENCE_S, wait_until
-from trials.checkpoints import places
-from trials.checkpoints.places import log_of
+from trials.checkpoints import folders
+from trials.checkpoints.folders import log_of
 from trials.contract import Budget, Unit
 from trials.disk.log_file import MOST_BYTES
 
@@ -109,11 +109,13 @@ def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(
     attempt_log = AttemptLog(f"{folder}/log")
     draft = attempt_log.path.parent
     attempt_log.file.write(b"one\n")
-    wait_until(lambda: places.place(folder).text("log") == "one\n")
+    wait_until(lambda: folders.folder_at(folder).text("log") == "one\n")
     attempt_log.file.write(b"x" * MOST_BYTES + b"two\n")
     attempt_log.close()
-    assert "goes on; what was before is in log.earlier" in str(places.place(folder).text("log"))
-    assert str(places.place(folder).text("log.earlier")).endswith("xtwo\n")
+    assert "goes on; what was before is in log.earlier" in str(
+        folders.folder_at(folder).text("log")
+    )
+    assert str(folders.folder_at(folder).text("log.earlier")).endswith("xtwo\n")
     assert not draft.exists()
 
 

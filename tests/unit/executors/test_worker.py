@@ -16,16 +16,16 @@ import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
+from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.domain import events as ev
 from hpsearch.executors import worker as worker_module
 from hpsearch.executors.attempt import execution
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
-from hpsearch.folders import Home, Mark
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.places import place
-from trials.checkpoints.url_place import UrlPlace
+from trials.checkpoints.folders import folder_at
+from trials.checkpoints.store_folder import StoreFolder
 from trials.contract import Budget, Goal, Unit
 from trials.devices import memory
 from trials.loop import memory_facts
@@ -87,7 +87,7 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(
     def refuse(*args: Any, **more: Any) -> None:
         raise RuntimeError("listing is not allowed")
 
-    monkeypatch.setattr(UrlPlace, "sizes", refuse)
+    monkeypatch.setattr(StoreFolder, "sizes", refuse)
     worker = worker_of(tmp_path, f"memory://{uuid.uuid4().hex}")
     worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
     finished = events_until(worker, ev.Finished)[-1]
@@ -170,9 +170,9 @@ def test_a_trial_that_goes_on_in_another_folder_takes_its_best_checkpoint_along_
 ) -> None:
     before, now = tmp_path / "before", tmp_path / "now"
     source = trained(tmp_path, before, 3.0)
-    Home(Mark("flowers", "1"), str(now)).claim()
+    StudyFolder(Mark("flowers", "1"), str(now)).claim()
     if is_ours:
-        Home(Mark("flowers", "1"), str(before)).claim()
+        StudyFolder(Mark("flowers", "1"), str(before)).claim()
     worker = worker_of(tmp_path, str(now), task=IMPROVING)
     worker.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=source), None)
     events = events_until(worker, ev.Finished)
@@ -205,7 +205,7 @@ def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -
     worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
     events = events_until(worker, ev.Finished)
     assert [event.held for event in events if isinstance(event, ev.Reported)] == [None] * 4
-    place(url).strip("trial-00007", ["last"])
+    folder_at(url).strip("trial-00007", ["last"])
 
 
 @pytest.mark.parametrize("late", [1.0, 3.0])
@@ -216,7 +216,7 @@ def test_a_trial_that_comes_back_to_a_folder_has_the_best_of_the_one_it_comes_fr
     """Whatever it has left there: what is on record, or what its first driver never heard of."""
     folders = tmp_path / "one", tmp_path / "two"
     for folder in folders:
-        Home(Mark("flowers", "1"), str(folder)).claim()
+        StudyFolder(Mark("flowers", "1"), str(folder)).claim()
     on_record = trained(tmp_path, folders[0], first)
     if late > first:
         trained(tmp_path, folders[0], late, on_record)

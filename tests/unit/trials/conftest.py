@@ -17,7 +17,7 @@ import torch
 from trials.checkpoints import saver
 from trials.contract import Report, Setup
 from trials.optim import precision
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.tasks.text.task import TextClassification
 
 TOPICS = {

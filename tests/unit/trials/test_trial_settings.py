@@ -9,7 +9,7 @@ import pytest
 from trials.contract import Goal, TaskError, Unit
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.description import LOOP_METRICS
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.settings import LARGER_IS_BETTER, SMALLER_IS_BETTER, TABLE, Settings
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trials.checkpoints import places
+from trials.checkpoints import folders
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import make_folder
 
@@ -96,7 +96,7 @@ class AttemptFolder:
     def remove(self) -> None:
         """Remove everything."""
         drafts.discard(self._home)
-        if not places.is_url(self._trial):
+        if not folders.is_url(self._trial):
             _remove_if_empty(Path(self._trial))
 
     def signature(self) -> Signature:
@@ -111,7 +111,7 @@ class AttemptFolder:
 def _new_home(trial: Path | str, attempt: int) -> Path:
     """A new folder, which is removed by the next attempt if this process is killed."""
     prefix = f"{_PREFIX}{attempt}-"
-    if places.is_url(trial):
+    if folders.is_url(trial):
         temporary = Path(tempfile.gettempdir())
         drafts.remove_abandoned(temporary, f"hpsearch-{_PREFIX}")
         return drafts.private(f"hpsearch-{prefix}").resolve()

@@ -33,7 +33,7 @@ from typing import Any
 
 from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions.function import LIBRARIES
-from trials.randomness import seed_everything
+from trials.running.randomness import seed_everything
 from trials.script import ImportEnds, importing, parsed_arguments
 from trials.settings import nearest
 from trials.tasks.function.run import Function, FunctionRun

@@ -22,6 +22,7 @@ from trials.data import order, packed_rows
 from trials.data.batching import Ints, longest_batch, totals
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
+from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.descriptions.text import PackingSettings
 from trials.devices import processes
@@ -32,7 +33,6 @@ from trials.tasks.huggingface import templates
 from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
 from trials.tasks.huggingface.templates import ModelKind, Template
 from trials.tasks.huggingface.written import TransformerFiles
-from trials.workload import Batch
 
 FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
 """The configuration of a small model of a shape, for some data."""

@@ -23,7 +23,7 @@ from trials.data import packed_rows
 from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
 from trials.loop.compiling import Compile
-from trials.randomness import Use, derive, seed_everything
+from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
 from trials.tasks.huggingface.pretrained import fingerprint, loading

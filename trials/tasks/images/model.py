@@ -19,15 +19,15 @@ from trials.contract import Setup
 from trials.data.batching import Ints
 from trials.data.residence import Residence, to_device
 from trials.data.samples import LABELS, Column, Samples
+from trials.data.workload import Batch
 from trials.descriptions.images import ImageSettings
-from trials.randomness import Use, derive, seed_everything
+from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks import metrics
 from trials.tasks.images.data import Bytes, ImageData
 from trials.tasks.images.residual import ResidualNetwork
 from trials.tasks.images.written import DESCRIPTION
 from trials.tasks.network_files import NetworkFiles
 from trials.tasks.one_target import OneTargetWorkload, TargetSamples
-from trials.workload import Batch
 
 
 @dataclass(frozen=True)

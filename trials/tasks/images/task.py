@@ -18,9 +18,9 @@ from trials.tasks.trained import DataModule, TrainedTask
 if TYPE_CHECKING:
     from torch import nn
 
+    from trials.data.workload import Workload
     from trials.final.export import Portable
     from trials.tasks.images.data import ImageData
-    from trials.workload import Workload
 
 
 class ImageClassification(TrainedTask[ImageSpec]):

@@ -14,8 +14,8 @@ from trials.tasks.language import data as language_data
 from trials.tasks.trained import DataModule
 
 if TYPE_CHECKING:
+    from trials.data.workload import Workload
     from trials.tasks.huggingface.data import SequenceData
-    from trials.workload import Workload
 
 
 class LanguageModeling(TextTask):

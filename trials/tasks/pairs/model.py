@@ -19,13 +19,13 @@ from trials.contract import Problem, Setup, TaskError
 from trials.data.batching import Ints
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
+from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
 from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
 from trials.tasks.huggingface.sequences import SequenceWorkload, TokenLayout, template
 from trials.tasks.metrics import perplexity
-from trials.workload import Batch
 
 
 class PairLayout(TokenLayout):

@@ -12,8 +12,8 @@ from trials.tasks.pairs import data as pair_data
 from trials.tasks.trained import DataModule
 
 if TYPE_CHECKING:
+    from trials.data.workload import Workload
     from trials.tasks.huggingface.data import SequenceData
-    from trials.workload import Workload
 
 
 class SequenceToSequence(TextTask):

@@ -16,8 +16,9 @@ from torch import nn
 from trials.contract import Setup
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
+from trials.data.workload import Batch
 from trials.descriptions.tabular import TabularSettings
-from trials.randomness import Use, derive, seed_everything
+from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks import metrics
 from trials.tasks.network_files import NetworkFiles
 from trials.tasks.one_target import OneTargetWorkload, TargetSamples
@@ -25,7 +26,6 @@ from trials.tasks.tabular.data import TabularData
 from trials.tasks.tabular.encoding import TabularRows
 from trials.tasks.tabular.perceptron import Perceptron
 from trials.tasks.tabular.written import DESCRIPTION
-from trials.workload import Batch
 
 SHAPE = ("depth", "width", "embedding", "dropout")
 """The settings that a perceptron is built from."""

@@ -15,9 +15,9 @@ from trials.tasks.trained import DataModule, TrainedTask
 if TYPE_CHECKING:
     from torch import nn
 
+    from trials.data.workload import Workload
     from trials.final.export import Portable
     from trials.tasks.tabular.data import TabularData
-    from trials.workload import Workload
 
 
 class Tabular(TrainedTask[TabularSpec]):

@@ -13,6 +13,7 @@ from trials.contract import Setup
 from trials.data.batching import Sequences
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Padded, Part, Samples
+from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
@@ -31,7 +32,6 @@ from trials.tasks.one_target import OneTargetWorkload, TargetSamples
 from trials.tasks.text.data import TextData
 from trials.tasks.text.heads import head_of
 from trials.tasks.text.written import DESCRIPTION, described_as
-from trials.workload import Batch
 
 
 def template(

@@ -23,9 +23,9 @@ from trials.tasks.trained import DataModule
 if TYPE_CHECKING:
     from torch import nn
 
+    from trials.data.workload import Workload
     from trials.final.export import Portable
     from trials.tasks.text.data import TextData
-    from trials.workload import Workload
 
 
 class TextClassification(TextTask):

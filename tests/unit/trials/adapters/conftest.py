@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from trials.contract import Goal, Note, Report, Setup
-from trials.report_grid import budget_from
-from trials.runner import Runner
+from trials.running.report_grid import budget_from
+from trials.running.runner import Runner
 from trials.tasks.function.run import FunctionRun
 
 Train = Callable[[Any, Any], None]

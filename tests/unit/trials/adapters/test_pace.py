@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from trials.adapters import versions
 from trials.adapters.pace import Pace
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 
 
 def pace(per_trial, epoch_steps=10, step_samples=16):

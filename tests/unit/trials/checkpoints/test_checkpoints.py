@@ -192,7 +192,7 @@ def test_a_file_of_the_manifests_name_is_refused(tmp_path):
 def test_two_that_save_the_same_step_at_once_do_not_get_in_each_others_way(tmp_path, monkeypatch):
     first, second = Checkpoints(tmp_path), Checkpoints(tmp_path)
     draft = second.draft(filled("second"))
-    taken = second._place.taken
+    taken = second._here.taken
 
     def overtaken(name):
         found = taken(name)
@@ -200,7 +200,7 @@ def test_two_that_save_the_same_step_at_once_do_not_get_in_each_others_way(tmp_p
             first.save(3, filled("first"))
         return found
 
-    monkeypatch.setattr(second._place, "taken", overtaken)
+    monkeypatch.setattr(second._here, "taken", overtaken)
     assert second.commit(draft, Label(3)) == tmp_path / "step-3-2"
     assert (tmp_path / "step-3" / "weights").read_text() == "first"
     assert (tmp_path / "step-3-2" / "weights").read_text() == "second"

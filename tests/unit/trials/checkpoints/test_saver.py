@@ -15,7 +15,7 @@ from trials.checkpoints.manifests import verify
 from trials.checkpoints.saver import STATE, Content, Saver
 from trials.contract import Setup
 from trials.loop.training import TrainingRun
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.settings import Settings
 from unit.trials.loop.test_loop import Points
 

@@ -16,7 +16,7 @@ from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
 from trials.devices.processes import Group
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.settings import Settings
 
 CPU = torch.device("cpu")

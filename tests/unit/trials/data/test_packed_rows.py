@@ -16,7 +16,7 @@ from trials import tasks
 from trials.contract import Setup, TaskError
 from trials.data import packed_rows
 from trials.data.row_layout import Layout, bins
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from unit.trials.tasks.test_token_classification import sentences, write_conll
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from trials import tasks
 from trials.contract import Setup
 from trials.optim import precision
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 SIZES = {"vocab_size": 280, "bos_token_id": 0, "eos_token_id": 0}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from trials.devices import memory
-from trials.runner import failure_of
+from trials.running.runner import failure_of
 
 GIB = 1 << 30
 

@@ -104,7 +104,7 @@ import json, os, sys
 from pathlib import Path
 import torch
 from trials import tasks; from trials.devices import processes
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.contract import Setup
 from trials.optim.precision import Precision
 
@@ -159,11 +159,11 @@ from pathlib import Path
 import torch
 from torch import nn, distributed as collectives
 from trials.devices import processes
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.contract import Setup
 from trials.loop.training import TrainingRun
 from trials.settings import Settings
-from trials.workload import Batch
+from trials.data.workload import Batch
 
 class Normed:
     \"\"\"Points of one token, with a batch norm, \

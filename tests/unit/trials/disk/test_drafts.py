@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.url_place import UPLOAD
+from trials.checkpoints.store_folder import UPLOAD
 from trials.disk import drafts
 
 

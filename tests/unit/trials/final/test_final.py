@@ -14,12 +14,12 @@ import torch
 import transformers
 from sklearn.metrics import accuracy_score, f1_score
 
-from trials.arithmetic import Arithmetic
 from trials.contract import Goal, TaskError
 from trials.final import export
 from trials.final import training as final
 from trials.final.export import Export, ExportError, Portable
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.tasks.function import task as function
 
 SETTINGS = {"batch_size": 8, "learning_rate": 1e-2, "max_length": 16, "monitor": "accuracy"}

@@ -15,11 +15,11 @@ import transformers
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 
 from trials import predict, tasks
-from trials.arithmetic import Arithmetic
 from trials.contract import Setup, TaskError
 from trials.final import training as final
 from trials.final.export import TOLERANCE, Export
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.tasks.tokens import entities
 from unit.trials.tasks.test_image_classification import images
 from unit.trials.tasks.test_language_modeling import documents

@@ -14,8 +14,8 @@ from trials.loop import memory_facts
 from trials.loop.micro_batch import AUTO, MicroBatch
 from trials.loop.training import TrainingRun
 from trials.optim.precision import Precision
-from trials.report_grid import budget_from
-from trials.runner import failure_of
+from trials.running.report_grid import budget_from
+from trials.running.runner import failure_of
 from trials.settings import Settings
 from unit.trials.loop.test_loop import Points, reports_of
 

@@ -13,7 +13,7 @@ import torch
 from runs import reports_of
 from trials import tasks
 from trials.contract import Setup
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 
 SETTINGS = {"learning_rate": 0.01, "batch_size": 16, "width": 8, "depth": 1}
 

@@ -22,16 +22,15 @@ import torch
 
 from trials import tasks
 from trials.checkpoints import checkpoints
+from trials.checkpoints.checkpoint_folder import TEMPORARY, order_of
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.folder_place import TEMPORARY
-from trials.checkpoints.listing import checkpoints_in, order_of
+from trials.checkpoints.folders import folder_at, inside, split
 from trials.checkpoints.manifests import verify
-from trials.checkpoints.places import inside, place, split
+from trials.checkpoints.store_folder import UPLOAD
 from trials.checkpoints.trimming import trim_ended
-from trials.checkpoints.url_place import UPLOAD
 from trials.contract import Budget, Diagnosed, Goal, Note, Setup, TrialStopped, Unit
-from trials.runner import Runner
+from trials.running.runner import Runner
 from trials.tasks.function.course import Course
 from trials.tasks.function.run import FunctionRun
 
@@ -371,7 +370,7 @@ def save(trial, text):
 
 def names_in(folder):
     """All names in a folder, or behind a URL."""
-    return sorted(place(folder).entries())
+    return sorted(folder_at(folder).entries())
 
 
 @pytest.fixture(params=["path", "url"])
@@ -395,7 +394,7 @@ def test_checkpoints_have_the_names_of_the_levels_of_their_reports(tmp_path, hom
     run.close()
     steps = range(100, 1001, 100)
     assert [report.checkpoint for report in reports] == [inside(home, f"step-{n}") for n in steps]
-    assert checkpoints_in(place(home)) == [f"step-{n}" for n in steps], "by number, not by letter"
+    assert folder_at(home).checkpoints() == [f"step-{n}" for n in steps], "by number, not by letter"
     again = run_of(train, tmp_path, resume_from=inside(home, "step-800"), **more)
     names = [split(report.checkpoint)[1] for report in reports_of(again)]
     again.close()
@@ -413,7 +412,7 @@ def test_levels_may_be_fractions(tmp_path, home):
     names = [split(report.checkpoint)[1] for report in reports_of(run)]
     run.close()
     assert names == ["epoch-1e-05", "epoch-0.5", "epoch-2", "epoch-10", f"epoch-{2**53}"]
-    assert checkpoints_in(place(home)) == names
+    assert folder_at(home).checkpoints() == names
     assert order_of("epoch-1e-05") < order_of("epoch-1e-05-2") < order_of("epoch-0.5")
 
 

@@ -13,15 +13,15 @@ from PIL import Image
 
 from runs import reports_of
 from trials import tasks
-from trials.arithmetic import Arithmetic
 from trials.contract import Setup, TaskError
+from trials.data.workload import Batch
 from trials.descriptions.images import METRICS
 from trials.descriptions.models import Pretrained
 from trials.final import training as final
 from trials.final.export import TOLERANCE, Export
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.tasks.images import processor as image_processor
-from trials.workload import Batch
 from unit.trials.tasks.test_image_classification import images, write_folder
 
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16}

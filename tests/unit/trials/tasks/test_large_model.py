@@ -39,8 +39,8 @@ from pathlib import Path
 import peft, torch, transformers
 from trials import tasks; from trials.final import training as final; \
 from trials.tasks.huggingface import merging
-from trials.arithmetic import Arithmetic
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.contract import Setup
 
 def peak():

@@ -19,12 +19,12 @@ from transformers import dynamic_module_utils
 
 from remote_models import MODELING, ran, write_model
 from trials import tasks
-from trials.arithmetic import Arithmetic
 from trials.contract import TaskError
 from trials.descriptions.models import Pretrained
 from trials.final import training as final
 from trials.final.export import Export
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.tasks import prepared
 from trials.tasks.huggingface import pretrained, templates
 from trials.tasks.text import model as text_model

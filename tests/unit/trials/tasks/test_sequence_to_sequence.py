@@ -19,7 +19,7 @@ from runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.optim.precision import Precision
-from trials.runner import Runner
+from trials.running.runner import Runner
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.data import IGNORED
 

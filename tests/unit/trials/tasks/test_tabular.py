@@ -17,7 +17,7 @@ from trials import tasks
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.tabular import CLASSIFICATION, METRICS, REGRESSION
-from trials.report_grid import budget_from
+from trials.running.report_grid import budget_from
 from trials.tasks.tabular.columns import MOST_CLASSES
 
 FAST = {"learning_rate": 0.02, "batch_size": 32, "width": 16, "depth": 1, "embedding": 4}

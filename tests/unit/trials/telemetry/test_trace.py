@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from trials.contract import Diverged
-from trials.runner import Runner
+from trials.running.runner import Runner
 from trials.telemetry.course import MOST, Series, Trace
 
 

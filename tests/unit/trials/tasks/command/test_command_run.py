@@ -25,7 +25,7 @@ from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import CheckpointError, verify
 from trials.contract import Diagnosed, Goal, ProgramFailed, TaskError
-from trials.runner import failure_of
+from trials.running.runner import failure_of
 from trials.tasks.command.run import CommandRun
 
 COUNTING = f"""{GATED}

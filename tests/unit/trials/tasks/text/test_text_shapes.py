@@ -19,13 +19,13 @@ from scipy import stats
 from sklearn import metrics as scikit
 
 from trials import predict, tasks
-from trials.arithmetic import Arithmetic
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Setup, TaskError
 from trials.descriptions.text import METRICS
 from trials.final import training as final
 from trials.final.export import TOLERANCE, Export
-from trials.report_grid import budget_from
+from trials.running.arithmetic import Arithmetic
+from trials.running.report_grid import budget_from
 from trials.tasks.text import scores
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}

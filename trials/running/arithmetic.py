@@ -240,7 +240,6 @@ def _gpu(device: str) -> str:
 
 
 def _processor() -> str:
-    """The model of the processor, with the vector instructions that torch uses on it."""
     torch = sys.modules.get("torch")
     if torch is None:
         return _processor_model()

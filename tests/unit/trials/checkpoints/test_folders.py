@@ -11,19 +11,19 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from trials.checkpoints.checkpoint_folder import FolderError
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import carry_best, opened, refuse_anothers
-from trials.checkpoints.manifests import CheckpointError, Label, check, run_of
-from trials.checkpoints.places import (
+from trials.checkpoints.folders import (
     absolute,
+    folder_at,
     inside,
     is_there,
-    place,
     split,
     trial_of,
     used_bytes,
 )
-from trials.checkpoints.protocol import PlaceError
+from trials.checkpoints.manifests import CheckpointError, Label, check, run_of
 from trials.checkpoints.trimming import held, trim_ended, trim_moved, trim_waiting
 from trials.contract import Held
 from trials.disk.whole_folders import MANIFEST
@@ -112,7 +112,7 @@ def test_links_modes_odd_names_and_empty_folders_are_read_back(folder, tmp_path,
         (saved / "latest").unlink()
         with pytest.raises(CheckpointError, match="the link latest is missing or was changed"):
             check(saved)
-    assert place(folder).remove(split(saved)[1]) is None
+    assert folder_at(folder).remove(split(saved)[1]) is None
     assert outside.exists()
 
 
@@ -130,7 +130,7 @@ def test_the_last_few_on_record_and_the_best_are_kept(folder, keep):
     for n, path in enumerate(saved, 1):
         checkpoints.reported(n / 10, path)
     checkpoints.recorded(0.5)
-    kept = {name for name in place(folder).names() if name.startswith("step-")}
+    kept = {name for name in folder_at(folder).names() if name.startswith("step-")}
     assert kept == {split(path)[1] for path in {saved[0], *saved[5 - keep :]}}
     assert content(checkpoints.best) == "b"
 
@@ -187,11 +187,11 @@ def test_an_upload_that_was_cut_short_is_no_checkpoint_and_goes(folder):
     third = after.save(3, filled("c"))
     after.reported(0.3, third)
     after.recorded(0.3)
-    assert sorted(n for n in place(folder).names() if n.startswith("step-")) == [
+    assert sorted(n for n in folder_at(folder).names() if n.startswith("step-")) == [
         "step-1",
         "step-3",
     ]
-    assert not place(folder).drafts()
+    assert not folder_at(folder).drafts()
 
 
 @pytest.mark.parametrize("continued", [False, True])
@@ -213,7 +213,7 @@ def test_the_best_on_record_stays_until_a_report_names_a_better_one(folder, cont
     fifth = checkpoints.save(5, filled("e"), best=True)
     assert checkpoints.reported(3.0, fifth) == fifth
     checkpoints.recorded(3.0)
-    assert not place(folder).taken("step-1")
+    assert not folder_at(folder).taken("step-1")
 
 
 @pytest.mark.parametrize("first", ["path", "url"])
@@ -222,13 +222,13 @@ def test_a_folder_of_a_disk_is_the_same_by_its_path_and_by_its_url(tmp_path, fir
     one, other = names if first == "path" else reversed(names)
     Checkpoints(one).save(1, filled("a"), best=True)
     again = Checkpoints(other)
-    assert (place(other).target("last"), place(other).target("best")) == (
+    assert (folder_at(other).target("last"), folder_at(other).target("best")) == (
         "step-1",
         "step-1",
     )
     again.save(2, filled("b"))
-    assert [place(each).target("last") for each in names] == ["step-2"] * 2
-    assert [place(each).target("best") for each in names] == ["step-1"] * 2
+    assert [folder_at(each).target("last") for each in names] == ["step-2"] * 2
+    assert [folder_at(each).target("best") for each in names] == ["step-1"] * 2
     assert content(Checkpoints(one).last) == "b"
 
 
@@ -253,8 +253,8 @@ def test_names_of_folders_survive_the_way_to_another_process(tmp_path, monkeypat
 
 
 def test_a_url_that_nothing_can_read_is_refused():
-    with pytest.raises(PlaceError, match="nonsense://bucket"):
-        place("nonsense://bucket/x")
+    with pytest.raises(FolderError, match="nonsense://bucket"):
+        folder_at("nonsense://bucket/x")
 
 
 def test_where_two_studies_shared_a_folder_a_run_knows_its_own_checkpoints(lab, tmp_path):
@@ -297,7 +297,7 @@ def test_a_run_that_moves_there_and_back_takes_the_best_of_where_it_was_along(fo
 def test_a_best_checkpoint_that_nothing_points_to_yet_is_not_copied_twice(folder, tmp_path):
     left = Checkpoints(tmp_path / "first").save(1, filled("a"), best=True)
     carry_best(left, folder, None)
-    where = place(folder)
+    where = folder_at(folder)
     where.dissolve("best")  # as if the worker had been killed before it wrote the pointer
     carry_best(left, folder, None)
     assert names_in(folder) == ["step-1"]
@@ -309,7 +309,7 @@ def test_of_a_folder_that_a_trial_has_left_its_best_weights_stay_where_the_recor
 ):
     _, (best, _, _) = run_of_three(folder)
     newest = Checkpoints(tmp_path / "now").save(4, filled("d"))
-    where = place(folder)
+    where = folder_at(folder)
     trim_moved(folder, newest, best)
     assert names_in(folder) == ["step-1"]
     with pytest.raises(CheckpointError, match=r"state\.pt is missing"):
@@ -348,7 +348,7 @@ def test_a_run_has_the_same_name_in_every_version(lab):
 
 
 def test_a_place_lists_and_dissolves_and_writes_small_files(folder):
-    where = place(folder)
+    where = folder_at(folder)
     assert where.entries() == []
     assert where.text("mark") is None
     where.write("mark", "first")
@@ -365,7 +365,7 @@ def test_a_place_lists_and_dissolves_and_writes_small_files(folder):
 
 def test_a_place_that_is_dissolved_is_gone_unless_something_else_is_in_it(tmp_path):
     for url in (tmp_path / "a", f"file://{tmp_path}/b"):
-        where = place(url)
+        where = folder_at(url)
         where.write("mark", "ours")
         where.write("notes", "somebody's")
         where.dissolve("mark")
@@ -376,7 +376,7 @@ def test_a_place_that_is_dissolved_is_gone_unless_something_else_is_in_it(tmp_pa
 
 def test_what_cannot_be_removed_is_said(tmp_path):
     (tmp_path / "trial-00001").write_text("a file in the place of a folder")
-    assert isinstance(place(tmp_path).remove("trial-00001"), NotADirectoryError)
+    assert isinstance(folder_at(tmp_path).remove("trial-00001"), NotADirectoryError)
 
 
 @pytest.mark.parametrize(
@@ -479,11 +479,11 @@ def run_of_three(folder):
 
 
 def names_in(folder):
-    return sorted(name for name in place(folder).names() if name.startswith("step-"))
+    return sorted(name for name in folder_at(folder).names() if name.startswith("step-"))
 
 
 def manifest_bytes(source):
-    return len(place(split(source)[0]).read(split(source)[1], MANIFEST))
+    return len(folder_at(split(source)[0]).read(split(source)[1], MANIFEST))
 
 
 def test_one_that_waits_keeps_its_newest_whole_and_the_weights_of_its_best(folder):
@@ -501,7 +501,7 @@ def test_one_that_waits_keeps_its_newest_whole_and_the_weights_of_its_best(folde
 
 def pointer_bytes(folder):
     """In a store a pointer is a small file."""
-    return sum(size for name, size in place(folder).sizes().items() if name in ("last", "best"))
+    return sum(size for name, size in folder_at(folder).sizes().items() if name in ("last", "best"))
 
 
 def test_what_is_newer_than_the_record_is_not_touched_while_a_trial_waits(folder):

@@ -12,9 +12,9 @@ import pytest
 import torch
 import yaml
 
-from trials import arithmetic
-from trials.arithmetic import Arithmetic
 from trials.contract import TaskError
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
 
 RECORDED = Arithmetic(threads=3, precision="fp32", versions={"torch": "2.0.0"})
 

@@ -12,54 +12,46 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from trials.checkpoints.checkpoint_folder import TEMPORARY, CheckpointFolder
 from trials.disk import drafts, trees, whole_folders
 from trials.disk.whole_folders import MANIFEST, flush_one, make_folder
 
-TEMPORARY = ".writing-"
-"""Begins the names of drafts, which are beside the checkpoints."""
 
-
-class FolderPlace:
-    """A folder of this machine, or one that is mounted here (a `Place`)."""
+class DiskFolder(CheckpointFolder):
+    """A folder of this machine, or one that is mounted here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path(self, name: str) -> Path:
-        """The checkpoint's folder."""
         return self._folder / name
 
     def names(self) -> list[str]:
-        """The folders with a manifest, and the empty ones: a removal ends with these. Training code
-        may have folders of its own beside them."""
+        # Those with a manifest, and the empty ones, with which a removal ends. Training code may
+        # have folders of its own beside them.
         if not self._folder.is_dir():
             return []
         return [path.name for path in self._folder.iterdir() if _is_ours(path)]
 
     def taken(self, name: str) -> bool:
-        """Whether there is anything of this name already."""
         return (self._folder / name).exists()
 
-    # ---------------------------------------------------------------------------- checkpoints
-
-    def drafts(self) -> list[str]:
-        """The temporary names in the folder."""
+    def unfinished(self) -> list[str]:
         return [path.name for path in self._folder.glob(f"{TEMPORARY}*")]
 
     def draft(self) -> Path:
-        """A folder on the same file system, so that it can be renamed."""
+        # On the same file system, so that it can be renamed.
         make_folder(self._folder)
         return drafts.new(self._folder, TEMPORARY)
 
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
-        """Rename it. The checkpoint is on the disk before a pointer names it."""
+        # The checkpoint is on the disk before a pointer names it.
         whole_folders.put(draft, self._folder / name)
         for pointer in pointers:
             self._link(pointer, name)
         flush_one(self._folder)
 
     def add(self, name: str, file: str, content: bytes) -> None:
-        """Write it beside the checkpoint's other files."""
         checkpoint = self._folder / name
         path = checkpoint / file
         path.write_bytes(content)
@@ -67,16 +59,14 @@ class FolderPlace:
         flush_one(checkpoint)
 
     def read(self, name: str, file: str) -> bytes:
-        """The content of a file."""
         return (self._folder / name / file).read_bytes()
 
     @contextmanager
     def local(self, name: str) -> Iterator[Path]:
-        """The folder itself."""
         yield self._folder / name
 
     def remove(self, name: str) -> Exception | None:
-        """Remove a folder, or as much of it as can be removed, the manifest last."""
+        # The manifest last: what is left of a checkpoint is still seen as one, and removed later.
         folder = self._folder / name
         with suppress(OSError):
             for path in folder.iterdir():
@@ -85,25 +75,20 @@ class FolderPlace:
         return trees.remove(folder)
 
     def strip(self, name: str, files: Iterable[str]) -> None:
-        """Remove files."""
         checkpoint = self._folder / name
         for file in files:
             path = checkpoint / file
             with suppress(OSError):
                 path.unlink()
 
-    # ------------------------------------------------------------------------------- pointers
-
     def target(self, pointer: str) -> str | None:
-        """The target of a link, or the text of a file that was written through the folder's URL."""
         path = self._folder / pointer
         if not path.is_symlink():
-            return self.text(pointer)
+            return self.text(pointer)  # a file that was written through the folder's URL
         target = path.readlink()
         return target.name
 
     def point(self, pointer: str, name: str) -> None:
-        """Replace the link in one step."""
         self._link(pointer, name)
         flush_one(self._folder)
 
@@ -113,17 +98,14 @@ class FolderPlace:
         temporary.symlink_to(name)
         temporary.replace(self._folder / pointer)
 
-    # --------------------------------------------------------------------------- what is there
-
     def entries(self) -> list[str]:
-        """The names in the folder."""
         try:
             return [path.name for path in self._folder.iterdir()]
         except FileNotFoundError:
             return []
 
     def sizes(self) -> dict[str, int]:
-        """Each file once: links and further names of a file count as nothing."""
+        # Each file once: links and further names of a file count as nothing.
         found = {}
         counted = set()
         for entry in trees.entries(self._folder):
@@ -132,17 +114,13 @@ class FolderPlace:
                 found[entry.name] = entry.facts.st_size
         return found
 
-    # ---------------------------------------------------------------------------- small files
-
     def text(self, file: str) -> str | None:
-        """The content of a file; bytes that are not UTF-8 are replaced."""
         try:
             return (self._folder / file).read_text("utf-8", "replace")
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, file: str, text: str) -> None:
-        """Write it under a temporary name and rename it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         temporary = self._folder / f"{TEMPORARY}{uuid.uuid4().hex}"
         try:
@@ -154,7 +132,6 @@ class FolderPlace:
             raise
 
     def dissolve(self, file: str) -> None:
-        """Remove the file, and the folder if it is empty."""
         (self._folder / file).unlink(missing_ok=True)
         if not self.entries():
             with suppress(FileNotFoundError):
@@ -168,7 +145,6 @@ def _is_ours(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder, if it lets itself be removed as it is."""
     if path.is_dir() and not path.is_symlink():
         trees.remove(path)
     else:

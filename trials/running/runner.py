@@ -46,15 +46,7 @@ def take_no_note(note: Note) -> None:
 
 
 class Runner:
-    """One attempt of a trial, in the hands of a worker.
-
-    Args:
-        task: The training job.
-        data: What `task.prepare` returned for these settings.
-        setup: What the run is given.
-        ask: Settles the questions of the run.
-        note: Takes its notes.
-    """
+    """One attempt of a trial, in the hands of a worker."""
 
     def __init__(
         self,
@@ -96,7 +88,6 @@ class Runner:
                 return
 
     def _settled(self, question: Question) -> bool:
-        """Answer a question of the run; False if it is to stop instead."""
         values = self._ask(question)
         if question.name not in values:
             return False

@@ -12,15 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.checkpoint_folders import (
+    MARKER,
+    Mark,
+    StudyFolder,
+    folder_in,
+    folder_name,
+    folder_of,
+    folder_of_new,
+    folders_of,
+    mark_of,
+)
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import StudyHeld, UserError
-from hpsearch.folders import MARKER, Home, Mark, folder_name, folders_of, home_in, mark_of
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.homes import home_of, home_of_new
 from saved_studies import an_old_study, drive, owners, run, surpassed, trial_folders
-from trials.checkpoints.places import place
+from trials.checkpoints.folders import folder_at
 
 
 @pytest.fixture
@@ -123,10 +132,10 @@ def test_the_longest_name_of_the_widest_letters_fits(tmp_path: Path) -> None:
 def test_a_folder_of_another_study_is_refused_with_its_name(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers"), root)
     with pytest.raises(UserError, match="another study, flowers") as refused:
-        home_of_new(surpassed("trees"), home.folder)
+        folder_of_new(surpassed("trees"), home.folder)
     assert "--checkpoints" in str(refused.value)
     with pytest.raises(UserError, match="another study, flowers"):
-        Home(Mark("trees", "another"), home.folder).claim()
+        StudyFolder(Mark("trees", "another"), home.folder).claim()
     assert mark_of(home.folder) == home.mark
 
 
@@ -138,12 +147,12 @@ def test_a_folder_in_a_trials_is_refused_as_it_would_go_with_the_trial(
     record = store.find_study("flowers")
     inside_trial = f"{home.folder}/trial-00001{below}"
     for refused in (
-        lambda: home_of_new(surpassed("trees"), inside_trial),
-        lambda: home_of(surpassed("flowers"), record, inside_trial),
+        lambda: folder_of_new(surpassed("trees"), inside_trial),
+        lambda: folder_of(surpassed("flowers"), record, inside_trial),
     ):
         with pytest.raises(UserError, match="is in the folder of a trial of the study flowers"):
             refused()
-    beside = home_of_new(surpassed("trees"), f"{root}/trial-00001{below}")
+    beside = folder_of_new(surpassed("trees"), f"{root}/trial-00001{below}")
     assert beside.folder.startswith(f"{root}/trial-00001")
 
 
@@ -151,22 +160,22 @@ def test_a_study_may_be_given_its_own_folder(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers"), root)
     record = store.find_study("flowers")
     for asked_for in (None, home.folder, root):
-        assert home_of(surpassed("flowers"), record, asked_for) == home
+        assert folder_of(surpassed("flowers"), record, asked_for) == home
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"study": "flowers"}', "\udcff"])
 def test_a_mark_that_cannot_be_read_is_nobodys(root: str, content: str) -> None:
-    place(root).write(MARKER, "")
-    files = place(root)
+    folder_at(root).write(MARKER, "")
+    files = folder_at(root)
     files.write(MARKER, content.encode("utf-8", "replace").decode())
     with pytest.raises(UserError, match=r"the mark .* cannot be read"):
-        home_in(root, "flowers", "1")
+        folder_in(root, "flowers", "1")
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="checkpoints cannot be kept at"):
-        Home(Mark("flowers", "1"), str(tmp_path / "file" / "below")).claim()
+        StudyFolder(Mark("flowers", "1"), str(tmp_path / "file" / "below")).claim()
 
 
 # -------------------------------------------------------------------------------------- drivers
@@ -177,11 +186,11 @@ def test_a_driver_that_died_before_it_marked_the_folder_is_followed_by_one_that_
     store: Store, root: str
 ) -> None:
     spec = surpassed("flowers")
-    home = home_of_new(spec, root)
+    home = folder_of_new(spec, root)
     create_study(store, spec, home.folder, home.mark.uid)
     assert mark_of(home.folder) is None
     history = store.load("flowers")
-    assert home_of(spec, history.study, None) == home
+    assert folder_of(spec, history.study, None) == home
     drive(store, spec, history, home, whose="flowers")
     assert mark_of(home.folder) == home.mark
     assert unusable(store) == []
@@ -195,7 +204,7 @@ def test_a_resumed_study_goes_on_in_its_folder(store: Store, root: str) -> None:
         trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
     ]
     assert waiting
-    home = home_of(spec, history.study, None)
+    home = folder_of(spec, history.study, None)
     saving = drive(store, spec, history, home, whose="flowers")
     assert home == first
     assert all(saving.began[number] > 0 for number in waiting)
@@ -211,7 +220,7 @@ def test_a_study_that_moves_takes_its_trials_along_and_is_swept_in_both_folders(
     waiting = [
         trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
     ]
-    second = home_of(spec, history.study, str(tmp_path / "two"))
+    second = folder_of(spec, history.study, str(tmp_path / "two"))
     saving = drive(store, spec, history, second, whose="flowers")
     assert all(saving.began[number] > 0 for number in waiting)
     assert waiting
@@ -231,7 +240,7 @@ def test_a_study_that_moves_takes_its_trials_along_and_is_swept_in_both_folders(
         "what went on in the second folder needs nothing in the first"
     )
     assert unusable(store) == []
-    back = home_of(spec, record, str(tmp_path / "one"))
+    back = folder_of(spec, record, str(tmp_path / "one"))
     assert back == first
 
 
@@ -242,7 +251,11 @@ def test_a_root_under_another_name_is_not_a_former_one(store: Store, tmp_path: P
     run(store, spec, str(tmp_path / "root"), stop_after=10)
     history = store.load("flowers")
     drive(
-        store, spec, history, home_of(spec, history.study, str(tmp_path / "link")), whose="flowers"
+        store,
+        spec,
+        history,
+        folder_of(spec, history.study, str(tmp_path / "link")),
+        whose="flowers",
     )
     assert unusable(store) == []
     kept = [trial for trial in store.load("flowers").trials if trial.checkpoint is not None]
@@ -259,14 +272,14 @@ def test_an_old_study_goes_on_from_its_checkpoints_and_removes_nothing_of_what_o
 ) -> None:
     spec = surpassed("flowers")
     an_old_study(store, root, "flowers", stop_after=10)
-    place(f"{root}/trial-00005").write("another", "study's")
+    folder_at(f"{root}/trial-00005").write("another", "study's")
     before = trial_folders(root)
     history = store.load("flowers")
     assert history.study.uid is None
     waiting = [
         trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
     ]
-    home = home_of(spec, history.study, None)
+    home = folder_of(spec, history.study, None)
     saving = drive(store, spec, history, home, whose="flowers")
     assert waiting
     assert all(saving.began[number] > 0 for number in waiting)
@@ -285,7 +298,7 @@ def test_two_old_studies_that_shared_a_folder_part(store: Store, root: str, tmp_
         run(other, surpassed("flowers"), root, whose="there")
         spec = surpassed("flowers")
         history = store.load("flowers")
-        drive(store, spec, history, home_of(spec, history.study, None), whose="flowers")
+        drive(store, spec, history, folder_of(spec, history.study, None), whose="flowers")
         assert set(owners(other, "flowers").values()) == {"there"}
         assert unusable(other) == []
     assert set(owners(store, "flowers").values()) == {"flowers"}
@@ -297,9 +310,9 @@ def test_two_drivers_that_give_an_old_study_its_folder_agree_on_one(
     spec = surpassed("flowers")
     an_old_study(store, root, "flowers", stop_after=10)
     slow = store.load("flowers")
-    late = home_of(spec, slow.study, None)
+    late = folder_of(spec, slow.study, None)
     history = store.load("flowers")
-    drive(store, spec, history, home_of(spec, history.study, None), whose="flowers", stop_after=1)
+    drive(store, spec, history, folder_of(spec, history.study, None), whose="flowers", stop_after=1)
     with pytest.raises(StudyHeld, match="another driver"):
         drive(store, spec, slow, late, whose="flowers")
     assert mark_of(late.folder) is None
@@ -308,13 +321,13 @@ def test_two_drivers_that_give_an_old_study_its_folder_agree_on_one(
 def test_the_uid_survives_every_commit(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers"), root)
     assert store.find_study("flowers").uid == store.load("flowers").study.uid == home.mark.uid
-    said = json.loads(place(home.folder).text(MARKER) or "")
+    said = json.loads(folder_at(home.folder).text(MARKER) or "")
     assert said == {"study": "flowers", "uid": home.mark.uid}
 
 
 def test_a_check_finds_a_folder_that_another_study_owns(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers", 2), root)
-    place(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
+    folder_at(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
     said = [str(violation) for violation in unusable(store)]
     assert said == [
         f"flowers: its folder of checkpoints {home.folder} is marked as another study's, trees"
@@ -325,5 +338,5 @@ def test_a_copied_folder_is_refused(store: Store, tmp_path: Path) -> None:
     home = run(store, surpassed("flowers"), str(tmp_path))
     record = replace(store.find_study("flowers"), uid="another")
     with pytest.raises(UserError, match="another study, flowers"):
-        home_of(surpassed("flowers"), record, None)
+        folder_of(surpassed("flowers"), record, None)
     assert mark_of(home.folder) == home.mark

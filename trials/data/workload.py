@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from trials.arrays import Ints
 from trials.checkpoints.weights import Weights
+from trials.data.batching import Ints
 from trials.optim.precision import Precision
 
 

@@ -9,7 +9,7 @@ import torch
 
 from trials.contract import Diverged
 from trials.devices.memory import release_memory
-from trials.runner import Runner, failure_of
+from trials.running.runner import Runner, failure_of
 
 
 def runner_of(lab, out="run", **params):

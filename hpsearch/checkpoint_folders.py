@@ -1,4 +1,4 @@
-"""Whose checkpoints a folder holds.
+"""The folder of checkpoints of a study: where it is, and whose a folder is.
 
 Many studies may share a folder for checkpoints (`--checkpoints`, the root). Each has its own folder
 inside it, named after the study and its `uid`, which is unique whatever database the study is in. A
@@ -18,15 +18,20 @@ import json
 import unicodedata
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpsearch.errors import UserError
-from trials.checkpoints.places import inside, place, split, trial_of
+from trials.checkpoints.checkpoint_folder import FolderError
+from trials.checkpoints.folders import absolute, folder_at, inside, is_url, split, trial_of
 
 if TYPE_CHECKING:  # workers import this module too, and need no records
     from hpsearch.domain.records import StudyRecord
+    from hpsearch.study_file.models import StudySpec
 
 MARKER = "hpsearch-study.json"
+DEFAULT_ROOT = "hpsearch-studies"
+"""Studies get their folders in this one beside the study file, unless it names another."""
 TRACKING = "tracking"
 """The folder in a study's for what experiment trackers have been told of it."""
 LONGEST_NAME = 60
@@ -44,7 +49,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class StudyFolder:
     """A study's own folder.
 
     Args:
@@ -66,7 +71,7 @@ class Home:
         said = {"study": self.mark.study, "uid": self.mark.uid}
         text = json.dumps(said, indent=1) + "\n"
         try:
-            place(self.folder).write(MARKER, text)
+            folder_at(self.folder).write(MARKER, text)
         except Exception as error:
             raise _unusable(self.folder, error) from error
 
@@ -82,12 +87,103 @@ class Home:
         return found is not None
 
 
+def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
+    """The folder that the study's own folder of checkpoints goes into.
+
+    Args:
+        spec: The study file. Where it names no folder, one beside it is taken.
+        asked_for: The folder that the command line names instead; None if it names none.
+
+    Returns: An absolute path, or a URL.
+
+    Raises:
+        UserError: A URL that cannot be used from here, or a path that cannot be a folder.
+    """
+    if asked_for:
+        return usable(asked_for)
+    stated = spec.checkpoints.folder or DEFAULT_ROOT
+    return usable(stated if is_url(stated) else spec.base / stated)
+
+
+def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
+    """The folder of a study that is to be created.
+
+    Raises:
+        UserError: Checkpoints cannot be kept there.
+    """
+    return folder_in(checkpoint_root(spec, asked_for), spec.study, new_uid())
+
+
+def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> StudyFolder:
+    """The folder of a study that is in the database: the one it has, or one in a root asked for.
+
+    A study of an earlier version has no folder of its own yet. It gets one inside the folder where
+    its checkpoints are.
+
+    Raises:
+        UserError: Checkpoints cannot be kept there.
+    """
+    present = next(iter(folders_of(record)), None)
+    moves = asked_for is not None and usable(asked_for) != present
+    if record.uid is None or present is None or moves:
+        root = checkpoint_root(spec, asked_for or present)
+        uid = record.uid or new_uid()
+        return folder_in(root, record.name, uid)
+    mark = Mark(record.name, record.uid)
+    home = StudyFolder(mark, usable(present))
+    home.refuse_foreign()
+    return home
+
+
+def usable(checkpoints: Path | str) -> str:
+    """A folder for checkpoints by its absolute name.
+
+    Raises:
+        UserError: A URL that cannot be used from here, or a path that cannot be a folder.
+    """
+    try:
+        folder_at(checkpoints)
+    except FolderError as error:
+        hint = "install the package it names, or give a folder that all workers share"
+        raise UserError(str(error), hint) from error
+    if not is_url(checkpoints):
+        _refuse_no_folder(Path(checkpoints))
+    return absolute(checkpoints)
+
+
+def _refuse_no_folder(path: Path) -> None:
+    """Check that a path is a folder, or that a folder could be made there.
+
+    Raises:
+        UserError: Something else is in its place, or no file system accepts it.
+    """
+    if not str(path).isprintable():
+        what = f"checkpoints cannot be kept at {str(path)!r}"
+        raise UserError(what, "name a folder of printable letters")
+    try:
+        obstacle = _obstacle(path)
+    except OSError as error:
+        what = f"checkpoints cannot be kept at {str(path)[:60]!r}: {error.strerror}"
+        raise UserError(what, "name another folder with --checkpoints") from None
+    if obstacle is not None:
+        what = f"checkpoints cannot be kept at {path}: {obstacle} is not a folder"
+        raise UserError(what, "name another with --checkpoints")
+
+
+def _obstacle(path: Path) -> Path | None:
+    """What is there already on the way to a folder, and is not a folder."""
+    for part in (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            return part
+    return None
+
+
 def new_uid() -> str:
     """A name that no other study of any database has."""
     return uuid.uuid4().hex
 
 
-def home_in(root: str, study: str, uid: str) -> Home:
+def folder_in(root: str, study: str, uid: str) -> StudyFolder:
     """The folder of a study in a root; the root itself where that is the study's folder already.
 
     Args:
@@ -101,10 +197,10 @@ def home_in(root: str, study: str, uid: str) -> Home:
     _refuse_inside(root)
     mark, owner = Mark(study, uid), mark_of(root)
     if owner is None:
-        return Home(mark, str(inside(root, folder_name(study, uid))))
+        return StudyFolder(mark, str(inside(root, folder_name(study, uid))))
     if owner.uid != uid:
         raise _anothers(root, owner)
-    return Home(mark, root)
+    return StudyFolder(mark, root)
 
 
 def _refuse_inside(root: str) -> None:
@@ -145,7 +241,7 @@ def mark_of(folder: str) -> Mark | None:
         UserError: It cannot be read, or what it says cannot be.
     """
     try:
-        text = place(folder).text(MARKER)
+        text = folder_at(folder).text(MARKER)
     except Exception as error:
         raise _unusable(folder, error) from error
     if text is None:
@@ -167,7 +263,7 @@ def trials_in(folder: str) -> list[int]:
     Raises:
         Exception: It cannot be read; each store has errors of its own.
     """
-    numbers = [trial_of(name) for name in place(folder).entries()]
+    numbers = [trial_of(name) for name in folder_at(folder).entries()]
     return sorted(number for number in numbers if number is not None)
 
 
@@ -177,7 +273,7 @@ def folders_of(record: StudyRecord) -> list[str]:
     return [*present, *record.former_checkpoints]
 
 
-def settle(record: StudyRecord, home: Home) -> None:
+def settle(record: StudyRecord, home: StudyFolder) -> None:
     """Record where a study keeps its checkpoints from now on, and where it did before."""
     former = [folder for folder in folders_of(record) if folder != home.folder]
     record.uid = home.mark.uid

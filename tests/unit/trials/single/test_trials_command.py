@@ -11,7 +11,7 @@ import sys
 import pytest
 import yaml
 
-from trials.__main__ import main
+from trials.single.command import main
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_an_interrupted_training_saves_and_continues(lab, command):
 def test_importing_the_package_and_describing_a_task_is_cheap():
     program = (
         "import sys, trials, trials.contract, trials.settings, trials.tasks, "
-        "trials.report_grid, trials.runner\n"
+        "trials.running.report_grid, trials.running.runner\n"
         "from trials.descriptions.builtin import describe\n"
         "describe('text_classification'); describe('a.b:c')\n"
         "heavy = {'torch', 'transformers', 'pandas', 'numpy', 'ray', 'hpsearch'} "

@@ -6,9 +6,9 @@ import os
 import re
 from pathlib import Path
 
-from trials.checkpoints.folder_place import FolderPlace
-from trials.checkpoints.protocol import Place
-from trials.checkpoints.url_place import UrlPlace
+from trials.checkpoints.checkpoint_folder import CheckpointFolder
+from trials.checkpoints.disk_folder import DiskFolder
+from trials.checkpoints.store_folder import StoreFolder
 
 LOGS = "logs"
 """The folder in a study's for what programs print."""
@@ -16,13 +16,13 @@ LOGS = "logs"
 _TRIAL = re.compile(r"trial-([0-9]{5,})")
 
 
-def place(folder: Path | str) -> Place:
-    """The place that a path or a URL names. Nothing is made before the first checkpoint is written.
+def folder_at(folder: Path | str) -> CheckpointFolder:
+    """The folder that a path or a URL names. It is made with the first checkpoint.
 
     Raises:
-        PlaceError: Nothing here can read or write such URLs.
+        FolderError: Nothing here can read or write such URLs.
     """
-    return UrlPlace(str(folder)) if is_url(folder) else FolderPlace(Path(folder))
+    return StoreFolder(str(folder)) if is_url(folder) else DiskFolder(Path(folder))
 
 
 def is_url(folder: Path | str) -> bool:
@@ -75,11 +75,6 @@ def log_of(study: Path | str, trial: int, attempt: int) -> Path | str:
     """The file for what the programs of an attempt print.
 
     It is not in the trial's own folder, which is removed where nothing of the trial is kept.
-
-    Args:
-        study: The study's folder.
-        trial: The number of the trial.
-        attempt: The number of its attempt.
     """
     return inside(inside(study, LOGS), f"{trial_folder(trial)}-attempt-{attempt}.log")
 
@@ -88,7 +83,7 @@ def used_bytes(folder: Path | str) -> int:
     """The size of all files in a folder, in bytes; 0 if it does not exist.
 
     Raises:
-        PlaceError: Nothing here can read such URLs.
+        FolderError: Nothing here can read such URLs.
         OSError: It cannot be read.
     """
-    return sum(place(folder).sizes().values())
+    return sum(folder_at(folder).sizes().values())

@@ -106,11 +106,7 @@ def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float,
 
 
 def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
-    """The one unit that a budget is stated in.
-
-    Raises:
-        TaskError: There is no unit or several of them, or a key is unknown.
-    """
+    """The one unit that a budget is stated in."""
     units = [unit for unit in Unit if unit.value in per_trial]
     names = [*(unit.value for unit in Unit), "report_every"]
     problems = []

@@ -1,0 +1,8 @@
+"""Running one attempt of a trial, in a study or without one.
+
+- `runner`: advances a run to a level, saves it, closes it, and says how it failed.
+- `report_grid`: a trial's budget, and the levels at which it reports.
+- `arithmetic`: what the sums of a training depend on besides its settings, seed and data.
+- `randomness`: seeds that derive from the trial's seed and a place.
+- `interruption`: signals that ask the process to stop.
+"""

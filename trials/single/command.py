@@ -1,0 +1,232 @@
+"""Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
+
+The file is a study file; of it `task`, `settings`, `budget.per_trial`, `seed` and `objective` are
+used, and `arithmetic`, which says how a trial of a study computed: this training computes in the
+same way. Reports go to stdout as JSON lines, everything else to stderr. `DIR/best` and `DIR/last`
+are checkpoints. On several GPUs it starts with ``torchrun --nproc-per-node 2 -m trials
+SETTINGS.yaml --out DIR``.
+
+Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted
+with all saved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trials import tasks
+from trials.contract import Note, Problem, Report, Setup, Task, TaskError
+from trials.descriptions.builtin import BUILT_IN, describe
+from trials.disk.whole_files import whole_file
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
+from trials.running.interruption import Interruption
+from trials.running.report_grid import budget_from
+from trials.running.runner import Runner, failure_of
+from trials.single import study_file
+
+if TYPE_CHECKING:
+    from trials.devices.processes import Group
+
+ARITHMETIC = "arithmetic.json"
+"""In the folder of a run: how it computes."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, train, print; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        study = study_file.read(options.file, _say)
+        task = tasks.load(study["task"], options.file.parent)
+        _refuse_to_share(study["task"]["kind"])
+        setup, computed = _in_its_arithmetic(
+            task, _setup(study, options), study.get("arithmetic"), options.out
+        )
+        data = task.prepare(setup.params)
+    except TaskError as mistake:
+        return _say_mistakes(options.file, mistake)
+    from trials.devices import processes
+
+    with processes.joined(setup.device) as group:
+        if group.first:
+            options.out.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(computed.as_plain(), indent=1) + "\n"
+            with whole_file(options.out / ARITHMETIC) as file:
+                file.write_text(text)
+        return _train(task, data, setup, options.file, group)
+
+
+def _refuse_to_share(kind: str) -> None:
+    """The user's own training code does not know of other processes: each would train everything,
+    into the same folder."""
+    if kind not in BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        what = (
+            "is your own training code, which cannot be divided among processes; "
+            "start it without torchrun"
+        )
+        raise TaskError([Problem("task.kind", what)])
+
+
+def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:
+    try:
+        runner = Runner(task, data, setup, note=_print_metrics)
+        try:
+            with Interruption() as interruption:
+                group.listen(lambda: interruption.asked)
+                return _follow(runner, group)
+        finally:
+            runner.close()
+    except TaskError as mistake:
+        return _say_mistakes(file, mistake)
+    except Exception as error:  # noqa: BLE001 - a failed training is a result, not a bug
+        failure = failure_of(error)
+        if failure.kind == "error":
+            _say(failure.details.rstrip())
+        _say(f"the training failed: {failure.kind}: {failure.text}")
+        return 1
+
+
+def _print_metrics(note: Note) -> None:
+    if note.metrics:
+        print(json.dumps({"metrics": dict(note.metrics)}), flush=True)  # noqa: T201 - as reports
+
+
+def _follow(runner: Runner, group: Group) -> int:
+    for report in runner.advance(math.inf, lambda: group.stopping):
+        if group.first:
+            print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
+        runner.recorded(report.resource)
+    if group.stopping and runner.finished is None:
+        saved = runner.save()
+        if group.first:
+            _say(f"interrupted; --resume continues from {saved or 'the last checkpoint'}")
+        return 130
+    if group.first:
+        _say(f"done: {runner.finished}")
+    return 0
+
+
+def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
+    last = _to_resume(options)
+    budget = budget_from(study["budget"]["per_trial"])
+    description = describe(study["task"].get("kind"))
+    problems = description.problems_with_budget(budget.unit)
+    if problems:
+        raise TaskError(problems)
+    goal = study_file.goal_of(study.get("objective"))
+    params = dict(study.get("settings") or {})
+    known = description.settings or {}
+    if goal is not None and "monitor" in known:
+        params.setdefault("monitor", goal.metric)
+    return Setup(
+        params=params,
+        seed=study.get("seed", 0),
+        budget=budget,
+        folder=options.out,
+        resume_from=last,
+        device=options.device or _best_device(),
+        goal=goal,
+    )
+
+
+def _to_resume(options: argparse.Namespace) -> Path | None:
+    """The checkpoint to continue from; None if the folder has no run."""
+    last: Path = options.out / "last"
+    if not last.is_symlink():
+        if options.resume:
+            _say(f"nothing to resume in {options.out}; starting afresh")
+        return None
+    if not options.resume:
+        what = "already holds a run; add --resume to continue it, or name another folder"
+        raise TaskError([Problem("--out", f"{options.out} {what}")])
+    return last
+
+
+def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple[Setup, Arithmetic]:
+    """Compute as the run in the folder has so far, or else as the file says.
+
+    Returns:
+        The setup with the precision that is computed in, and what to record of the run.
+    """
+    recorded = None
+    if given is not None:
+        recorded = Arithmetic.from_plain(given)
+    if setup.resume_from is not None:
+        recorded = _remembered(out / ARITHMETIC) or recorded
+    params, now = arithmetic.adopt(
+        recorded, setup.params, setup.device, threads=None, known=task.settings
+    )
+    changes = []
+    if recorded is not None:
+        changes = arithmetic.differences(recorded, now)
+    if changes:
+        phrases = ", ".join(changes)
+        _say(f"note: not computed as before, so metrics may differ: {phrases}")
+    return replace(setup, params=params), now
+
+
+def _remembered(file: Path) -> Arithmetic | None:
+    try:
+        plain = json.loads(file.read_text())
+        return Arithmetic.from_plain(plain)
+    except (OSError, ValueError, TaskError):
+        return None
+
+
+def _as_json(report: Report) -> str:
+    checkpoint = None
+    if report.checkpoint is not None:
+        checkpoint = str(report.checkpoint)
+    plain = {
+        "resource": report.resource,
+        "step": report.step,
+        "elapsed": report.elapsed,
+        "metrics": dict(report.metrics),
+        "checkpoint": checkpoint,
+    }
+    return json.dumps(plain)
+
+
+def _best_device() -> str:
+    from trials.devices import processes
+
+    return processes.device()
+
+
+def _say(text: str) -> None:
+    """Write a message. If nobody reads it any more, or the disk is full, the message is lost and
+    nothing else happens."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
+
+
+def _say_mistakes(file: Path, mistake: TaskError) -> int:
+    for problem in mistake.problems:
+        _say(f"{file}: {problem.where}: {problem.what}")
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trials", description="Train one configuration."
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="SETTINGS.yaml", help="a study file; its search is ignored"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="the folder for checkpoints"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue from DIR/last")
+    parser.add_argument(
+        "--device", help="a torch device name (default: cuda where there is a GPU, else cpu)"
+    )
+    return parser

@@ -1,0 +1,96 @@
+"""The parts of a study file that one training uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trials.contract import Goal, Problem, TaskError
+from trials.settings import nearest
+
+CONTINUES = "continues"
+"""In a file with the settings of a trial that continues another one: which, and from where."""
+USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", CONTINUES)
+IGNORED = ("study", "space", "constraints", "search", "resources")
+DIRECTIONS = ("minimize", "maximize")
+BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
+
+
+def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """The study file's parts that are used.
+
+    Raises:
+        TaskError: It cannot be read, or a part is missing, unknown or of the wrong shape.
+    """
+    try:
+        study = yaml.safe_load(file.read_text())
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}; check the path"
+        raise TaskError([Problem("file", what)]) from None
+    except yaml.YAMLError as error:
+        raise TaskError([Problem("file", f"is not YAML: {error}; correct it there")]) from None
+    if not isinstance(study, dict):
+        raise TaskError([Problem("file", "must be a mapping with task, settings, budget and seed")])
+    problems = _problems_with(study)
+    if problems:
+        raise TaskError(problems)
+    ignored = [key for key in IGNORED if key in study]
+    if ignored:
+        say(f"note: a single training ignores {', '.join(ignored)}")
+    return study
+
+
+def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
+    problems = _unknown(study, (*USED, *IGNORED), "", "is not a part of a study file")
+    if not isinstance(study.get("task"), dict):
+        problems.append(Problem("task", "must be a mapping; say what to train"))
+    settings = study.get("settings") or {}
+    if not isinstance(settings, dict):
+        problems.append(Problem("settings", "must be a mapping of settings to values"))
+    if CONTINUES in study:
+        what = "continues another trial, so that its settings alone do not train it again; "
+        advice = "take its checkpoint, or remove this key to train its settings from the beginning"
+        problems.append(Problem(CONTINUES, what + advice))
+    budget = study.get("budget")
+    if isinstance(budget, dict) and isinstance(budget.get("per_trial"), dict):
+        problems += _unknown(budget, BUDGET_KEYS, "budget.", "is not a part of a budget")
+    else:
+        what = "must say how far to train, such as {epochs: 3}"
+        problems.append(Problem("budget.per_trial", what))
+    seed = study.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        problems.append(Problem("seed", f"must be a whole number of at least 0, not {seed!r}"))
+    return problems
+
+
+def _unknown(part: Mapping[Any, Any], known: Sequence[str], where: str, what: str) -> list[Problem]:
+    problems = []
+    for key in part:
+        if key not in known:
+            problems.append(Problem(f"{where}{key}", f"{what}; {nearest(key, known)}"))
+    return problems
+
+
+def goal_of(objective: Any) -> Goal | None:
+    """What the study optimises: its objective, or the first of several; None if the file has
+    none.
+
+    Raises:
+        TaskError: It names no metric, or no direction.
+    """
+    if not objective:
+        return None
+    if isinstance(objective, list):
+        where, first = "objective[0]", objective[0]
+    else:
+        where, first = "objective", objective
+    stated = first if isinstance(first, dict) else {}
+    metric, direction = stated.get("metric"), stated.get("direction")
+    if not isinstance(metric, str) or direction not in DIRECTIONS:
+        example = "{metric: accuracy, direction: maximize}"
+        what = f"must have a metric and a direction (minimize or maximize), such as {example}"
+        raise TaskError([Problem(where, what)])
+    return Goal(metric, maximize=direction == "maximize")
