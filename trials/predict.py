@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trials.tasks.images import written as images
-from trials.tasks.images.written import ImageClassifier
-from trials.tasks.tabular.written import TableModel
-from trials.tasks.text import written as texts
-from trials.tasks.text.written import TextModel
+from trials.tasks.images import classifier as images
+from trials.tasks.images.classifier import ImageClassifier
+from trials.tasks.tabular.table_model import TableModel
+from trials.tasks.text import text_model as texts
+from trials.tasks.text.text_model import TextModel
 
 __all__ = ["ImageClassifier", "TableModel", "TextModel", "load"]
 

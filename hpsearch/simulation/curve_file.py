@@ -266,7 +266,7 @@ def _frame(path: Path) -> pd.DataFrame:
 def _read(path: Path) -> pd.DataFrame:
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
-    from trials.tasks import tables
+    from trials.tasks.datasets import tables
 
     files.refuse_odd(path)
     if path.suffix == ".parquet":

@@ -1,4 +1,4 @@
-"""What can be known of a kind of task without building it: plain data, which imports nothing heavy.
+"""Facts about a kind of task without building it: plain data, which imports nothing heavy.
 
 - `builtin`: the built-in kinds by name, and the description of any kind
 - `description`: what a description is: fields, settings, metrics

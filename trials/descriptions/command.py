@@ -10,7 +10,7 @@ from typing import Any
 from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
-from trials.descriptions.description import Field, TaskDescription
+from trials.descriptions.description import Field, TaskDescription, by_name
 from trials.settings import nearest
 
 KIND = "command"
@@ -67,7 +67,7 @@ _FIELDS = (
 
 
 class CommandDescription(TaskDescription):
-    """What is known of a command before it runs."""
+    """The description of a command."""
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
         """Every unknown, missing or unfit key of a `task` part, and what is wrong with its
@@ -149,7 +149,6 @@ def _unused(line: CommandLine, section: str, names: Mapping[str, Any]) -> Iterat
 
 
 def _inseparable(line: CommandLine, space: Mapping[str, bool]) -> Iterator[Problem]:
-    """What is sometimes left out of the command, in one word with what is not."""
     optional = [RESUME, *(name for name, always in space.items() if not always)]
     for name in optional:
         if line.shares_its_word(name):
@@ -159,7 +158,7 @@ def _inseparable(line: CommandLine, space: Mapping[str, bool]) -> Iterator[Probl
 
 COMMAND = CommandDescription(
     kind=KIND,
-    fields={field.name: field for field in _FIELDS},
+    fields=by_name(_FIELDS),
     settings=None,
     metrics=None,
     metrics_of=report_pattern.metrics_of,

@@ -26,7 +26,6 @@ class CommandLine:
     """A command line with placeholders such as ``{learning_rate}``.
 
     Args:
-        text: As the study file states it.
         shell: Whether a shell is to read it.
 
     Raises:
@@ -60,7 +59,7 @@ class CommandLine:
         return [_joined(parts, {}) for parts in self._parts if not _names_in(parts)]
 
     def shares_its_word(self, name: str) -> bool:
-        """Whether a placeholder is in one word with another one, so that it cannot be left out
+        """True if a placeholder is in one word with another one, so that it cannot be left out
         alone."""
         words = self._text.split() if self._shell else self._words
         in_words = [_PLACEHOLDER.findall(word) for word in words]
@@ -142,7 +141,6 @@ def _joined(parts: _Parts, texts: Mapping[str, str]) -> str:
 
 
 def _is_flag(word: str) -> bool:
-    """Whether a word is a flag whose value is the next word."""
     return re.fullmatch(r"--?[A-Za-z][^=]*", word) is not None
 
 

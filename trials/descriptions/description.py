@@ -1,14 +1,14 @@
-"""What a description is: the fields, settings and metrics of a kind of task."""
+"""Descriptions: the fields, settings and metrics of a kind of task."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trials.contract import Problem, Setting, Unit
-from trials.settings import nearest
+from trials.settings import Settings, nearest, setting
 
 _IN_WORDS: dict[type, str] = {
     str: "text",
@@ -25,7 +25,7 @@ LOOP_METRICS = frozenset(
         "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
     }
 )  # fmt: skip
-"""What every built-in task reports beside its own metrics, as `instruments.METRICS`, which is
+"""The metrics that every built-in task reports beside its own, as `instruments.METRICS`, which is
 heavier to import."""
 
 TABLE_FILES = "a CSV, Parquet or JSONL file"
@@ -44,10 +44,6 @@ class Field:
     """One key of the `task` part of a study file.
 
     Args:
-        name: The key.
-        types: What its value may be.
-        about: What it is, for people.
-        required: Whether it must be there.
         limits: What a value must keep to beside its type, in keywords of JSON Schema. They describe
             what the task refuses when it is built.
     """
@@ -59,7 +55,7 @@ class Field:
     limits: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def problem_with(self, value: Any) -> str | None:
-        """What is wrong with `value` for this field, as half a sentence; None if nothing is."""
+        """The problem of a value for this field, as half a sentence; None if it has none."""
         if self._allows(value):
             return None
         wanted = " or ".join(_IN_WORDS[kind] for kind in self.types)
@@ -95,6 +91,22 @@ def split_seed(samples: str) -> Field:
     """The field that decides which samples are split off for validation."""
     about = f"which {samples} a validation fraction picks; the same for every trial"
     return Field("split_seed", (int,), about, limits={"minimum": 0})
+
+
+@dataclass(frozen=True)
+class NetworkSettings(Settings):
+    """The loop's settings for a small network, whose samples are not made of tokens."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
+
+    learning_rate: float = setting(
+        1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
+    )
+
+
+def by_name(fields: Iterable[Field]) -> dict[str, Field]:
+    """The fields of a description by their keys."""
+    return {field.name: field for field in fields}
 
 
 @dataclass(frozen=True)
@@ -138,8 +150,6 @@ class TaskDescription:
         """The mistakes in the names of settings and parameters that only the task part shows.
 
         Args:
-            task: The task part.
-            settings: The fixed settings.
             space: For each parameter, whether every trial has a value for it.
         """
         return []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trials.contract import Problem
-from trials.descriptions.description import Field, TaskDescription
+from trials.descriptions.description import Field, TaskDescription, by_name
 from trials.settings import nearest
 
 RAY_TUNE, OPTUNA = "ray_tune", "optuna"
@@ -25,7 +25,7 @@ _FIELDS = (
 
 
 class FunctionDescription(TaskDescription):
-    """What is known of a training function before it runs."""
+    """The description of a training function."""
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
         """Every unknown or unfit key of a `task` part, and a library that nobody adapts."""
@@ -39,5 +39,4 @@ class FunctionDescription(TaskDescription):
 
 def of_function(kind: str) -> TaskDescription:
     """The description of a training function, from its name alone."""
-    fields = {field.name: field for field in _FIELDS}
-    return FunctionDescription(kind=kind, fields=fields, settings=None, metrics=None)
+    return FunctionDescription(kind, by_name(_FIELDS), settings=None, metrics=None)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from trials.descriptions.description import (
     LOOP_METRICS,
-    WITHOUT_TOKENS,
     Field,
+    NetworkSettings,
     TaskDescription,
+    by_name,
     files,
     split_seed,
 )
 from trials.descriptions.models import TRUST
-from trials.settings import Settings, setting
+from trials.settings import setting
 
 METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
 """All metrics of a report."""
@@ -42,15 +42,10 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class ImageSettings(Settings):
+class ImageSettings(NetworkSettings):
     """The loop's settings, the shape of the network, and how training images are changed at
     random."""
 
-    LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
-
-    learning_rate: float = setting(
-        1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
-    )
     dropout: float | None = setting(
         None,
         "Dropout probability before the last layer; null for no dropout.",
@@ -77,7 +72,7 @@ class ImageSettings(Settings):
 
 IMAGE_CLASSIFICATION = TaskDescription(
     kind="image_classification",
-    fields={field.name: field for field in _FIELDS},
+    fields=by_name(_FIELDS),
     settings=ImageSettings.table(),
     metrics=METRICS,
     tokens=False,

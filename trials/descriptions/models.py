@@ -122,7 +122,6 @@ def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
     stays as it is.
 
     Args:
-        model: What the study file names.
         base: The folder that a relative path starts from.
         trusted: Whether the study file lets code that the model brings run.
 
@@ -180,7 +179,7 @@ def only_adapters(name: str) -> Problem:
 
 
 def brings_code(model: Pretrained) -> bool:
-    """Whether it may bring code; for a model on the hub this is not known."""
+    """True if it may bring code; for a model on the hub this is not known."""
     folder = model.folder
     return folder is None or bool(references(folder))
 
@@ -196,7 +195,6 @@ def references(folder: Path) -> list[str]:
 
 
 def _texts_in(named: Any) -> Iterator[str]:
-    """The texts in a value, in the values of a mapping, or in lists of such."""
     if isinstance(named, str):
         yield named
     elif isinstance(named, Mapping):

@@ -28,9 +28,6 @@ _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
 class ReportPattern:
     """One pattern, ready to be looked for in lines.
 
-    Args:
-        text: As the study file states it.
-
     Raises:
         ValueError: It is not a regular expression, or it has a name twice.
     """
@@ -67,7 +64,7 @@ class ReportPattern:
 
 
 def visible(line: bytes) -> str:
-    """What a terminal would show of a line: of a progress bar, what it showed last."""
+    """A line as a terminal would show it: of a progress bar, the last state."""
     text = line.decode(errors="replace").rstrip()
     return _ESCAPE_CODE.sub("", text).rstrip().rpartition("\r")[2]
 
@@ -125,10 +122,6 @@ _LEAST_LETTERS = 3
 def offered(lines: Sequence[str], metric: str) -> str | list[str] | None:
     """A pattern, or two, that find a metric in what a program has printed.
 
-    Args:
-        lines: As a terminal would show them.
-        metric: The study's objective.
-
     Returns: None if nothing in the lines looks like it.
     """
     counts = [(at, found) for at, line in enumerate(lines) if (found := _COUNT.search(line))]
@@ -148,20 +141,18 @@ def offered(lines: Sequence[str], metric: str) -> str | list[str] | None:
 
 
 def _named(metric: str, line: str) -> re.Match[str] | None:
-    """Where a line has a number under a name like the metric's, that of held-out data first."""
     alike = [each for each in _METRIC.finditer(line) if _is_like(each[1].lower(), metric.lower())]
     of_held_out = [each for each in alike if any(word in each[1].lower() for word in _HELD_OUT)]
     return next(iter([*of_held_out, *alike]), None)
 
 
 def _is_like(name: str, metric: str) -> bool:
-    """Whether a word of one name begins a word of the other: acc and accuracy."""
     pairs = [(a, b) for a in re.split(r"[\W_]+", name) for b in re.split(r"[\W_]+", metric)]
     long = [pair for pair in pairs if min(map(len, pair)) >= _LEAST_LETTERS]
     return name == metric or any(a.startswith(b) or b.startswith(a) for a, b in long)
 
 
 def _before(found: re.Match[str], group: int) -> str:
-    """What a match has before a group, as an expression."""
+    """The text of a match before a group, as an expression."""
     text = re.escape(found.string[found.start() : found.start(group)])
     return re.sub(r"(?:\\ )+", lambda spaces: " " if len(spaces[0]) == len("\\ ") else " +", text)

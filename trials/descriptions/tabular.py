@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from trials.descriptions.description import (
     LOOP_METRICS,
     TABLE_FILES,
-    WITHOUT_TOKENS,
     Field,
+    NetworkSettings,
     TaskDescription,
+    by_name,
     files,
     split_seed,
 )
-from trials.settings import Settings, setting
+from trials.settings import setting
 
 CLASSIFICATION, REGRESSION = OBJECTIVES = ("classification", "regression")
 METRICS = {
@@ -26,7 +27,6 @@ METRICS = {
 
 
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
-    """Those of the objective that the part states; of both where it states none."""
     stated = task.get("objective_kind")
     if isinstance(stated, str) and stated in METRICS:
         return METRICS[stated]
@@ -61,14 +61,9 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class TabularSettings(Settings):
+class TabularSettings(NetworkSettings):
     """The loop's settings, and the shape of the perceptron."""
 
-    LEFT_OUT: ClassVar[frozenset[str]] = WITHOUT_TOKENS
-
-    learning_rate: float = setting(
-        1e-3, "Peak learning rate; the schedule multiplies it.", above=0, high=10
-    )
     dropout: float | None = setting(
         None,
         "Dropout probability after each hidden layer; null for no dropout.",
@@ -94,7 +89,7 @@ class TabularSettings(Settings):
 
 TABULAR = TaskDescription(
     kind="tabular",
-    fields={field.name: field for field in _FIELDS},
+    fields=by_name(_FIELDS),
     settings=TabularSettings.table(),
     metrics=METRICS[CLASSIFICATION] | METRICS[REGRESSION],
     tokens=False,

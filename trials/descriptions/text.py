@@ -67,16 +67,7 @@ def _on_texts(
     train: str = TABLE_FILES,
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None,
 ) -> TaskDescription:
-    """The description of a task on texts.
-
-    Args:
-        kind: Its name.
-        columns: The fields of its own: those that name columns.
-        metrics: What it measures on the validation data.
-        settings: Its settings.
-        train: Which files its data may be in, in words.
-        metrics_of: As in `TaskDescription`.
-    """
+    """The description of a task on texts."""
     model = Field(
         "model",
         (str, dict),
@@ -92,7 +83,7 @@ def _on_texts(
 
 
 CLASS, LABELS, NUMBER = ("class", "labels", "number")
-"""What is learnt of a text: its class, which of several labels it has, or a number."""
+"""The targets of a text: its class, which of several labels it has, or a number."""
 METRICS: Mapping[str, frozenset[str]] = {
     CLASS: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
     LABELS: LOOP_METRICS | {"loss", "micro_f1", "macro_f1", "exact_match"},
@@ -104,7 +95,7 @@ BALANCED = "balanced"
 
 
 def asked_of(task: Mapping[str, Any]) -> str:
-    """What a classification of texts learns of a text: several labels where the `task` part names
+    """The target of a classification of texts: several labels where the `task` part names
     their columns or what joins them, else its class."""
     several = isinstance(task.get("label"), list) or "separator" in task
     return LABELS if several else CLASS
@@ -181,7 +172,7 @@ TOKEN_CLASSIFICATION = _on_texts(
 )
 
 BLOCKS, DOCUMENTS = SAMPLES = ("blocks", "documents")
-"""What a sample of a language model is: a block of `max_length` tokens, of several documents where
+"""The samples of a language model: a block of `max_length` tokens, of several documents where
 it takes them, or a document."""
 
 LANGUAGE_MODELING = _on_texts(

@@ -4,16 +4,15 @@ A kind is the name of a built-in task (`descriptions.builtin.BUILT_IN`), ``comma
 of the user's own, or ``package.module:function`` for the user's own training function. Nothing
 heavy is imported before a task is built.
 
-- `trained`: what the built-in tasks share
-- `prepared`: prepared data, kept on the disk
-- `finishing`: what the final training of a built-in task takes
+- `workloads`: the parts that all built-in kinds share
+- `datasets`: data files, from reading to prepared data on the disk
 - `command`, `function`, `images`, `tabular`, `text`, `tokens`, `language`, `pairs`: the tasks
 - `huggingface`: what the tasks on texts share
 """
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,6 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
     """Build the task that the `task` part of a study file states.
 
     Args:
-        task: The part, as parsed.
         base: The folder that its relative paths and modules are found in; None for the current one.
         adapt: For a function that is written for a library, as its `library` says: turns it into
             one that takes `(params, trial)`. Only for the kind ``package.module:function``.
@@ -63,9 +61,7 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
 
 
 def _class_of(kind: str) -> Any:
-    place = _CLASSES.get(kind, "trials.tasks.function.task:FunctionTask")
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(_CLASSES.get(kind, "trials.tasks.function.task:FunctionTask"))
 
 
 def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
@@ -79,7 +75,7 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
     from trials.tasks.huggingface import pretrained
-    from trials.tasks.trained import TrainedTask
+    from trials.tasks.workloads.task import TrainedTask
 
     try:
         built = load(task, base)

@@ -38,7 +38,7 @@ def rows_of(path: Path) -> list[Row]:
     Raises:
         UserError: The file cannot be read, or has no rows.
     """
-    from trials.tasks import tables  # imported here: pandas takes a while
+    from trials.tasks.datasets import tables  # imported here: pandas takes a while
 
     try:
         frame = tables.read(path, "")

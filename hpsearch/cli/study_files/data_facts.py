@@ -25,7 +25,7 @@ from hpsearch.views.numbers import duration
 from hpsearch.wiring.workers import goal_of
 from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe
-from trials.tasks import tables
+from trials.tasks.datasets import tables
 
 WORDS_OF_A_TEXT = 5
 """A column whose middle cell has so many words holds texts."""

@@ -346,7 +346,7 @@ def _refuse_options(path: Path, kind: str, data: DataOptions) -> None:
 
 def _hint_at_numbers(table: pd.DataFrame, label: str) -> None:
     """Say which kind learns numbers, if the column that was guessed holds some with fractions."""
-    from trials.tasks.tables import texts_in
+    from trials.tasks.datasets.tables import texts_in
 
     try:
         numbers = [float(cell) for cell in texts_in(table.head(SAMPLE_ROWS), label) if cell]
@@ -424,7 +424,7 @@ def _at_an_end(some: pd.DataFrame, among: list[str]) -> str:
 
 def _names_classes(some: pd.DataFrame, column: str) -> bool:
     """Whether a column has words, each of which stands in several rows."""
-    from trials.tasks.tables import texts_in
+    from trials.tasks.datasets.tables import texts_in
 
     words = [cell for cell in texts_in(some, column) if cell]
     has_numbers = all(re.fullmatch(r"[-+.,:/eE\d\s]+", word) for word in words)

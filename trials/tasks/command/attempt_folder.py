@@ -20,7 +20,7 @@ from trials.disk.whole_folders import make_folder
 FILES = "folder"
 """The program's own files, in a checkpoint and in the attempt's folder."""
 PROGRESS = "progress.json"
-"""What is known of the trial, in a checkpoint."""
+"""The file of a checkpoint with the progress of the trial."""
 PARAMS = "params.json"
 _PREFIX = "attempt-"
 
@@ -53,7 +53,7 @@ class AttemptFolder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the program has written nothing, or has removed its folder."""
+        """The program has written nothing, or has removed its folder."""
         try:
             return next(self.path.iterdir(), None) is None
         except PermissionError:
@@ -63,7 +63,7 @@ class AttemptFolder:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the program has written something since this was last copied, or filled."""
+        """The program has written something since this was last copied, or filled."""
         return self.signature() != self._sealed
 
     def clear(self) -> None:
@@ -100,7 +100,7 @@ class AttemptFolder:
             _remove_if_empty(Path(self._trial))
 
     def signature(self) -> Signature:
-        """What shows whether the program has written something since."""
+        """The state of all files, which differs if the program has written something since."""
         found = []
         for entry in trees.entries(self.path):
             facts = entry.facts
@@ -109,7 +109,6 @@ class AttemptFolder:
 
 
 def _new_home(trial: Path | str, attempt: int) -> Path:
-    """A new folder, which is removed by the next attempt if this process is killed."""
     prefix = f"{_PREFIX}{attempt}-"
     if folders.is_url(trial):
         temporary = Path(tempfile.gettempdir())

@@ -46,12 +46,7 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 
 
 class Keeper:
-    """Keeps one program.
-
-    Args:
-        status: The file descriptor for what happens.
-        words: The program and its arguments.
-    """
+    """Keeps one program."""
 
     def __init__(self, status: int, words: list[str]) -> None:
         self._status = status
@@ -83,11 +78,9 @@ class Keeper:
         self._tell("clear")
 
     def _waits_for_others(self) -> bool:
-        """Whether the program was told to end, and processes of it take their time."""
         return self._terminating and bool(self._alive())
 
     def _carry_out(self, letters: bytes) -> bool:
-        """Carry out requests; False if everything is to be killed."""
         if not letters or KILL in letters:
             return False
         for letter in letters:
@@ -124,10 +117,7 @@ class Keeper:
             os._exit(127)
 
     def _suspend(self) -> None:
-        """Suspend every process, those that are started meanwhile too.
-
-        The program's group is suspended first: to look for all others takes a while.
-        """
+        """Suspend every process, those that are started meanwhile too."""
         self._signal_group(signal.SIGSTOP)
         told: set[int] = set()
         give_up = time.monotonic() + SETTLE_S
@@ -147,13 +137,11 @@ class Keeper:
         self._signal(signal.SIGCONT)
 
     def _terminate(self) -> None:
-        """Ask the program's process group to end."""
         self._terminating = True
         self._signal_group(signal.SIGTERM)
         self._resume()
 
     def _kill_all(self) -> None:
-        """Kill until nothing is left."""
         pause_s = AGAIN_S
         while self._alive():
             self._signal(signal.SIGKILL)
@@ -171,7 +159,6 @@ class Keeper:
             _kill(process, number)
 
     def _reap(self) -> None:
-        """Take note of children that have ended."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -184,7 +171,6 @@ class Keeper:
                 self._tell(f"ended {self._code}")
 
     def _alive(self) -> dict[int, str]:
-        """The states of all descendants that have not ended, by the numbers of their processes."""
         if not Path("/proc/self").exists():
             return {self._program: "S"} if self._code is None else {}
         return descendants(os.getpid())
@@ -231,7 +217,6 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _outlive(keeper: int, status: int) -> None:
-    """Wait for the end of the keeper, and kill what it has left behind."""
     os.closerange(0, 3)  # its pipes must have no other ends than its own
     os.close(status)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -245,7 +230,6 @@ def _outlive(keeper: int, status: int) -> None:
 
 
 def _alive_below(ancestor: int) -> dict[int, str]:
-    """As `descendants`; none where that cannot be seen."""
     return descendants(ancestor) if Path("/proc/self").exists() else {}
 
 

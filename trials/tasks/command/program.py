@@ -27,11 +27,6 @@ Source = Literal["stdout", "stderr"]
 class Program:
     """A program and all of its descendants.
 
-    Args:
-        words: The program and its arguments.
-        folder: Where it runs.
-        environment: Its environment variables.
-
     Attributes:
         code: Its exit code, or minus the number of the signal that ended it; None until it has
             ended.
@@ -87,11 +82,11 @@ class Program:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left of the program, and all that it has printed was read."""
+        """Nothing is left of the program, and all that it has printed was read."""
         return self.clear and not self._open
 
     def read(self, timeout_s: float) -> list[tuple[Source, bytes]]:
-        """What the program has printed since the last call; waits for the first of it, or for its
+        """The output since the last call; waits for the first of it, or for the program's
         end.
 
         Raises:
@@ -114,7 +109,6 @@ class Program:
         return pieces
 
     def _content(self, handle: int) -> bytes | None:
-        """What can be read at once; None where there is nothing, or nothing any more."""
         try:
             content = os.read(handle, CHUNK_BYTES)
         except BlockingIOError:
@@ -134,7 +128,6 @@ class Program:
         self._open.clear()
 
     def _take_in(self, content: bytes) -> None:
-        """What the keeper says."""
         *lines, self._status_text = (self._status_text + content).split(b"\n")
         for line in lines:
             word, _, rest = line.decode(errors="replace").partition(" ")
@@ -211,7 +204,7 @@ class Program:
 
     @property
     def would_run(self) -> bool:
-        """Whether a process of it computes, or waits to be resumed or for a processor, as far as
+        """A process of it computes, or waits to be resumed or for a processor, as far as
         that can be seen.
 
         It knows those that were there when the program was last suspended.
@@ -224,7 +217,6 @@ class Program:
         return sum(int(facts[11]) + int(facts[12]) for facts in self._facts())
 
     def _facts(self) -> Iterator[list[bytes]]:
-        """What Linux says of each process, from its state on."""
         for process in self._suspended or ():
             with suppress(OSError):  # it has ended
                 text = Path(f"/proc/{process}/stat").read_bytes()
@@ -270,7 +262,6 @@ def _open_files_of(process: int) -> list[str]:
 
 
 def _may_be_rewritten(facts: str) -> bool:
-    """Whether an open file can be written, and not only added to, by what Linux says of it."""
     for line in facts.splitlines():
         if line.startswith("flags:"):
             flags = int(line.split()[1], 8)

@@ -44,9 +44,6 @@ class LineReader(Protocol):
     def report_in(self, line: bytes) -> ReportLine | None:
         """The report that is complete with a line; None if there is none.
 
-        Args:
-            line: As the program wrote it.
-
         Raises:
             ProgramFailed: It is a report that cannot be right.
         """
@@ -66,7 +63,6 @@ class JsonLines:
         self._offset = float(resource.endswith(FROM_0))
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `LineReader`."""
         text = visible(line).strip()
         if not (text.startswith("{") and text.endswith("}")):
             return None
@@ -97,13 +93,12 @@ class PatternLines:
     def __init__(self, patterns: Sequence[ReportPattern]) -> None:
         self.repeats = True
         self.is_matched = False
-        """Whether a pattern was found in the last line."""
+        """A pattern was found in the last line."""
         self._patterns = patterns
         self._names = {name for pattern in patterns for name in pattern.names}
         self._found: dict[str, float] = {}
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `LineReader`."""
         text = visible(line)
         self.is_matched = False
         for pattern in self._patterns:
@@ -129,7 +124,6 @@ class CsvRows:
             from 0. ``resource`` stands for the unit of the budget, too: ``epoch`` or ``epochs``.
         unit: The unit of the budget.
         objective: The study's objective; None for a trial without a study.
-        delimiter: What is between two cells.
     """
 
     def __init__(self, resource: str, unit: Unit, objective: str | None, delimiter: str) -> None:
@@ -144,7 +138,6 @@ class CsvRows:
         self._key: str | None = None
 
     def report_in(self, line: bytes) -> ReportLine | None:
-        """See `LineReader`."""
         text = visible(line).strip("\ufeff")
         row = next(csv.reader([text], delimiter=self._delimiter), [])
         cells = [cell.strip() for cell in row]
@@ -163,11 +156,6 @@ class CsvRows:
         return ReportLine(resource, {_name(name, shown): numbers[name] for name in numbers})
 
     def _begin(self, cells: list[str]) -> None:
-        """Take in the names of the columns.
-
-        Raises:
-            ProgramFailed: None of them is the resource, or the objective.
-        """
         if not any(cells):
             return
         self._columns = cells

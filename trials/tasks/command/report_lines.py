@@ -55,7 +55,7 @@ class ReportFile:
         self._path = path
         self._at = 0
         self._seen = b""
-        """What was read last, up to `_at`."""
+        """The bytes that were read last, up to `_at`."""
         self._lines = Lines()
         if path.is_file():
             self._pass_over()
@@ -96,11 +96,6 @@ class ReportFile:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a file, or what a link names.
-
-    Raises:
-        OSError: It cannot be opened, or it is not a file: a pipe would block.
-    """
     handle = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -34,9 +34,9 @@ from trials.tasks.command.readers import (
     ReportLine,
 )
 from trials.tasks.command.report_lines import Lines, ReportFile
-from trials.tasks.function.course import Course, better
+from trials.tasks.function.report_history import ReportHistory, better
 
-TURN_S = 0.1
+POLL_S = 0.1
 """How long the run waits for news before it hands control back, so that a worker can look
 around."""
 CLUSTERS = "RAY_"
@@ -48,14 +48,14 @@ FINISH_S = 300.0
 SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
 FIRST_COST_S = 0.05
-"""What the first checkpoint is expected to take."""
+"""The expected cost of the first checkpoint."""
 LOOK_S = 0.01
 """How long a program goes on between two looks at what it has written and reported."""
 LOOK_TICKS = 2
 """How much processor time it has had by then, unless it waits for something else than a processor,
 in ticks of the system's clock."""
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-"""What is between two cells of a table, by the end of its name."""
+"""The delimiters of tables, by the end of the file's name."""
 SETTLE_S = 1.0
 """How long looks are taken until two of them show the same."""
 
@@ -65,8 +65,6 @@ class Command:
     """A command as a study file states it.
 
     Args:
-        line: With its placeholders.
-        base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
         patterns: What finds reports in lines; empty if they are lines of JSON, or rows of CSV.
         resource: The key of a report that says how far the trial has trained.
@@ -88,10 +86,6 @@ class Command:
 class CommandRun:
     """One attempt of a command (a `contract.Run`).
 
-    Args:
-        command: What the study file says.
-        setup: What the run is given.
-
     Raises:
         CheckpointError: What is continued from is damaged, or is another trial's that has nothing
             left to train.
@@ -106,7 +100,7 @@ class CommandRun:
         self._folder = self._filled_folder()
         progress = self._folder.progress
         self._continued = bool(progress)
-        self._course = Course(setup, self._checkpoints, progress.get("course"))
+        self._history = ReportHistory(setup, self._checkpoints, progress.get("history"))
         self._best = self._checkpoints.best_value() if self._continued else None
         self._reached: float = progress.get("reached", 0.0)
         """The resource of the last report that was handed over."""
@@ -130,7 +124,7 @@ class CommandRun:
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._at_report = False
-        """Whether the run was not iterated since its last report."""
+        """The run was not iterated since its last report."""
         self._newest: Path | str | None = None
         self._sealed_at: float | None = None
         self._sealed_time = time.monotonic()
@@ -154,11 +148,6 @@ class CommandRun:
             return AttemptFolder(setup.folder, setup.attempt, files)
 
     def _refuse_trained(self, files: Path) -> None:
-        """Refuse another trial's files if that one's program had run to its end.
-
-        Raises:
-            CheckpointError: It had.
-        """
         trained = _trained_to(json.loads((files / PROGRESS).read_text()))
         if trained < self._total:
             return
@@ -167,13 +156,11 @@ class CommandRun:
         raise CheckpointError(f"{what} by the time it was suspended: nothing is left to train")
 
     def _report_file(self) -> ReportFile | None:
-        """The file of reports. What it holds already was reported."""
         if self._command.reports is None:
             return None
         return ReportFile(self._folder.path / self._command.reports)
 
     def _new_reader(self) -> LineReader:
-        """What finds reports in lines, in the form that the study file and the file's name say."""
         command = self._command
         delimiter = DELIMITERS.get(PurePosixPath(command.reports or "").suffix)
         if command.patterns:
@@ -210,13 +197,12 @@ class CommandRun:
             if program.over:
                 self._finish(program)
                 return
-            self._listen(TURN_S)
+            self._listen(POLL_S)
             self._end_in_time(program)
             if not self._reports:
                 yield None
 
     def _go_on(self) -> Program:
-        """The program: started, or no longer suspended."""
         program = self._program
         if program is None:
             program = self._program = self._started()
@@ -244,7 +230,6 @@ class CommandRun:
         return Program(words, self._command.base, _environment())
 
     def _listen(self, timeout_s: float) -> None:
-        """Take in what the program prints, or writes into its report file."""
         program = self._program
         assert program is not None
         self._take_in(program.read(timeout_s))
@@ -255,7 +240,6 @@ class CommandRun:
                 self._take_lines(self._file.rest(), "file")
 
     def _take_in(self, pieces: list[tuple[Source, bytes]]) -> None:
-        """Take in what the program has printed, and what is new in its report file."""
         for source, piece in pieces:
             self._take_lines(self._lines[source].taken(piece), source)
         if self._file is not None:
@@ -263,7 +247,6 @@ class CommandRun:
                 self._take_lines(lines, "file")
 
     def _take_lines(self, lines: list[bytes], source: str) -> None:
-        """Take in the reports in lines; what else the program prints is log."""
         reports = self._reports_in(lines, source)
         if self._file is not None and self._file.is_reread:
             reports = self._without_history(list(reports))
@@ -284,20 +267,12 @@ class CommandRun:
                 yield report
 
     def _without_history(self, reports: list[ReportLine]) -> list[ReportLine]:
-        """Reports without those of the trial's earlier attempts, where their file was written anew
-        with all of them."""
         is_reread = self._file is not None and self._file.is_reread
         if not is_reread or not reports or reports[-1].resource < self._known:
             return reports
         return [report for report in reports if report.resource > self._known]
 
     def _take_report(self, report: ReportLine) -> None:
-        """Note a report of the program, unless an attempt before has reported it.
-
-        Raises:
-            ProgramFailed: It is not above the one before; or the program was to continue another
-                trial, and has begun from nothing.
-        """
         resource = report.resource
         if resource <= self._printed:
             if self._reader.repeats or (self._file is not None and self._file.is_reread):
@@ -319,11 +294,7 @@ class CommandRun:
             self._end_by = time.monotonic()
 
     def _refuse_to_begin_again(self, resource: float) -> None:
-        """A program that begins from nothing does not continue another trial.
-
-        Raises:
-            ProgramFailed: It was to.
-        """
+        """A program that begins from nothing does not continue another trial."""
         if self._setup.takes_over:
             what = f"the command reported {resource:g} first, though it was to continue another"
             raise ProgramFailed(
@@ -333,7 +304,7 @@ class CommandRun:
     def _hand_over(self, report: ReportLine) -> Report:
         resource = report.resource
         elapsed = self._watch.seconds
-        self._course.note(resource, report.metrics, elapsed, None)
+        self._history.note(resource, report.metrics, elapsed, None)
         self._reached = resource
         self._metrics = report.metrics
         if resource >= self._total:
@@ -345,7 +316,7 @@ class CommandRun:
         return Report(resource, report.metrics, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _must_begin_afresh(self, program: Program) -> bool:
-        """Whether a program that was to continue had nothing left to train, though its trial has.
+        """True if a program that was to continue had nothing left to train, though its trial has.
 
         It was suspended after it had saved its last state, and before it printed the report.
         """
@@ -355,7 +326,6 @@ class CommandRun:
         return self._continued and ended_well and has_more and not may_not
 
     def _begin_afresh(self, program: Program) -> None:
-        """Train the trial from the beginning."""
         self._output.note("it has nothing left to train, but not reported it: begun afresh")
         while not program.close():
             pass
@@ -369,17 +339,11 @@ class CommandRun:
     # ------------------------------------------------------------------------------------- ending
 
     def _end_in_time(self, program: Program) -> None:
-        """Tell a program to end that has used its budget."""
         if self._end_by is None or time.monotonic() < self._end_by or program.code is not None:
             return
         self._end_program("its budget is used")
 
     def _finish(self, program: Program) -> None:
-        """The program has ended.
-
-        Raises:
-            ProgramFailed: It should not have, or not in this way.
-        """
         code = program.code
         assert code is not None
         self._watch.pause()
@@ -425,10 +389,7 @@ class CommandRun:
         return f"a report is a line such as {example} in {where}"
 
     def _end_program(self, why: str) -> bool:
-        """Tell the program to end, and kill it if it does not.
-
-        Returns: Whether its folder is complete.
-        """
+        """Tell the program to end, and kill it if it does not."""
         program = self._program
         assert program is not None
         is_complete = True
@@ -438,7 +399,7 @@ class CommandRun:
             self._is_suspended = False
             give_up = time.monotonic() + self._command.grace_s
             while not program.over and time.monotonic() < give_up:
-                self._listen(TURN_S)
+                self._listen(POLL_S)
         if not program.over:
             self._take_in(program.suspend())
             is_complete = self._says_complete(program)
@@ -470,7 +431,6 @@ class CommandRun:
         return self._seal() if is_complete else None
 
     def _save_if_cheap(self) -> Path | str | None:
-        """Seal what the program has written, if that takes a small share of the time."""
         program = self._program
         if program is None or program.over or not self._command.resumes:
             return None
@@ -481,11 +441,7 @@ class CommandRun:
         return self._sealed(wait_s=0.0)
 
     def _sealed(self, wait_s: float) -> Path | str | None:
-        """Suspend the program, and seal what it has written.
-
-        Args:
-            wait_s: How long it may go on until the files that it writes are complete.
-        """
+        """Suspend the program, and seal what it has written."""
         if self._sealed_at == self._reached:
             return self._newest
         if self._program is not None and not self._suspended(self._program, wait_s):
@@ -535,7 +491,6 @@ class CommandRun:
             self._listen(LOOK_S)
 
     def _says_complete(self, program: Program) -> bool:
-        """Whether no file is just being written; notes those that are."""
         writes = program.writes_in(self._folder.path)
         if not writes:
             return True
@@ -553,7 +508,6 @@ class CommandRun:
         return path
 
     def _seal_for_good(self) -> None:
-        """Seal what a program that has ended leaves."""
         if not self._folder.is_empty:
             self._commit(moved=True)
 
@@ -575,30 +529,26 @@ class CommandRun:
         return path
 
     def _progress(self) -> dict[str, Any]:
-        """What a checkpoint says besides the program's files."""
         return {
             "reached": self._reached,
             "elapsed": self._watch.seconds,
-            "course": self._course.state_dict(),
+            "history": self._history.state_dict(),
             "pending": [[each.resource, each.metrics] for each in self._reports],
         }
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report; None if this attempt has sealed nothing."""
         if self._newest is None:
             return None
         return self._checkpoints.best_until(self._newest)
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: checkpoints from before may go."""
         self._checkpoints.recorded(resource)
 
     # ------------------------------------------------------------------------------ health, end
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its reports so far show of its health."""
-        found = self._course.findings()
+        found = self._history.findings()
         if self._began_again_at is None:
             return found
         what = f"reported {self._began_again_at:g} first, though its trial was further"
@@ -620,7 +570,6 @@ class CommandRun:
         return True
 
     def _end_quietly(self) -> None:
-        """End the program; what it still reports does not count."""
         try:
             self._end_program("its attempt has ended")
         except ProgramFailed as failure:
@@ -635,7 +584,6 @@ def _trained_to(progress: Mapping[str, Any]) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment variables, without those that a cluster gives to its workers."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
     if own.get(BREAKPOINT, "").startswith("ray."):
         del own[BREAKPOINT]

@@ -54,23 +54,16 @@ class CommandTask:
         return CommandTask, (self._task, self._base)
 
     def data_key(self, params: Mapping[str, Any]) -> str:
-        """One for all: a command reads its own data."""
         return "none"
 
     def prepare(self, params: Mapping[str, Any]) -> None:
         """Nothing: a command reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> CommandRun:
-        """An attempt, whose program starts when it is first iterated."""
         return CommandRun(self._command, setup)
 
 
 def _refuse_missing(line: CommandLine, base: Path) -> None:
-    """Refuse a program that is not there.
-
-    Raises:
-        TaskError: It is not.
-    """
     program = line.program
     if program is None:
         return

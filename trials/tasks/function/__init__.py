@@ -3,5 +3,5 @@
 - `task`: the task, and how its function is found
 - `run`: one call of the function, in a thread of its own (`thread`)
 - `trial`: the trial as the function sees it
-- `course`: what the reports show
+- `report_history`: the reports of a trial: health checks and the best checkpoint
 """

@@ -1,4 +1,4 @@
-"""What a training reports, made plain: names that a person can type, and Python's numbers."""
+"""Metrics of reports, made plain: names that a person can type, and Python's numbers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all
 
 log = logging.getLogger(__name__)
 
-TURN_S = 0.2
+POLL_S = 0.2
 """How long the run waits for a report before it hands control back, so that a worker can look
 around."""
 GRACE_S = 5.0
@@ -47,7 +47,7 @@ class FunctionRun:
         self._go, self._news = taken_lock(), taken_lock()
         self._started = self._ended = self._waiting = False
         self._item: Item = None
-        """What the function's thread has handed over last."""
+        """The last item of the function's thread."""
         self._error: BaseException | None = None
         self._returned: object = None
         self._has_reported = False
@@ -60,7 +60,7 @@ class FunctionRun:
         """
         while self.finished is None and not self._call.stopping:
             self._let_go()
-            while not self._news.acquire(timeout=TURN_S):
+            while not self._news.acquire(timeout=POLL_S):
                 yield None
                 if self._call.stopping:
                     return
@@ -74,8 +74,6 @@ class FunctionRun:
             yield item
 
     def answer(self, value: Any) -> None:
-        """Give the function the value that it asks for. It continues when the run is iterated
-        further."""
         self._call.answer = value
 
     def save(self) -> Path | str | None:
@@ -88,16 +86,13 @@ class FunctionRun:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report; None if this attempt has saved nothing."""
         return self._call.best
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: checkpoints from before may go."""
         self._call.checkpoints.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its reports so far show of its health."""
-        return self._call.course.findings()
+        return self._call.history.findings()
 
     def close(self) -> bool:
         """Raise `TrialStopped` in the function and wait for its end, but not forever: False if it
@@ -130,7 +125,6 @@ class FunctionRun:
             self._go.release()
 
     def _end(self) -> Iterator[Item]:
-        """How the function has ended, and the metrics that it has returned."""
         error, self._error = self._error, None
         is_trained = self._call.is_trained
         if isinstance(error, SystemExit):
@@ -167,7 +161,6 @@ class FunctionRun:
 
 
 def _metrics_in(returned: object) -> dict[str, float]:
-    """Those values of a mapping that a function has returned which are numbers."""
     found = {}
     for name, value in returned.items() if isinstance(returned, Mapping) else ():
         with suppress(ValueError):

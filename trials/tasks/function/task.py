@@ -79,14 +79,12 @@ class FunctionTask:
         return FunctionTask, (self._task, self._base, self._adapt)
 
     def data_key(self, params: Mapping[str, Any]) -> str:
-        """One for all: a function reads its own data."""
         return "none"
 
     def prepare(self, params: Mapping[str, Any]) -> None:
         """Nothing: a function reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> FunctionRun:
-        """A call of the function, begun when it is first iterated."""
         return FunctionRun(self._function, {**self._args, **setup.params}, setup)
 
 
@@ -135,7 +133,6 @@ def find(kind: str, base: Path) -> Function:
 
 
 def _is_of_script(signature: inspect.Signature) -> bool:
-    """Whether a function can be called with nothing, and is not given its trial."""
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = signature.parameters.values()
     return "trial" not in signature.parameters and all(
@@ -146,8 +143,6 @@ def _is_of_script(signature: inspect.Signature) -> bool:
 def _called_by_name(
     function: Callable[..., object], signature: inspect.Signature, file: str
 ) -> Function:
-    """A function of a script as one that takes `(params, trial)`."""
-
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> object:
         with _as_script(file, trial):
             given = {}
@@ -159,11 +154,6 @@ def _called_by_name(
 
 
 def _whole_file(module_name: str, base: Path) -> Function:
-    """A script, run as Python runs it.
-
-    Raises:
-        TaskError: There is no such file.
-    """
     _look_in(base)
     file = _file_of(module_name)
     if file is None:
@@ -178,7 +168,6 @@ def _whole_file(module_name: str, base: Path) -> Function:
 
 
 def _file_of(module_name: str) -> str | None:
-    """The file of a module that is not imported; None if there is none."""
     try:
         found = importlib.util.find_spec(module_name)
     except ModuleNotFoundError:  # the package that it would be in
@@ -205,11 +194,6 @@ def _look_in(base: Path) -> None:
 
 
 def _refuse_library(task: Mapping[str, Any]) -> None:
-    """Refuse code that is written for a library where nobody adapts it.
-
-    Raises:
-        TaskError: The task names a library.
-    """
     library = task.get("library")
     if library is None:
         return
@@ -218,11 +202,6 @@ def _refuse_library(task: Mapping[str, Any]) -> None:
 
 
 def _imported(name: str, base: Path) -> ModuleType:
-    """The module of a name.
-
-    Raises:
-        TaskError: There is no such module, or it fails on import.
-    """
     try:
         with importing(name):
             return importlib.import_module(name)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 Job = Callable[[], threading.Lock]
-"""What a thread calls. It returns a lock, which is released once the thread is free again."""
+"""A call for a thread. It returns a lock, which is released once the thread is free again."""
 
 
 def taken_lock() -> threading.Lock:

@@ -14,10 +14,10 @@ from trials.checkpoints.continuing import opened
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
-from trials.tasks.function.course import Course
+from trials.tasks.function.report_history import ReportHistory
 from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
 
-_ELAPSED, _COURSE = ".elapsed.json", ".course.json"
+_ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
 
 class FunctionCall:
@@ -28,7 +28,7 @@ class FunctionCall:
         checkpoint: The folder of the checkpoint that is continued from, or None.
         checkpoints: Of the trial.
         newest: The newest checkpoint that this call has reported, or None.
-        course: Its reports.
+        history: Its reports.
         stopping: Whether the trial is over.
         answer: To the last question.
     """
@@ -47,11 +47,11 @@ class FunctionCall:
             else:
                 self.checkpoints.continue_from(setup.resume_from, source.path)
         self.newest: Path | str | None = None
-        self.course = Course(setup, self.checkpoints, _read(self.checkpoint, _COURSE))
+        self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
         self.stopping = False
         self.answer: Any = None
         self._draft: tuple[Path, Collection[str]] | None = None
-        """What was saved since the last report, and the names of its files of state."""
+        """The draft saved since the last report, and the names of its files of state."""
         self._resource = 0.0
         self._before: float = _read(self.checkpoint, _ELAPSED) or 0.0
         self._resumed = time.perf_counter()
@@ -67,7 +67,7 @@ class FunctionCall:
         values = _numbers(metrics)
         saved = self._committed(reached)
         elapsed = self._elapsed()
-        self.course.note(reached, values, elapsed, saved)
+        self.history.note(reached, values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
         # The clock stops until `go_on`.
@@ -75,7 +75,6 @@ class FunctionCall:
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _committed(self, resource: float) -> Path | str | None:
-        """The checkpoint of the report at a level; None if nothing was saved for it."""
         if self._draft is None:
             return None
         (draft, state), self._draft = self._draft, None
@@ -84,11 +83,11 @@ class FunctionCall:
 
     @property
     def is_trained(self) -> bool:
-        """Whether it has reported the full budget of its trial."""
+        """It has reported the full budget of its trial."""
         return self._resource >= self._total
 
     def afterwards(self, resource: float, metrics: Mapping[str, Any]) -> Note:
-        """What is reported once more at the full budget: it is added to the last report.
+        """A note of metrics reported again at the full budget, to be added to the last report.
 
         Raises:
             ValueError: As `FunctionTrial.report` says.
@@ -129,8 +128,8 @@ class FunctionCall:
             yield folder
             elapsed = json.dumps(self._elapsed())
             (folder / _ELAPSED).write_text(elapsed)
-            course = json.dumps(self.course.state_dict())
-            (folder / _COURSE).write_text(course)
+            history = json.dumps(self.history.state_dict())
+            (folder / _HISTORY).write_text(history)
         self._discard_draft()
         self._draft = folder, state
 
@@ -141,7 +140,6 @@ class FunctionCall:
             self._draft = None
 
     def _elapsed(self) -> float:
-        """Seconds trained over all attempts, without the waiting for a go-ahead."""
         return self._before + time.perf_counter() - self._resumed
 
     def raise_if_stopping(self) -> None:
@@ -160,7 +158,7 @@ class FunctionCall:
 
 
 class FunctionTrial:
-    """What a training function is given of its trial.
+    """A trial as its training function sees it.
 
     Attributes:
         number: The trial's in its study; 0 without a study.
@@ -197,7 +195,7 @@ class FunctionTrial:
 
     @property
     def stopped(self) -> bool:
-        """Whether the trial is over: the next report or save raises `TrialStopped`."""
+        """The trial is over: the next report or save raises `TrialStopped`."""
         return self._call.stopping
 
     @property
@@ -253,7 +251,6 @@ class FunctionTrial:
         An attempt that repeats or continues the trial finds the value among its parameters.
 
         Args:
-            name: The parameter's.
             distribution: What it is drawn from, in the JSON that Optuna writes distributions in.
 
         Raises:
@@ -311,11 +308,6 @@ def require_all_read(trial: FunctionTrial) -> None:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Metrics as a report has them.
-
-    Raises:
-        ValueError: One is not a number, or its name is not one that a person can type.
-    """
     values = {}
     for name, value in metrics.items():
         values[metric_name(name)] = number_of(f"metric {name!r}", value)
@@ -323,8 +315,6 @@ def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:
-    """What `FunctionTrial.save` wrote beside the function's own files; None if there is no such
-    file."""
     if checkpoint is None:
         return None
     file = checkpoint / name

@@ -1,10 +1,10 @@
-"""What the tasks on texts share: models of transformers, with their tokenizers and adapters.
+"""Models of transformers, with their tokenizers and adapters, for the tasks on texts.
 
 - `task`, `spec`: the base of these tasks, and their `task` part
 - `pretrained`, `templates`: models as they are loaded, copied and built
 - `tokenizer`: the model's own, or one that is learnt from the texts
 - `data`, `sequences`: data and models of tasks that predict tokens
 - `lora`, `merging`: adapters, and whole models made of them
-- `written`: a model in a folder
+- `model_files`: a model in the folder of a checkpoint
 - `model_size`: how many parameters a model has
 """

@@ -4,18 +4,14 @@ targets."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trials.contract import Problem, TaskError
 from trials.data.batching import Ints, Sequences
-from trials.tasks import splitting
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.spec import TextSpec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,18 +20,12 @@ IGNORED = -100
 """Marks a token without a target, which is neither trained nor scored (torch's own
 `ignore_index`)."""
 
-Example = TypeVar("Example")
-Reader = Callable[[Path, str], tuple[list[Example] | None, list[Problem]]]
-"""Reads a file, named by a key of the study file: its examples (None if it has none to give),
-and its problems."""
-
 
 @dataclass(frozen=True)
 class Split:
     """Samples.
 
     Args:
-        inputs: What the model reads.
         targets: What it is to predict, `IGNORED` where nothing.
     """
 
@@ -54,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Scored:
-    """What validation samples are scored on, where it is not what the model reads and is trained
+    """The targets of validation samples, where they are not what the model reads and is trained
     on: the same in every trial, however much of a sample that trial reads.
 
     Args:
@@ -80,10 +70,7 @@ class SequenceData:
     """Prepared data: plain arrays, which may be read-only, and a little metadata.
 
     Args:
-        train: The training samples.
-        validation: The validation samples.
         labels: The names of the classes of a token; empty if tokens themselves are predicted.
-        padding: The token that fills a batch.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         fingerprint: SHA-256 of the tokens and targets.
@@ -104,46 +91,6 @@ SEQUENCE_TYPES: tuple[type, ...] = (SequenceData, Split, Scored, Sequences)
 """The dataclasses that the prepared data of such a task is made of."""
 
 
-def read(
-    spec: TextSpec, reader: Reader[Example]
-) -> tuple[list[Example], list[Example], list[Problem]]:
-    """The training and validation examples, as far as they can be read, and what is wrong with
-    them."""
-    train, problems = reader(spec.train, "task.train")
-    if isinstance(spec.validation, Path):
-        validation, more = reader(spec.validation, "task.validation")
-        return train or [], validation or [], problems + more
-    if train is None or problems:
-        return train or [], [], problems
-    held_out = splitting.shuffled(len(train), spec.validation, spec.split_seed)
-    trained: list[Example] = []
-    validated: list[Example] = []
-    for example, out in zip(train, held_out, strict=True):
-        side = validated if out else trained
-        side.append(example)
-    return trained, validated, splitting.too_small(spec.validation, held_out)
-
-
-def problems_with(spec: TextSpec, reader: Reader[Example]) -> list[Problem]:
-    """Everything wrong with the files that can be seen before training, the test file's problems
-    too."""
-    _, _, problems = read(spec, reader)
-    if spec.test is None:
-        return problems
-    _, more = reader(spec.test, "task.test")
-    return problems + more
-
-
-def demand(problems: list[Problem]) -> None:
-    """Raise the problems, where there are any.
-
-    Raises:
-        TaskError: With all of them.
-    """
-    if problems:
-        raise TaskError(problems)
-
-
 def data_of(
     tokenizer: PreTrainedTokenizerBase,
     splits: Iterable[Split],
@@ -153,7 +100,6 @@ def data_of(
     """The data of a training and a validation split that the tokenizer has made.
 
     Args:
-        tokenizer: The tokenizer.
         splits: The training samples, then the validation samples.
         labels: The names of the classes of a token; empty if tokens themselves are predicted.
         scored: What the validation samples are scored on; None if that is their targets.
@@ -172,7 +118,6 @@ def data_of(
 
 
 def _fingerprint(*splits: Split) -> str:
-    """SHA-256 of tokens and targets."""
     digest = hashlib.sha256()
     for split in splits:
         for sequences in (split.inputs, split.targets):

@@ -44,7 +44,7 @@ AUTO = "auto"
 _NAME = "default"
 _ADAPTER = ".lora_"
 _PREFIX = "base_model.model."
-"""What peft writes before the model's own names."""
+"""The prefix that peft writes before the model's own names."""
 _BITSANDBYTES = "bitsandbytes"
 
 
@@ -90,7 +90,6 @@ def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
 
 
 def _no_four_bits(device: torch.device) -> str | None:
-    """Why a base cannot be held in four bits; None if it can."""
     if device.type != "cuda":
         what = f"needs a GPU, and this trial runs on {device.type}"
         return f"{what}; set it to false, or run it on a GPU"
@@ -106,7 +105,6 @@ def trained_modules(model: transformers.PreTrainedModel, fresh: frozenset[str]) 
     the body, and stays frozen with it.
 
     Args:
-        model: Without adapters.
         fresh: Names of the modules without pretrained weights. In a model from scratch ("" among
             them) they are all, and none counts.
     """
@@ -118,7 +116,6 @@ def trained_modules(model: transformers.PreTrainedModel, fresh: frozenset[str]) 
 
 
 def _head_of(model: transformers.PreTrainedModel) -> list[str]:
-    """The modules of a classifier's head; none if a head scores tokens."""
     # A model that is its own base, such as T5, has no head beside its (tied) embeddings.
     if model.base_model is model:
         return []
@@ -137,7 +134,6 @@ def _weighs(module: nn.Module) -> bool:
 
 
 def _within(name: str, modules: list[str]) -> bool:
-    """Whether a module or a parameter is one of some modules, or in one."""
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
@@ -148,7 +144,6 @@ def copied(
     share the memory of the model, which nobody changes.
 
     Args:
-        model: Stays as it is.
         fresh: As for `trained_modules`. A model from scratch is copied whole: its weights derive
             from the trial's seed.
     """
@@ -168,7 +163,6 @@ def copied(
 
 
 def _parameters_of(model: nn.Module, modules: list[str]) -> set[nn.Parameter]:
-    """The parameters in some of a model's modules; they are told apart by identity."""
     found = set()
     for name, parameter in model.named_parameters():
         if _within(name, modules):
@@ -237,11 +231,6 @@ def _targets(model: transformers.PreTrainedModel, wanted: str, trained: list[str
 
 
 def _asked_for(wanted: str, linear: Iterable[str]) -> list[str]:
-    """The names that a setting lists, the last words of linear modules.
-
-    Raises:
-        TaskError: It lists none, or one that is not among them.
-    """
     names = [part.strip() for part in wanted.split(",")]
     asked = [name for name in names if name]
     known = {_last_word(name) for name in linear}
@@ -259,16 +248,10 @@ def _asked_for(wanted: str, linear: Iterable[str]) -> list[str]:
 
 
 def _last_word(name: str) -> str:
-    """The last part of a module's full name."""
     return name.rpartition(".")[2]
 
 
 def _refuse_tied(model: nn.Module, targets: Iterable[str]) -> None:
-    """Refuse to adapt a module whose weights are those of another one too.
-
-    Raises:
-        TaskError: With the first that is.
-    """
     uses: collections.Counter[int] = collections.Counter()
     for _, parameter in model.named_parameters(remove_duplicate=False):
         uses[id(parameter)] += 1
@@ -307,7 +290,7 @@ def _hold_in_four_bits(model: transformers.PreTrainedModel, dtype: torch.dtype) 
 
 
 def adapted(model: nn.Module) -> bool:
-    """Whether a model has adapters."""
+    """True if a model has adapters."""
     return any(_ADAPTER in name for name, _ in model.named_parameters())
 
 
@@ -344,10 +327,8 @@ def read(model: nn.Module, base: Base, folder: Path, device: torch.device) -> No
     """Load from a checkpoint the `weights` of an equal model.
 
     Args:
-        model: With adapters, or without.
         base: What the model's frozen weights are.
         folder: The checkpoint.
-        device: Where the model is.
 
     Raises:
         CheckpointError: It holds other adapters.

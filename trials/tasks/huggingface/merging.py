@@ -34,8 +34,6 @@ class _Part:
     """A tensor of the whole model.
 
     Args:
-        module: The module that holds it.
-        name: Its name there.
         layer: The module with the adapters that are added to it; None if there are none.
     """
 
@@ -83,7 +81,6 @@ def write(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None
     """Write the model that computes what one with adapters does, into the folder of its checkpoint.
 
     Args:
-        model: With adapters; stays as it is.
         base: What its frozen weights are.
         folder: Holds tokenizer and configuration already; the files of its adapters are removed.
     """
@@ -118,7 +115,6 @@ def take(model: nn.Module, folder: Path) -> None:
     mapped into memory.
 
     Args:
-        model: With fresh adapters.
         folder: What `write` wrote.
     """
     parts = dict(_parts(model))
@@ -148,7 +144,6 @@ def _parts(model: nn.Module) -> Iterator[tuple[str, _Part]]:
 
 
 def _tensors_of(module: nn.Module) -> list[str]:
-    """The names of a module's own parameters, and of those of its buffers that are written."""
     passing = module._non_persistent_buffers_set
     lasting = [name for name in module._buffers if name not in passing]
     return [*module._parameters, *lasting]

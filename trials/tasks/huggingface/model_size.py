@@ -23,7 +23,6 @@ def parameters(model: Pretrained | Scratch) -> int | None:
 
 
 def _parameters_of(shape: Scratch) -> int:
-    """Those of the layers' matrices and of the embeddings."""
     width = shape.width
     attention = 4 * width**2
     feed_forward = 2 * width * shape.feed_forward

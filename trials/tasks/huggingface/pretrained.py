@@ -22,7 +22,7 @@ _MISTAKES = (
     ImportError, AttributeError, NameError, TypeError, LookupError, SyntaxError, AssertionError,
     NotImplementedError,
 )  # fmt: skip
-"""What code raises if it is wrong or lacks a package."""
+"""The errors of code that is wrong or lacks a package."""
 
 
 @contextmanager
@@ -61,7 +61,6 @@ def problems_with(model: object, tokens: bool) -> list[Problem]:
 
     Args:
         model: What a task part names as its model.
-        tokens: Whether its tokenizer is needed.
     """
     if not isinstance(model, Pretrained) or model.trusted:
         return []
@@ -109,7 +108,6 @@ def fingerprint(model: Pretrained, revision: str | None) -> str | None:
 
 
 def _blocks_of(path: Path, size: int) -> Iterator[bytes]:
-    """Blocks of a file of so many bytes, evenly spaced from its first to its last."""
     last = max(size - _BLOCK, 0)
     with path.open("rb") as file:
         for number in range(_BLOCKS):
@@ -118,7 +116,6 @@ def _blocks_of(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _downloaded(name: str, revision: str | None) -> Path | None:
-    """The folder of a model in the hub's own cache."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, CONFIG, revision=revision)
@@ -130,7 +127,6 @@ def write_description(model: Any, folder: Path) -> None:
     folder then requires trust in that code.
 
     Args:
-        model: A model of transformers.
         folder: Where its weights are written to.
     """
     # transformers sets it on classes that come from a model's own files.
@@ -154,7 +150,7 @@ def _alone() -> Iterator[None]:
 
 
 def _wants_code(model: Pretrained, error: Exception) -> bool:
-    """Whether transformers refuses to run code; it has no error of its own for that."""
+    """True if transformers refuses to run code; it has no error of its own for that."""
     return not model.trusted and isinstance(error, ValueError) and KEY in str(error)
 
 

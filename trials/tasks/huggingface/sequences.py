@@ -6,9 +6,9 @@ what they ask for.
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +16,9 @@ import torch
 import transformers
 from torch import nn
 
-from trials.checkpoints.weights import Weights
 from trials.contract import Setup
 from trials.data import order, packed_rows
-from trials.data.batching import Ints, longest_batch, totals
+from trials.data.batching import Ints
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
 from trials.data.workload import Batch
@@ -28,41 +27,17 @@ from trials.descriptions.text import PackingSettings
 from trials.devices import processes
 from trials.optim.precision import Precision
 from trials.settings import Settings
-from trials.tasks import evaluation
-from trials.tasks.huggingface import templates
+from trials.tasks.huggingface import lora, templates
 from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
-from trials.tasks.huggingface.templates import ModelKind, Template
-from trials.tasks.huggingface.written import TransformerFiles
-
-FromScratch = Callable[[Scratch, SequenceData], transformers.PretrainedConfig]
-"""The configuration of a small model of a shape, for some data."""
-
-
-def template(
-    model: Pretrained | Scratch,
-    data: SequenceData,
-    auto: Any,
-    scratch: FromScratch,
-    dtype: torch.dtype,
-) -> Template:
-    """The model to copy: read or built once in a process.
-
-    Args:
-        model: A pretrained model, or a shape to build from scratch.
-        data: What it is trained on.
-        auto: The class of transformers that loads and builds models of this kind.
-        scratch: Configures a model from scratch.
-        dtype: The type of pretrained weights; others are float32.
-
-    Raises:
-        TaskError: The model cannot be loaded.
-    """
-    kind = ModelKind(auto, data.labels, data.padding)
-    return templates.template(model, kind, lambda shape: scratch(shape, data), dtype)
+from trials.tasks.huggingface.model_files import TransformerFiles
+from trials.tasks.huggingface.templates import ModelKind
+from trials.tasks.workloads import evaluation
+from trials.tasks.workloads.metrics import perplexity
+from trials.tasks.workloads.workload import BuiltInWorkload, SampleSet
 
 
 class TokenLayout:
-    """What a model reads of a sample: its tokens and, where it needs one, a mask. Every target is
+    """The inputs of a sample: its tokens and, where the model needs one, a mask. Every target is
     in the cell of its token."""
 
     def lengths(self, split: Split) -> Ints:
@@ -81,76 +56,78 @@ class TokenLayout:
         residence: Residence,
         model: transformers.PreTrainedModel,
     ) -> Samples:
-        """What batches of a split are made of.
+        """The samples of a split, which become batches.
 
         Args:
-            split: The split.
             inputs: Its tokens and their mask.
-            residence: Where samples lie.
-            model: The model that reads them.
         """
         targets = Padded(residence, LABELS, split.targets, IGNORED)
         return Samples(residence, [inputs, targets], [split.inputs.lengths])
 
 
-class SequenceWorkload:
-    """A model of tokens with its data on a device (a `workload.Workload`, and
-    `workload.Adaptable`).
+class SequenceWorkload(BuiltInWorkload):
+    """A model of tokens with its data on a device (also a `workload.Adaptable`).
 
-    `CAUSAL` says whether a token sees only those before it. A task overrides `keep`, `count` and
-    `measure` where it has metrics of its own, and `logits` and the layout where its model reads
-    more than tokens and a mask.
+    A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` where it
+    has metrics of its own, and `outputs` and the layout where its model reads more than tokens and
+    a mask.
     """
 
+    AUTO: ClassVar[Any]
+    """The class of transformers that loads and builds the models."""
     CAUSAL: ClassVar[bool] = False
+    """A token sees only those before it."""
+    LAYOUT: ClassVar[type[TokenLayout]] = TokenLayout
 
     def __init__(
-        self,
-        source: Template,
-        data: SequenceData,
-        settings: Settings,
-        setup: Setup,
-        layout: TokenLayout | None = None,
+        self, named: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup
     ) -> None:
-        if layout is None:
-            layout = TokenLayout()
+        layout = self.LAYOUT()
         device = torch.device(setup.device)
+        kind = ModelKind(self.AUTO, data.labels, data.padding)
+        dtype = lora.base_dtype(settings, device)
+        source = templates.template(named, kind, lambda shape: self.scratch(shape, data), dtype)
+        self.check(source.model)
         model = templates.build(source, settings, setup.seed).to(device)
-        self._model = model
-        self.model: nn.Module = model
-        self._files = TransformerFiles(model, source.base, data.tokenizer_files, device)
-        self._data = data
+        self._model, self._data = model, data
         self._uncached = templates.uncached(model)
-        self._smoothing = settings.label_smoothing
         self._weights = data.train.weights
-        self.lengths: Ints = layout.lengths(data.train)
-
         masked = templates.always_masked(model, settings)
         residence = Residence.of(data, device)
 
-        def samples_of(split: Split) -> Samples:
+        def samples_of(split: Split) -> SampleSet:
             inputs = Padded(
                 residence, "input_ids", split.inputs, data.padding, "attention_mask", masked
             )
-            return layout.samples(split, inputs, residence, model)
+            samples = layout.samples(split, inputs, residence, model)
+            return SampleSet(samples, layout.lengths(split))
 
         if isinstance(settings, PackingSettings) and settings.packing:
-            self.samples = self._packed(settings, residence)
+            lengths = layout.lengths(data.train)
+            train = SampleSet(self._packed(settings, residence, lengths), lengths)
         else:
-            self.samples = samples_of(data.train)
-        scored = layout.scored(data)
-        self._validation = samples_of(scored)
-        # Longest first: samples of a batch pad little, and too large a batch fails at once.
-        self._eval_lengths = layout.lengths(scored)
-        self._eval_order = np.argsort(-totals(self._eval_lengths), kind="stable")
-        self._batches = evaluation.Batches(model, self._eval_lengths, settings, device)
+            train = samples_of(data.train)
+        validation = samples_of(layout.scored(data))
+        files = TransformerFiles(model, source.base, data.tokenizer_files, device)
+        super().__init__(model, files, train, validation, settings, device)
 
-    def _packed(self, settings: Settings, residence: Residence) -> Samples:
-        """The training samples, several in a row."""
+    @staticmethod
+    @abc.abstractmethod
+    def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
+        """The configuration of a small model of a shape, for some data."""
+
+    def check(self, model: transformers.PreTrainedModel) -> None:
+        """See that a model can be trained on the task.
+
+        Raises:
+            TaskError: It cannot.
+        """
+
+    def _packed(self, settings: Settings, residence: Residence, lengths: Ints) -> Samples:
         data, model = self._data, self._model
         split = data.train
-        most = order.most_samples(self.lengths, settings)
-        longest = np.sort(self.lengths)[-most:]
+        most = order.most_samples(lengths, settings)
+        longest = np.sort(lengths)[-most:]
         tokens = int(longest.sum())
         capacity = max(min(settings.max_length, tokens), 2)
         packed_rows.demand(model, self.CAUSAL, capacity)
@@ -159,20 +136,19 @@ class SequenceWorkload:
         first = packed_rows.first_position(model)
         return packed_rows.PackedSamples(residence, inputs, targets, capacity, first)
 
-    def batch(self, rows: Ints) -> Batch:
-        """The training samples `rows`."""
-        return self.samples.batch(rows)
-
     def weight(self, rows: Ints) -> float:
         """The targets of the samples `rows`; 1 if they have none, for then the sum of their
         losses is zero."""
         return float(max(self._weights[rows].sum(), 1))
 
-    def loss_sum(self, batch: Batch) -> torch.Tensor:
-        """The sum of the targets' cross-entropies."""
-        return _cross_entropy(self.logits(batch), batch.labels, self._smoothing)
+    def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
+        """The sum of the cross-entropies of all targets that are not ignored."""
+        scores, targets = outputs.flatten(0, 1), labels.flatten()
+        return nn.functional.cross_entropy(
+            scores, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+        )
 
-    def logits(self, batch: Batch) -> torch.Tensor:
+    def outputs(self, batch: Batch) -> torch.Tensor:
         """For each target, the model's scores of all classes: shape (samples, targets, classes)."""
         inputs = packed_rows.readable(batch.inputs, self._model.config, self.CAUSAL)
         scores: torch.Tensor = self._model(**inputs, **self._uncached).logits.float()
@@ -184,7 +160,7 @@ class SequenceWorkload:
         batches = self._batches
         measured: list[tuple[Ints, evaluation.Measures]] = []
         with evaluation.evaluating(self._model):
-            for part in group.own(batches.parts(self._eval_order)):
+            for part in group.own(batches.parts(self._order)):
                 measured += batches.measured(part, precision, self._evaluate_batch)
         parts, losses, on_device = [], [], []
         for part, (loss_of_part, kept) in measured:
@@ -205,77 +181,29 @@ class SequenceWorkload:
         return int(self._data.validation.weights.sum())
 
     def _missed_loss(self) -> float:
-        """The loss of the validation targets that the model does not predict: as if each class were
-        as likely."""
         scored = self._data.scored
         if scored is None or not scored.missed:
             return 0.0
         return scored.missed * math.log(len(self._data.labels))
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
-        """The metrics beside the loss.
+        """The metrics beside the loss: the perplexity of a token, if not overridden.
 
         Args:
             loss: The mean loss of a validation target.
             counts: The sums of what `count` has counted on every process.
         """
-        return {}
+        return {"perplexity": perplexity(loss)}
 
     def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
-        """What `measure` needs to know of validation samples, in numbers that add up; as many for
+        """Counts of validation samples for `measure`, in numbers that add up; as many for
         no samples.
 
         Args:
-            parts: Validation samples, in batches.
             kept: What `keep` kept of each batch, on the CPU.
         """
         return ()
 
-    def keep(self, logits: torch.Tensor) -> torch.Tensor:
-        """What `count` needs of the scores of a batch, shape (samples, ...); nothing by default."""
-        return logits[:, :0, 0]
-
-    def evaluate_longest(self, precision: Precision) -> None:
-        """Evaluate the batch of the longest validation samples."""
-        longest = longest_batch(self._eval_lengths, self._batches.size)
-        with evaluation.evaluating(self._model):
-            self._batches.rehearse(longest, precision, self._evaluate_batch)
-
-    def _evaluate_batch(
-        self, rows: Ints, precision: Precision
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The sum of losses of the validation samples `rows`, and what is kept of their scores; on
-        the device."""
-        batch = self._validation.batch(rows)
-        with precision.autocast():
-            logits = self.logits(batch)
-        return _cross_entropy(logits, batch.labels, 0.0), self.keep(logits)
-
-    def weights(self) -> Weights:
-        """The model's weights; with adapters, those that train."""
-        return self._files.weights()
-
-    def write(self, folder: Path, weights: Weights) -> None:
-        """Write weights, configuration and tokenizer: what `from_pretrained` reads, or peft where
-        it is adapters."""
-        self._files.write(folder, weights)
-
-    def read(self, folder: Path) -> None:
-        """Load the weights of a checkpoint."""
-        self._files.read(folder)
-
-    def merge(self, folder: Path) -> None:
-        """Make a whole model of the adapters in a folder, those that the model has."""
-        self._files.merge(folder)
-
-    def take(self, folder: Path) -> None:
-        """Take over the weights of a whole model, where nothing has been trained yet."""
-        self._files.take(folder)
-
-
-def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """The sum over all targets that are not ignored."""
-    flat = logits.flatten(0, 1), targets.flatten()
-    return nn.functional.cross_entropy(
-        *flat, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
-    )
+    def keep(self, outputs: torch.Tensor) -> torch.Tensor:
+        """The part of a batch's scores that `count` needs, shape (samples, ...)."""
+        return outputs[:, :0, 0]

@@ -8,44 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
-from trials.tasks import splitting
+from trials.tasks.datasets.spec import DataSpec
 
 
 @dataclass(frozen=True)
-class TextSpec:
-    """The part, parsed: paths are absolute.
+class TextSpec(DataSpec):
+    """The part, parsed.
 
     Args:
-        kind: The kind of the task.
-        train: The training data.
-        validation: The validation data, or the fraction of the training data that it is.
-        test: Data that the search never sees.
         fields: The values of the task's own fields: the names of the file's columns, most of them.
             A field that names several columns is here once for each, as ``text[0]``.
         model: The model to train, where no setting names another one.
         trusted: Whether code that a model brings may run.
-        split_seed: Decides which samples a validation fraction picks.
         options: What else the task's own part states, by key.
     """
 
     kind: str
-    train: Path
-    validation: float | Path
-    test: Path | None
     fields: Mapping[str, str]
     model: Pretrained | Scratch
     trusted: bool
-    split_seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What decides on the prepared data beside files, model and settings."""
         return self.split_seed, dict(self.fields), dict(self.options)
 
     @property
     def encoder(self) -> Pretrained | Scratch:
-        """The model whose tokenizer encodes the data."""
         return self.model
 
     def columns(self, name: str) -> dict[str, str]:
@@ -67,7 +56,6 @@ class TextSpec:
         """Parse a part whose keys and types are right.
 
         Args:
-            task: The part.
             base: The folder that relative paths start from.
             fields: The task's own fields, each with its value where the part states none.
             options: The keys of its own that are no such fields.
@@ -77,20 +65,16 @@ class TextSpec:
         """
         trusted = task.get(KEY, False)
         return TextSpec(
+            **DataSpec.shared(task, base),
             kind=task["kind"],
-            train=base / task["train"],
-            validation=splitting.parse(task, base),
-            test=base / task["test"] if "test" in task else None,
             fields=_own_fields(task, fields),
             model=parse_model(task["model"], base, trusted),
             trusted=trusted,
-            split_seed=task.get("split_seed", 0),
             options={name: task[name] for name in options if name in task},
         )
 
 
 def _own_fields(task: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, str]:
-    """The values of the task's own fields; each of a list by its place."""
     found: dict[str, str] = {}
     for name, default in fields.items():
         value = task.get(name, default)

@@ -32,7 +32,7 @@ from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 @dataclass(frozen=True)
 class ModelKind:
-    """What a model is to be.
+    """A kind of model.
 
     Args:
         auto: The class of transformers that loads and builds models of this kind.
@@ -64,7 +64,6 @@ class Template:
     """A model to copy.
 
     Args:
-        model: On the CPU, never trained.
         fresh: The names of the modules without pretrained weights, which each trial initialises
             from its seed.
         base: What its pretrained weights are.
@@ -85,7 +84,6 @@ def template(
 
     Args:
         model: A pretrained model, or a shape to build from scratch.
-        kind: What it is to be.
         scratch: Configures a model of a shape.
         dtype: The type of pretrained weights; others are float32.
 
@@ -103,7 +101,6 @@ def built(auto: Any, config: str) -> Template:
 
     Args:
         auto: The class of transformers that builds it.
-        config: Its configuration as JSON.
     """
     parsed = json.loads(config)
     configured = transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed)
@@ -118,8 +115,6 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
     """The template of a model with pretrained weights.
 
     Args:
-        model: The model.
-        kind: What it is to be.
         dtype: The type of its weights. Where its files have the same, they are mapped into memory,
             not copied.
 
@@ -151,11 +146,7 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
 
 
 def _fresh_modules(info: Mapping[str, Any]) -> frozenset[str]:
-    """The modules with a weight that a model's files do not have, or have in another shape.
-
-    Args:
-        info: What transformers says of how it loaded the model.
-    """
+    """The modules with a weight that a model's files do not have, or have in another shape."""
     mismatched = [key for key, *_ in info["mismatched_keys"]]
     fresh = set()
     for key in [*info["missing_keys"], *mismatched]:
@@ -168,8 +159,6 @@ def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers
     """The configuration of a BERT from scratch.
 
     Args:
-        shape: Its sizes.
-        kind: What it is to be.
         vocabulary: The tokens that it embeds.
     """
     return transformers.BertConfig(
@@ -199,14 +188,14 @@ def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
 
 
 def uncached(model: nn.Module) -> dict[str, bool]:
-    """What tells a model not to keep what it computes of each token for tokens to come: only
+    """The argument with which a model keeps nothing of a token for tokens to come: only
     writing needs that."""
     understood = inspect.signature(model.forward).parameters
     return {"use_cache": False} if "use_cache" in understood else {}
 
 
 def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
-    """Whether a model reads the types that a tokenizer gives the tokens of pairs."""
+    """True if a model reads the types that a tokenizer gives the tokens of pairs."""
     if TOKEN_TYPES not in inspect.signature(model.forward).parameters:
         return False
     embedded = getattr(model.config, "type_vocab_size", None)
@@ -214,7 +203,7 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
 
 
 def always_masked(model: nn.Module, settings: Settings) -> bool:
-    """Whether a model gets a mask also of batches without padding.
+    """True if a model gets a mask also for batches without padding.
 
     To transformers' own models no mask means the same, and costs less: an encoder need not look at
     it, which waits for the device. Code that a model brings may treat it differently, and a
@@ -271,8 +260,6 @@ def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
 
 
 def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
-    """Set every dropout probability: of modules, of attention (a number on its module), and in the
-    configuration."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = dropout
@@ -288,7 +275,6 @@ def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:
 
 
 def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
-    """Take the embeddings and the `count` lowest layers out of training."""
     layers = _layers_of(model)
     if not layers or count > len(layers):
         what = f"must be at most {len(layers)}, the layers of this model, not {count}"
@@ -301,7 +287,6 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
 
 
 def _layers_of(model: transformers.PreTrainedModel) -> list[nn.Module]:
-    """The layers of a model's first stack, the lowest first; none if it has no stack."""
     # A configuration that came with its code may not say how many they are.
     depth = getattr(model.config, "num_hidden_layers", None)
     for module in model.base_model.modules():

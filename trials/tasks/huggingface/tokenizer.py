@@ -21,7 +21,7 @@ PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 END_OF_TEXT = "<|endoftext|>"
 FILL, END_OF_SEQUENCE = "<pad>", "</s>"
 TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words here
-"""What some models read of pairs beside the tokens: which text each token is of."""
+"""An input of some models of pairs: which text each token is of."""
 INPUTS = ("input_ids", "attention_mask")
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
@@ -45,7 +45,6 @@ def load(
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
         written: The longest texts that the model will be asked to write, in tokens, by the setting
             that states them; None if it writes none.
-        options: For a pretrained tokenizer.
 
     Raises:
         TaskError: The model cannot be found or loaded, or cannot read texts so long.
@@ -71,7 +70,6 @@ def again(
     """The tokenizer that `load` has loaded or learnt before.
 
     Args:
-        model: The model it is of.
         files: The tokenizer as `save_pretrained` wrote it.
         options: For a pretrained tokenizer, as they were given to `load`.
     """
@@ -120,7 +118,6 @@ def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
 
 
 def _check(lengths: Mapping[str, int], possible: int) -> None:
-    """Refuse lengths, by the setting that states them, that are more than possible."""
     for name, length in lengths.items():
         if length > possible:
             what = f"must be at most {possible}, the longest text this model can read, not {length}"
@@ -134,7 +131,7 @@ def _split_words(texts: Sequence[str]) -> list[str]:
 
 
 def parts_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether it puts something between the two texts of a pair; some only join them."""
+    """True if it puts something between the two texts of a pair; some only join them."""
     of_a_pair: int = tokenizer.num_special_tokens_to_add(pair=True)
     of_a_text: int = tokenizer.num_special_tokens_to_add(pair=False)
     return of_a_pair > of_a_text

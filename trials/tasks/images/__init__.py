@@ -2,5 +2,5 @@
 
 - `task`, `spec`, `data`, `model`: the task, its `task` part, its images, and how it trains
 - `residual`, `pretrained`: the networks; `processor`: how a pretrained one wants its images
-- `written`: a trained network in use
+- `classifier`: a trained network in use
 """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 from trials.settings import Settings
-from trials.tasks import labels, splitting, tables
+from trials.tasks.datasets import labels, splitting, tables
+from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.images.spec import ImageSpec
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
@@ -30,7 +31,6 @@ class Images:
 
     Args:
         pixels: Shape (n, height, width, channels).
-        names: The class of each.
     """
 
     pixels: Bytes
@@ -49,7 +49,6 @@ class ImageData:
     Args:
         train, validation: Images, shape (n, height, width, channels).
         train_labels, validation_labels: The number of each one's class, int64, shape (n,).
-        labels: The names of the classes.
         means, deviations: Of each channel over the training images, as shares of full brightness.
         fingerprint: SHA-256 of images and labels.
     """
@@ -64,31 +63,49 @@ class ImageData:
     fingerprint: str
 
 
-TYPES: tuple[type, ...] = (ImageData,)
+class ImageDataSet(DataSet[ImageSpec, Images]):
+    """Images from a folder or a .npz file."""
 
+    TYPES = (ImageData,)
 
-def prepare(spec: ImageSpec, settings: Settings) -> ImageData:
-    """Read, check and split.
+    def examples(self, path: Path, where: str) -> tuple[Images, list[Problem]]:
+        images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)
+        return images, []
 
-    Raises:
-        TaskError: With every problem found.
-    """
-    train, validation, problems = _read(spec)
-    if problems or train is None or validation is None:
-        raise TaskError(problems)
-    names = tuple(labels.class_names(train.names))
-    means: list[float] = (train.pixels.mean(axis=(0, 1, 2)) / 255).tolist()
-    deviations: list[float] = (train.pixels.std(axis=(0, 1, 2)) / 255).tolist()
-    return ImageData(
-        train=train.pixels,
-        train_labels=labels.numbers_of(train.names, names),
-        validation=validation.pixels,
-        validation_labels=labels.numbers_of(validation.names, names),
-        labels=names,
-        means=tuple(means),
-        deviations=tuple(deviation or 1.0 for deviation in deviations),
-        fingerprint=_fingerprint(train, validation),
-    )
+    def unfit(self, train: Images, *, readable: bool) -> list[Problem]:
+        return labels.problems_with(train.names, "task.train")
+
+    def misfits(self, train: Images, other: Images, where: str) -> Iterator[Problem]:
+        yield from labels.unseen(train.names, other.names, where)
+        shape, wanted = other.pixels.shape[1:], train.pixels.shape[1:]
+        if shape != wanted:
+            what = f"has images of shape {shape}, the training images have {wanted}; scale them"
+            yield Problem(where, what)
+
+    def strata(self, train: Images) -> list[str]:
+        return train.names
+
+    def taken(self, examples: Images, mask: splitting.Taken) -> Images:
+        return examples.rows(mask)
+
+    def encode(self, train: Images, validation: Images, settings: Settings) -> ImageData:
+        names = tuple(labels.class_names(train.names))
+        means: list[float] = (train.pixels.mean(axis=(0, 1, 2)) / 255).tolist()
+        deviations: list[float] = (train.pixels.std(axis=(0, 1, 2)) / 255).tolist()
+        return ImageData(
+            train=train.pixels,
+            train_labels=labels.numbers_of(train.names, names),
+            validation=validation.pixels,
+            validation_labels=labels.numbers_of(validation.names, names),
+            labels=names,
+            means=tuple(means),
+            deviations=tuple(deviation or 1.0 for deviation in deviations),
+            fingerprint=_fingerprint(train, validation),
+        )
+
+    def with_test(self, data: ImageData, test: Images, settings: Settings) -> ImageData:
+        found = labels.numbers_of(test.names, data.labels)
+        return replace(data, validation=test.pixels, validation_labels=found)
 
 
 def _fingerprint(*parts: Images) -> str:
@@ -101,66 +118,7 @@ def _fingerprint(*parts: Images) -> str:
     return digest.hexdigest()
 
 
-def problems_with(spec: ImageSpec) -> list[Problem]:
-    """Everything wrong with the images that can be seen before training, the test images' problems
-    too."""
-    train, _, problems = _read(spec)
-    if spec.test is not None:
-        test, more = _images(spec, spec.test, "task.test")
-        problems = problems + more + _misfits(train, test, "task.test")
-    return problems
-
-
-def on_test(spec: ImageSpec, data: ImageData, settings: Settings) -> ImageData:
-    """The data with the test images, which have no problems, in place of the validation images."""
-    assert spec.test is not None
-    test, _ = _images(spec, spec.test, "task.test")
-    assert test is not None
-    found = labels.numbers_of(test.names, data.labels)
-    return replace(data, validation=test.pixels, validation_labels=found)
-
-
-def _read(spec: ImageSpec) -> tuple[Images | None, Images | None, list[Problem]]:
-    """The training and validation images, as far as they can be read, and what is wrong with
-    them."""
-    train, problems = _images(spec, spec.train, "task.train")
-    if train is not None:
-        problems = problems + labels.problems_with(train.names, "task.train")
-    chosen = spec.validation
-    if isinstance(chosen, Path):
-        validation, more = _images(spec, chosen, "task.validation")
-        misfits = _misfits(train, validation, "task.validation")
-        return train, validation, problems + more + misfits
-    if train is None or problems:
-        return train, None, problems
-    held_out = splitting.stratified(train.names, chosen, spec.split_seed)
-    problems = splitting.too_small(chosen, held_out)
-    return train.rows(~held_out), train.rows(held_out), problems
-
-
-def _misfits(train: Images | None, other: Images | None, where: str) -> list[Problem]:
-    """What other images have that the training images do not agree with."""
-    if train is None or other is None:
-        return []
-    problems = labels.unseen(train.names, other.names, where)
-    shape, wanted = other.pixels.shape[1:], train.pixels.shape[1:]
-    if shape == wanted:
-        return problems
-    what = f"has images of shape {shape}, the training images have {wanted}; scale them"
-    return [*problems, Problem(where, what)]
-
-
-def _images(spec: ImageSpec, path: Path, where: str) -> tuple[Images | None, list[Problem]]:
-    """The images in a folder or file, or None if it has none to give; and its problems."""
-    try:
-        images = _folder(path, where, spec.side) if path.is_dir() else _archive(path, where)
-    except TaskError as error:
-        return None, error.problems
-    return images, []
-
-
 def _folder(path: Path, where: str, size: int) -> Images:
-    """Images in a folder a class, in colour, scaled to squares."""
     from PIL import Image, UnidentifiedImageError
 
     files = [file for file in sorted(path.glob("*/*")) if file.suffix.lower() in SUFFIXES]
@@ -182,7 +140,6 @@ def _folder(path: Path, where: str, size: int) -> Images:
 
 
 def _archive(path: Path, where: str) -> Images:
-    """The arrays `images` and `labels` of a .npz file."""
     _demand_archive(path, where)
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -203,16 +160,6 @@ def _archive(path: Path, where: str) -> Images:
 
 
 def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
-    """See that an archive has images and labels.
-
-    Args:
-        archive: The names of its arrays.
-        path: Its path.
-        where: The study file's key that names it.
-
-    Raises:
-        TaskError: It does not.
-    """
     for name in ("images", "labels"):
         if name not in archive:
             has = ", ".join(archive) or "none"
@@ -220,11 +167,6 @@ def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
 
 
 def _demand_archive(path: Path, where: str) -> None:
-    """See that a path is an archive, as far as that can be seen from outside.
-
-    Raises:
-        TaskError: It is not.
-    """
     if path.suffix.lower() != ".npz":
         hint = "name a folder with one folder of images for each class, or a .npz file"
         if not path.exists():

@@ -8,10 +8,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -22,12 +20,12 @@ from trials.data.samples import LABELS, Column, Samples
 from trials.data.workload import Batch
 from trials.descriptions.images import ImageSettings
 from trials.running.randomness import Use, derive, seed_everything
-from trials.tasks import metrics
+from trials.tasks.images.classifier import DESCRIPTION
 from trials.tasks.images.data import Bytes, ImageData
 from trials.tasks.images.residual import ResidualNetwork
-from trials.tasks.images.written import DESCRIPTION
-from trials.tasks.network_files import NetworkFiles
-from trials.tasks.one_target import OneTargetWorkload, TargetSamples
+from trials.tasks.workloads.heads import ClassHead
+from trials.tasks.workloads.network_files import NetworkFiles
+from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,6 @@ class ImageNetwork:
     """A network that classifies images, on its device.
 
     Args:
-        model: The network.
         scores: From images as shares of full brightness, shape (n, channels, height, width), to the
             scores of all classes, shape (n, classes).
         describe: Writes into a folder what is needed to use the network's weights.
@@ -92,20 +89,15 @@ class ImageWorkload(OneTargetWorkload):
             finish = RandomChanges(settings.flip, settings.shift, device)
         train = _split(residence, data.train, data.train_labels, finish)
         validation = _split(residence, data.validation, data.validation_labels)
-        model = network.model
-        files = NetworkFiles(model, device, network.describe)
-        super().__init__(model, files, (train, validation), settings, device)
-        self._network, self._classes = network, len(data.labels)
+        self._network, self._targets = network, data.validation_labels
+        self._head = ClassHead(len(data.labels))
+        files = NetworkFiles(network.model, device, network.describe)
+        super().__init__(network.model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
-        """The scores of the classes, shape (images, classes)."""
         channels_first = batch.inputs["images"].permute(0, 3, 1, 2)
         shares = channels_first.float() / 255
         return self._network.scores(shares).float()
-
-    def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        """Accuracy, macro F1 and Matthews correlation."""
-        return metrics.classification(truth, found, self._classes)
 
 
 def _split(
@@ -113,11 +105,11 @@ def _split(
     images: Bytes,
     labels: Ints,
     finish: Callable[[Batch], Batch] | None = None,
-) -> TargetSamples:
+) -> SampleSet:
     parts = [Column(residence, "images", images), Column(residence, LABELS, labels)]
     lengths = np.ones(len(labels), dtype=np.int64)
     samples = Samples(residence, parts, [lengths], finish)
-    return TargetSamples(samples, labels, lengths)
+    return SampleSet(samples, lengths)
 
 
 @dataclass(frozen=True)
@@ -129,7 +121,6 @@ class RandomChanges:
     device: torch.device
 
     def __call__(self, batch: Batch) -> Batch:
-        """The batch with its images changed."""
         images = batch.inputs["images"]
         # The loop seeds numpy's generator for every step; three numbers an image, one image after
         # the other, are the same ones however the batch is cut.

@@ -59,7 +59,6 @@ def scores(
     """The scores of all classes, shape (n, classes).
 
     Args:
-        model: Of transformers.
         images: Shares of full brightness, shape (n, channels, height, width); grey ones for a model
             of colours too.
         means, deviations: Of each of the model's channels, shape (1, channels, 1, 1).
@@ -86,7 +85,7 @@ class ImageScores(nn.Module):
     def __init__(self, folder: Path, kind: type[Any]) -> None:
         super().__init__()
         self.model = kind.from_pretrained(folder, dtype=torch.float32)
-        processing = processor.written(folder)
+        processing = processor.read_from(folder)
         assert processing.side is not None
         self._side = processing.side
         means, deviations = torch.tensor(processing.means), torch.tensor(processing.deviations)
@@ -107,12 +106,10 @@ def _template(model: Pretrained, labels: tuple[str, ...]) -> Template:
 
 
 def _each(values: tuple[float, ...], channels: int) -> tuple[float, ...]:
-    """A value for each channel, also where there is one for them all."""
     return values * channels if len(values) == 1 else values
 
 
 def _channels(model: transformers.PreTrainedModel) -> int:
-    """The numbers a model reads of a pixel; three colours where its configuration says none."""
     return int(getattr(model.config, "num_channels", len("RGB")))
 
 
@@ -125,7 +122,6 @@ def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> No
 
 
 def _refuse_shapes(settings: ImageSettings) -> None:
-    """Settings of the residual network mean nothing to another one."""
     what = "applies to the small network, and this task names a model; remove it, or task.model"
     problems = []
     for name in ("depth", "width"):

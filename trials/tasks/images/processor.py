@@ -23,12 +23,12 @@ BICUBIC = 3
 
 @dataclass(frozen=True)
 class Processing:
-    """What a model expects of images.
+    """The images that a model expects.
 
     Args:
         side: In pixels, of the squares it reads; None if it reads any.
         means, deviations: Of each channel, as shares of full brightness; None if they are not
-            told.
+            stated.
     """
 
     side: int | None
@@ -37,7 +37,7 @@ class Processing:
 
 
 def read(model: Pretrained) -> Processing:
-    """What the image processor of a model says, and its configuration where that says more.
+    """The settings of a model's image processor, or of its configuration where these say more.
 
     Args:
         model: The model; of its files only the configuration may bring code.
@@ -51,42 +51,41 @@ def read(model: Pretrained) -> Processing:
     with loading(model):
         config = AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
     try:
-        told, _ = ImageProcessingMixin.get_image_processor_dict(model.name)
+        stated, _ = ImageProcessingMixin.get_image_processor_dict(model.name)
     except OSError:
-        told = {}  # it has none
-    side = _side(told, model.name)
+        stated = {}  # it has none
+    side = _side(stated, model.name)
     if not side:
         configured = {"size": getattr(config, "image_size", None)}
         side = _side(configured, model.name)
-    return _processing(told, side)
+    return _processing(stated, side)
 
 
-def written(folder: Path) -> Processing:
-    """What `write` has written into a folder."""
-    told = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return _processing(told, _side(told, str(folder)))
+def read_from(folder: Path) -> Processing:
+    """The settings that `write` has written into a folder."""
+    stated = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    return _processing(stated, _side(stated, str(folder)))
 
 
-def _processing(told: dict[str, Any], side: int | None) -> Processing:
-    means, deviations = told.get("image_mean"), told.get("image_std")
-    if told.get("do_normalize") is False:
+def _processing(stated: dict[str, Any], side: int | None) -> Processing:
+    means, deviations = stated.get("image_mean"), stated.get("image_std")
+    if stated.get("do_normalize") is False:
         means, deviations = [0.0], [1.0]  # the model reads what is scaled, as it is
     if means is None or deviations is None:
         return Processing(side, None, None)
     # Means are of what the processor has scaled: by 1/255 to shares of full brightness, or by
     # something else.
-    factor = told.get("rescale_factor", 1 / 255) if told.get("do_rescale", True) else 1.0
+    factor = stated.get("rescale_factor", 1 / 255) if stated.get("do_rescale", True) else 1.0
     scale = 255 * factor
     means_of_shares = tuple(mean / scale for mean in means)
     deviations_of_shares = tuple(deviation / scale for deviation in deviations)
     return Processing(side, means_of_shares, deviations_of_shares)
 
 
-def _side(told: dict[str, Any], model: str) -> int | None:
-    """The side of the squares that remain after scaling and cropping."""
-    size = told.get("crop_size") if told.get("do_center_crop") else None
+def _side(stated: dict[str, Any], model: str) -> int | None:
+    size = stated.get("crop_size") if stated.get("do_center_crop") else None
     if size is None:
-        size = told.get("size")
+        size = stated.get("size")
     sides = _sides_in(size)
     if not sides:
         return None
@@ -98,7 +97,6 @@ def _side(told: dict[str, Any], model: str) -> int | None:
 
 
 def _sides_in(size: Any) -> set[Any]:
-    """The lengths that a size names: by their names, one after the other, or one for both."""
     if isinstance(size, dict):
         named = {size.get("height"), size.get("width"), size.get("shortest_edge")}
         return named - {None, 0}

@@ -36,11 +36,7 @@ class ResidualNetwork(nn.Module):
     """Stages of one block each, an average over the image, and a linear layer.
 
     Args:
-        channels: Of the images.
-        classes: How many.
         depth: Stages; each but the first halves the image and doubles the channels.
-        width: Channels of the first stage.
-        dropout: Before the last layer.
     """
 
     def __init__(self, channels: int, classes: int, depth: int, width: int, dropout: float) -> None:

@@ -9,23 +9,23 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
-from trials.tasks import splitting
+from trials.tasks.datasets.spec import DataSpec
 
 SIZE = 64
 """Side of the squares that the images of a folder are scaled to, where nothing else is stated."""
 
 
 @dataclass(frozen=True)
-class ImageSpec:
-    """The part, parsed: paths are absolute, `size` is in pixels; None if the model decides on
-    it."""
+class ImageSpec(DataSpec):
+    """The part, parsed.
 
-    train: Path
-    validation: float | Path
-    test: Path | None
+    Args:
+        model: The pretrained model; None for the small residual network.
+        size: In pixels; None if the model decides.
+    """
+
     model: Pretrained | None
     size: int | None
-    split_seed: int
 
     @property
     def side(self) -> int:
@@ -34,13 +34,7 @@ class ImageSpec:
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What decides on the prepared data beside the files."""
         return self.split_seed, self.side
-
-    @property
-    def encoder(self) -> None:
-        """None: images are not encoded by a model."""
-        return None
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
@@ -52,22 +46,13 @@ class ImageSpec:
         if task.get("size", SIZE) < 1:
             raise TaskError([Problem("task.size", f"must be at least 1 pixel, not {task['size']}")])
         return ImageSpec(
-            train=base / task["train"],
-            validation=splitting.parse(task, base),
-            test=base / task["test"] if "test" in task else None,
+            **DataSpec.shared(task, base),
             model=_model_of(task, base),
             size=task.get("size"),
-            split_seed=task.get("split_seed", 0),
         )
 
 
 def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
-    """The model that a part names, a local folder as an absolute path; None if it names none.
-
-    Raises:
-        TaskError: There is no such folder, or it holds no model; or a model is trusted that is not
-            named.
-    """
     if "model" not in task:
         if KEY not in task:
             return None

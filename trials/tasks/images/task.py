@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Setup, TaskError
 from trials.descriptions.images import IMAGE_CLASSIFICATION, ImageSettings
 from trials.settings import Settings
-from trials.tasks.images import data as image_data
+from trials.tasks.images.data import ImageDataSet
 from trials.tasks.images.spec import ImageSpec
-from trials.tasks.trained import DataModule, TrainedTask
+from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,21 +28,19 @@ class ImageClassification(TrainedTask[ImageSpec]):
 
     DESCRIPTION = IMAGE_CLASSIFICATION
     SETTINGS = ImageSettings
-    DATA: ClassVar[DataModule] = image_data
+    DATA = ImageDataSet
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         spec = ImageSpec.parse(task, base)
         super().__init__(task, base, spec, spec.model)
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the images, or with the model that says how large they are to be."""
         try:
-            return image_data.problems_with(self._sized())
+            return self.DATA(self._sized()).problems()
         except TaskError as error:
             return error.problems
 
     def spec_for(self, settings: Settings) -> ImageSpec:
-        """The part, with the size that the model reads where none is stated."""
         return self._sized()
 
     def _sized(self) -> ImageSpec:
@@ -61,12 +59,11 @@ class ImageClassification(TrainedTask[ImageSpec]):
             from trials.tasks.images.pretrained import ImageScores
 
             return Portable(ImageScores(folder, type(model)), free=(0,))
-        from trials.tasks.images.written import ImageClassifier
+        from trials.tasks.images.classifier import ImageClassifier
 
         return Portable(ImageClassifier(folder), free=(0,))
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
-        """The network with its images."""
         from trials.tasks.images.model import ImageWorkload, residual
 
         if self.spec.model is None:

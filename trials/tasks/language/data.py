@@ -22,65 +22,41 @@ from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
 from trials.descriptions.text import BLOCKS
 from trials.settings import Settings
-from trials.tasks import tables
-from trials.tasks.huggingface import data as sequence_data
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import SEQUENCE_TYPES, SequenceData, Split, data_of, demand, read
+from trials.tasks.huggingface.data import SEQUENCE_TYPES, SequenceData, Split, data_of
 from trials.tasks.huggingface.spec import TextSpec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-TYPES: tuple[type, ...] = SEQUENCE_TYPES
+class LanguageDataSet(DataSet[TextSpec, list[str]]):
+    """Documents, joined into blocks or each by itself."""
 
+    TYPES = SEQUENCE_TYPES
 
-def prepare(spec: TextSpec, settings: Settings) -> SequenceData:
-    """Read, check, split, tokenise and cut.
+    def examples(self, path: Path, where: str) -> tuple[list[str], list[Problem]]:
+        is_text = path.suffix.lower() == ".txt"
+        documents = _paragraphs(path, where) if is_text else _rows(self.spec, path, where)
+        longest = max(map(len, documents), default=0)
+        if longest < 2:  # a single letter has no next token
+            raise TaskError([Problem(where, f"{path} has no text; name a file with data")])
+        return documents, []
 
-    Raises:
-        TaskError: With every problem found.
-    """
-    train, validation, problems = read(spec, lambda path, where: _documents(spec, path, where))
-    demand(problems)
-    tokenizer = text_tokenizer.load(
-        spec.model, train, settings.max_length, text_tokenizer.byte_pairs
-    )
-    length, samples = settings.max_length, spec.fields["samples"]
-    learnt = _cut(tokenizer, train, length, samples)
-    held_out = _cut(tokenizer, validation, length, samples)
-    return data_of(tokenizer, (learnt, held_out))
+    def encode(self, train: list[str], validation: list[str], settings: Settings) -> SequenceData:
+        length, samples = settings.max_length, self.spec.fields["samples"]
+        byte_pairs = text_tokenizer.byte_pairs
+        tokenizer = text_tokenizer.load(self.spec.model, train, length, byte_pairs)
+        learnt = _cut(tokenizer, train, length, samples)
+        held_out = _cut(tokenizer, validation, length, samples)
+        return data_of(tokenizer, (learnt, held_out))
 
-
-def problems_with(spec: TextSpec) -> list[Problem]:
-    """Everything wrong with the files that can be seen before training, the test file's problems
-    too."""
-    return sequence_data.problems_with(spec, lambda path, where: _documents(spec, path, where))
-
-
-def on_test(spec: TextSpec, data: SequenceData, settings: Settings) -> SequenceData:
-    """The data with the documents of the test file, which has no problems, in place of the
-    validation documents."""
-    assert spec.test is not None
-    documents, _ = _documents(spec, spec.test, "task.test")
-    tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files)
-    length, samples = settings.max_length, spec.fields["samples"]
-    return replace(data, validation=_cut(tokenizer, documents or [], length, samples))
-
-
-def _documents(spec: TextSpec, path: Path, where: str) -> tuple[list[str] | None, list[Problem]]:
-    """The documents in a file, or None if it has none to give; and its problems."""
-    try:
-        if path.suffix.lower() == ".txt":
-            documents = _paragraphs(path, where)
-        else:
-            documents = _rows(spec, path, where)
-    except TaskError as error:
-        return None, error.problems
-    longest = max(map(len, documents), default=0)
-    if longest < 2:  # a single letter has no next token
-        return None, [Problem(where, f"{path} has no text; name a file with data")]
-    return documents, []
+    def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        length, samples = settings.max_length, self.spec.fields["samples"]
+        return replace(data, validation=_cut(tokenizer, test, length, samples))
 
 
 def _paragraphs(path: Path, where: str) -> list[str]:
@@ -96,7 +72,6 @@ def _paragraphs(path: Path, where: str) -> list[str]:
 
 
 def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
-    """The texts of a table; rows without one are left out."""
     table = tables.read(path, where)
     column = spec.fields["text"]
     if missing := tables.missing_column(table, column, "task.text", path):
@@ -107,7 +82,6 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
 def _cut(
     tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int, samples: str
 ) -> Split:
-    """Samples of at most `size` tokens."""
     # Documents may be longer than the model reads: no warning is due, as they are cut here.
     encoded = tokenizer(
         list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False
@@ -118,7 +92,6 @@ def _cut(
 
 
 def _blocks(documents: Sequence[list[int]], size: int) -> Split:
-    """Blocks of `size` tokens, whatever documents they are of; the last may be smaller."""
     stream = Sequences.of(list(documents)).tokens
     end = len(stream) - 1
     begins = np.arange(0, end, size, dtype=np.int64)
@@ -129,7 +102,6 @@ def _blocks(documents: Sequence[list[int]], size: int) -> Split:
 
 
 def _apart(documents: Sequence[list[int]], size: int) -> Split:
-    """A sample a document, and several where it is longer than `size` tokens."""
     inputs, targets = [], []
     for document in documents:
         read, predicted = document[:-1], document[1:]

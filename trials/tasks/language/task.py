@@ -5,17 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Problem, TaskError
 from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, SAMPLES, PackingSettings
 from trials.tasks.huggingface.task import TextTask
-from trials.tasks.language import data as language_data
-from trials.tasks.trained import DataModule
-
-if TYPE_CHECKING:
-    from trials.data.workload import Workload
-    from trials.tasks.huggingface.data import SequenceData
+from trials.tasks.language.data import LanguageDataSet
 
 
 class LanguageModeling(TextTask):
@@ -23,8 +18,9 @@ class LanguageModeling(TextTask):
 
     DESCRIPTION = LANGUAGE_MODELING
     SETTINGS = PackingSettings
-    DATA: ClassVar[DataModule] = language_data
+    DATA = LanguageDataSet
     FIELDS: ClassVar = {"text": "text", "samples": BLOCKS}
+    WORKLOAD = "trials.tasks.language.model:LanguageWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base)
@@ -32,9 +28,3 @@ class LanguageModeling(TextTask):
         if samples not in SAMPLES:
             what = f"must be {' or '.join(SAMPLES)}, not {samples!r}"
             raise TaskError([Problem("task.samples", what)])
-
-    def workload(self, data: SequenceData, settings: PackingSettings, setup: Setup) -> Workload:
-        """The language model with its samples."""
-        from trials.tasks.language.model import LanguageWorkload
-
-        return LanguageWorkload(self.spec_for(settings).model, data, settings, setup)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trials.contract import Problem, TaskError
+from trials.contract import Problem
 from trials.data.batching import Sequences
 from trials.descriptions.text import SequenceToSequenceSettings
-from trials.tasks import tables
-from trials.tasks.huggingface import data as sequence_data
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.data import (
     SEQUENCE_TYPES,
@@ -25,16 +25,11 @@ from trials.tasks.huggingface.data import (
     SequenceData,
     Split,
     data_of,
-    demand,
-    read,
 )
 from trials.tasks.huggingface.spec import TextSpec
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-
-TYPES: tuple[type, ...] = SEQUENCE_TYPES
 
 
 @dataclass(frozen=True)
@@ -45,63 +40,41 @@ class Pair:
     target: str
 
 
-def prepare(spec: TextSpec, settings: SequenceToSequenceSettings) -> SequenceData:
-    """Read, check, split and tokenise.
+class PairDataSet(DataSet[TextSpec, list[Pair]]):
+    """Pairs of a text to read and a text to write."""
 
-    Raises:
-        TaskError: With every problem found.
-    """
-    train, validation, problems = read(spec, lambda path, where: _pairs(spec, path, where))
-    demand(problems)
-    trained, scored = settings.target_lengths
-    texts: list[str] = []
-    for pair in train:
-        texts += (pair.source, pair.target)
-    tokenizer = text_tokenizer.load(
-        spec.model,
-        texts,
-        settings.max_length,
-        text_tokenizer.ended_byte_pairs,
-        {"max_target_length": trained, "scored_target_length": scored},
-    )
-    learnt = _tokenise(tokenizer, train, settings.max_length, trained)
-    held_out = _tokenise(tokenizer, validation, settings.max_length, trained)
-    scored_targets = _scored(tokenizer, validation, scored)
-    return data_of(tokenizer, (learnt, held_out), scored=scored_targets)
+    TYPES = SEQUENCE_TYPES
 
+    def examples(self, path: Path, where: str) -> tuple[list[Pair], list[Problem]]:
+        columns = tables.text_columns(self.spec.fields, path, where)
+        texts = zip(columns["source"], columns["target"], strict=True)
+        pairs = [Pair(str(source), str(target)) for source, target in texts]
+        return pairs, tables.gaps_in(columns, self.spec.fields, path)
 
-def problems_with(spec: TextSpec) -> list[Problem]:
-    """Everything wrong with the files that can be seen before training, the test file's problems
-    too."""
-    return sequence_data.problems_with(spec, lambda path, where: _pairs(spec, path, where))
+    def encode(
+        self, train: list[Pair], validation: list[Pair], settings: SequenceToSequenceSettings
+    ) -> SequenceData:
+        length = settings.max_length
+        trained, scored = settings.target_lengths
+        texts: list[str] = []
+        for pair in train:
+            texts += (pair.source, pair.target)
+        written = {"max_target_length": trained, "scored_target_length": scored}
+        byte_pairs = text_tokenizer.ended_byte_pairs
+        tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, written)
+        learnt = _tokenise(tokenizer, train, length, trained)
+        held_out = _tokenise(tokenizer, validation, length, trained)
+        targets = Scored(_target_tokens(tokenizer, validation, scored))
+        return data_of(tokenizer, (learnt, held_out), scored=targets)
 
-
-def on_test(
-    spec: TextSpec, data: SequenceData, settings: SequenceToSequenceSettings
-) -> SequenceData:
-    """The data with the pairs of the test file, which has no problems, in place of the validation
-    pairs."""
-    assert spec.test is not None
-    found, _ = _pairs(spec, spec.test, "task.test")
-    pairs = found or []
-    tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files)
-    _, length = settings.target_lengths
-    return replace(
-        data,
-        validation=_tokenise(tokenizer, pairs, settings.max_length, length),
-        scored=_scored(tokenizer, pairs, length),
-    )
-
-
-def _pairs(spec: TextSpec, path: Path, where: str) -> tuple[list[Pair] | None, list[Problem]]:
-    """The pairs in a file, or None if it has none to give; and its problems."""
-    try:
-        columns = tables.text_columns(spec.fields, path, where)
-    except TaskError as error:
-        return None, error.problems
-    problems = tables.gaps_in(columns, spec.fields, path)
-    texts = zip(columns["source"], columns["target"], strict=True)
-    return [Pair(str(source), str(target)) for source, target in texts], problems
+    def with_test(
+        self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
+    ) -> SequenceData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        _, length = settings.target_lengths
+        validation = _tokenise(tokenizer, test, settings.max_length, length)
+        targets = Scored(_target_tokens(tokenizer, test, length))
+        return replace(data, validation=validation, scored=targets)
 
 
 def _tokenise(
@@ -113,24 +86,18 @@ def _tokenise(
     sources = [pair.source for pair in pairs]
     read = tokenizer(sources, truncation=True, max_length=max_length, return_attention_mask=False)
     inputs = Sequences.of(read["input_ids"])
-    return Split(inputs, _written(tokenizer, pairs, max_target_length))
+    return Split(inputs, _target_tokens(tokenizer, pairs, max_target_length))
 
 
-def _written(
+def _target_tokens(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_target_length: int
 ) -> Sequences:
     targets = [pair.target for pair in pairs]
     # Some tokenizers write another language than they read, and must be told which text is which.
-    written = tokenizer(
+    encoded = tokenizer(
         text_target=targets,
         truncation=True,
         max_length=max_target_length,
         return_attention_mask=False,
     )
-    return Sequences.of(written["input_ids"])
-
-
-def _scored(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], scored_target_length: int
-) -> Scored:
-    return Scored(_written(tokenizer, pairs, scored_target_length))
+    return Sequences.of(encoded["input_ids"])

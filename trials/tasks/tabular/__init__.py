@@ -3,5 +3,5 @@
 - `task`, `spec`, `data`, `model`: the task, its `task` part, its rows, and how it trains
 - `columns`, `encoding`: what the columns of a table are, and how they become numbers
 - `perceptron`: the network
-- `written`: a trained network in use
+- `table_model`: a trained network in use
 """

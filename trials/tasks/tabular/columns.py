@@ -1,4 +1,4 @@
-"""What the columns of a table are: numbers or classes, and what the target asks for."""
+"""The kinds of a table's columns, numbers or classes, and the objective."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
-from trials.tasks import tables
+from trials.tasks.datasets import tables
 from trials.tasks.tabular.spec import TabularSpec
 
 Floats = npt.NDArray[np.float64]
@@ -42,8 +42,8 @@ def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
 
 
 def objective(spec: TabularSpec, train: pd.DataFrame) -> str:
-    """What the target asks for, where the task does not state it: regression where it holds numbers
-    that are not whole, or many different whole ones."""
+    """The stated objective, else regression where the target holds numbers that are not whole, or
+    many different whole ones."""
     if spec.objective is not None:
         return spec.objective
     numbers, others = numbers_in(train, spec.target)
@@ -75,7 +75,6 @@ def columns(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str
 
 
 def _rest(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The columns of numbers and those of classes among the ones that the task does not name."""
     stated = {spec.target, *(spec.numeric or ()), *(spec.categorical or ())}
     numeric: list[str] = []
     categorical: list[str] = []

@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.descriptions.tabular import REGRESSION
-from trials.tasks import labels, tables
+from trials.tasks.datasets import labels, tables
 from trials.tasks.tabular.columns import Floats, columns, numbers_in, objective
 from trials.tasks.tabular.spec import TabularSpec
 
 Value = str | float | bool
-"""What a text says: equal for the texts of equal values."""
+"""The value of a text: equal for the texts of equal values."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class TabularEncoding:
 
     Args:
         numeric: The columns of numbers.
-        means, deviations: Of each of them.
         flagged: Those with a column that shows missing values.
         categorical: The columns of classes, each with its classes in order; class i has number i +
             1.
@@ -97,8 +96,6 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
 
 
 def _moments(numbers: Floats) -> tuple[float, float]:
-    """Mean and deviation of the numbers that are present; a deviation of 1 if they do not
-    differ."""
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
         return 0.0, 1.0
@@ -132,7 +129,6 @@ def inputs(
 
 
 def _standardised(encoding: TabularEncoding, table: pd.DataFrame) -> list[Floats]:
-    """The columns of standardised numbers, then those that show missing ones."""
     standardised, flags = [], []
     moments = zip(encoding.means, encoding.deviations, strict=True)
     for column, (mean, deviation) in zip(encoding.numeric, moments, strict=True):
@@ -165,7 +161,6 @@ def _target(
 def _numbered(
     values: Sequence[str | None], names: Sequence[str], first: int
 ) -> npt.NDArray[np.int64]:
-    """The number of each value's name, from `first`; 0 for one without a number."""
     numbers: dict[str | None, int] = {}
     for number, name in enumerate(names, start=first):
         numbers[name] = number

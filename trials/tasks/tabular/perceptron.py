@@ -17,7 +17,6 @@ class Perceptron(nn.Module):
         numbers: How many numbers a row has.
         classes: How many classes each categorical column has, 0 (missing or unknown) not counted.
         outputs: How many numbers come out.
-        settings: Depth, width, embedding and dropout.
     """
 
     def __init__(

@@ -9,31 +9,21 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions.tabular import OBJECTIVES
-from trials.tasks import splitting
+from trials.tasks.datasets.spec import DataSpec
 
 
 @dataclass(frozen=True)
-class TabularSpec:
-    """The part, parsed: paths are absolute; None for what follows from the data."""
+class TabularSpec(DataSpec):
+    """The part, parsed; None stands for a choice that follows from the data."""
 
-    train: Path
-    validation: float | Path
-    test: Path | None
     target: str
     objective: str | None
     numeric: tuple[str, ...] | None
     categorical: tuple[str, ...] | None
-    split_seed: int
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """What decides on the prepared data beside the files."""
         return self.split_seed, self.target, self.objective, self.numeric, self.categorical
-
-    @property
-    def encoder(self) -> None:
-        """None: tables are not encoded by a model."""
-        return None
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> TabularSpec:
@@ -47,14 +37,11 @@ class TabularSpec:
         if problems:
             raise TaskError(problems)
         return TabularSpec(
-            train=base / task["train"],
-            validation=splitting.parse(task, base),
-            test=base / task["test"] if "test" in task else None,
+            **DataSpec.shared(task, base),
             target=task["target"],
             objective=objective,
             numeric=tuple(task["numeric"]) if "numeric" in task else None,
             categorical=tuple(task["categorical"]) if "categorical" in task else None,
-            split_seed=task.get("split_seed", 0),
         )
 
 
@@ -65,7 +52,6 @@ def _wrong_objective(objective: str | None) -> Iterator[Problem]:
 
 
 def _wrong_columns(task: Mapping[str, Any]) -> Iterator[Problem]:
-    """Columns that are not names, or that are named twice."""
     stands_under: dict[str, str] = {task["target"]: "target"}
     for key in ("numeric", "categorical"):
         for column in task.get(key, ()):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Setup, TaskError
 from trials.descriptions.tabular import METRICS, TABULAR, TabularSettings
-from trials.tasks.tabular import data as tabular_data
+from trials.tasks.tabular.data import TabularDataSet
 from trials.tasks.tabular.spec import TabularSpec
-from trials.tasks.trained import DataModule, TrainedTask
+from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,7 +25,7 @@ class Tabular(TrainedTask[TabularSpec]):
 
     DESCRIPTION = TABULAR
     SETTINGS = TabularSettings
-    DATA: ClassVar[DataModule] = tabular_data
+    DATA = TabularDataSet
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))
@@ -34,12 +34,11 @@ class Tabular(TrainedTask[TabularSpec]):
         """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a
         standardised quantity."""
         from trials.final.export import Portable
-        from trials.tasks.tabular.written import TableModel
+        from trials.tasks.tabular.table_model import TableModel
 
         return Portable(TableModel(folder).network, free=(0,))
 
     def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
-        """The perceptron with the table's rows."""
         from trials.tasks.tabular.model import TabularWorkload
 
         if settings.monitor not in METRICS[data.objective]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,8 @@ from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
 from trials.descriptions.text import CLASS, TEXT_REGRESSION
 from trials.settings import Settings
-from trials.tasks import splitting, tables
+from trials.tasks.datasets import splitting, tables
+from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.spec import TextSpec
 from trials.tasks.text.targets import (
@@ -48,9 +48,7 @@ class TextData:
         train_labels: Their classes, int64, shape (n,); or 1 for the labels that they have and 0 for
             others, float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
         validation: The validation texts as tokens.
-        validation_labels: The same of them.
         labels: The names of the classes or labels; the number of one is its place.
-        padding: The token that fills a batch.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         fingerprint: SHA-256 of the texts, labels and their split.
@@ -62,7 +60,6 @@ class TextData:
         pairs: Whether a sample is a pair of texts.
         train_types: Of each token of a pair of training texts, which of the two it is of, as the
             tokenizer numbers them; None for single texts, or where it does not.
-        validation_types: The same of the validation texts.
     """
 
     train: Sequences
@@ -105,149 +102,87 @@ class Examples:
     values: Values
 
 
-TYPES: tuple[type, ...] = (TextData, Sequences)
+class TextDataSet(DataSet[TextSpec, Examples]):
+    """Texts, or pairs of texts, with their targets."""
 
+    TYPES = (TextData, Sequences)
 
-def prepare(spec: TextSpec, settings: Settings) -> TextData:
-    """Read, check, split and tokenise.
+    def __init__(self, spec: TextSpec) -> None:
+        super().__init__(spec)
+        self.target = target_of(spec)
 
-    Raises:
-        TaskError: With every problem found.
-    """
-    target = target_of(spec)
-    train, validation, problems = _read(spec, target)
-    if problems or train is None or validation is None:
-        raise TaskError(problems)
-    encoding = target.encoding(train.values)
-    length = settings.max_length
-    tokenizer = _tokenizer(spec, train, length)
-    learnt, learnt_types = _tokenise(tokenizer, train.texts, length)
-    held_out, held_out_types = _tokenise(tokenizer, validation.texts, length)
-    targets = target.encoded(train.values, encoding)
-    return TextData(
-        train=learnt,
-        train_labels=targets,
-        validation=held_out,
-        validation_labels=target.encoded(validation.values, encoding),
-        labels=encoding.labels,
-        padding=text_tokenizer.padding_of(tokenizer),
-        vocabulary=len(tokenizer),
-        tokenizer_files=text_tokenizer.files_of(tokenizer),
-        fingerprint=_fingerprint(train, validation),
-        target=target.KIND,
-        mean=encoding.mean,
-        deviation=encoding.deviation,
-        class_weights=target.weights(targets, encoding),
-        pairs=_in_pairs(train.texts),
-        train_types=learnt_types,
-        validation_types=held_out_types,
-    )
+    def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
+        spec = self.spec
+        table = tables.with_columns(spec.fields, path, where)
+        texts = {}
+        for field, column in spec.columns("text").items():
+            texts[field] = tables.texts_in(table, column)
+        problems = tables.gaps_in(texts, spec.fields, path)
+        values, more = self.target.read(table, path)
+        return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
+
+    def unfit(self, train: Examples, *, readable: bool) -> Iterable[Problem]:
+        return () if None in train.values else self.target.unfit(train.values, self.spec.train)
+
+    def misfits(self, train: Examples, other: Examples, where: str) -> list[Problem]:
+        return self.target.unseen(train.values, other.values, where)
+
+    def strata(self, train: Examples) -> Sequence[str]:
+        return self.target.strata(train.values)
+
+    def lost(self, train: Examples, validation: Examples) -> Iterable[str]:
+        return self.target.lost(train.values, validation.values)
+
+    def taken(self, examples: Examples, mask: splitting.Taken) -> Examples:
+        texts, values = super().taken(examples.texts, mask), super().taken(examples.values, mask)
+        return Examples(texts, values)
+
+    def encode(self, train: Examples, validation: Examples, settings: Settings) -> TextData:
+        target, length = self.target, settings.max_length
+        encoding = target.encoding(train.values)
+        tokenizer = _tokenizer(self.spec, train, length)
+        learnt, learnt_types = _tokenise(tokenizer, train.texts, length)
+        held_out, held_out_types = _tokenise(tokenizer, validation.texts, length)
+        targets = target.encoded(train.values, encoding)
+        return TextData(
+            train=learnt,
+            train_labels=targets,
+            validation=held_out,
+            validation_labels=target.encoded(validation.values, encoding),
+            labels=encoding.labels,
+            padding=text_tokenizer.padding_of(tokenizer),
+            vocabulary=len(tokenizer),
+            tokenizer_files=text_tokenizer.files_of(tokenizer),
+            fingerprint=_fingerprint(train, validation),
+            target=target.KIND,
+            mean=encoding.mean,
+            deviation=encoding.deviation,
+            class_weights=target.weights(targets, encoding),
+            pairs=_in_pairs(train.texts),
+            train_types=learnt_types,
+            validation_types=held_out_types,
+        )
+
+    def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        tokens, types = _tokenise(tokenizer, test.texts, settings.max_length)
+        return dataclasses.replace(
+            data,
+            validation=tokens,
+            validation_types=types,
+            validation_labels=self.target.encoded(test.values, data.encoding),
+        )
 
 
 def target_of(spec: TextSpec) -> TextTarget:
-    """What a task learns of a text."""
+    """The target that a task learns for each text."""
     if spec.kind == TEXT_REGRESSION.kind:
         return OneNumber(spec)
     several = "separator" in spec.options or LABEL not in spec.fields
     return SeveralLabels(spec) if several else OneClass(spec)
 
 
-def problems_with(spec: TextSpec) -> list[Problem]:
-    """Everything wrong with the files that can be seen before training, the test file's problems
-    too."""
-    target = target_of(spec)
-    train, _, problems = _read(spec, target)
-    if spec.test is not None:
-        test, more = _examples(spec, target, spec.test, "task.test")
-        problems = problems + more
-        if test is not None and train is not None:
-            problems += target.unseen(train.values, test.values, "task.test")
-    return problems
-
-
-def on_test(spec: TextSpec, data: TextData, settings: Settings) -> TextData:
-    """The data with the texts of the test file, which has no problems, in place of the validation
-    texts."""
-    assert spec.test is not None
-    target = target_of(spec)
-    test, _ = _examples(spec, target, spec.test, "task.test")
-    assert test is not None
-    tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files)
-    tokens, types = _tokenise(tokenizer, test.texts, settings.max_length)
-    return dataclasses.replace(
-        data,
-        validation=tokens,
-        validation_types=types,
-        validation_labels=target.encoded(test.values, data.encoding),
-    )
-
-
-# ------------------------------------------------------------------------------------------ reading
-
-
-def _read(
-    spec: TextSpec, target: TextTarget
-) -> tuple[Examples | None, Examples | None, list[Problem]]:
-    """The training and validation examples, as far as they can be read, and what is wrong with
-    them."""
-    train, problems = _examples(spec, target, spec.train, "task.train")
-    if train is not None and None not in train.values:
-        problems += target.unfit(train.values, spec.train)
-    chosen = spec.validation
-    if isinstance(chosen, Path):
-        validation, more = _examples(spec, target, chosen, "task.validation")
-        problems += more
-        if train is not None and validation is not None:
-            problems += target.unseen(train.values, validation.values, "task.validation")
-        return train, validation, problems
-    if train is None or problems:
-        return train, None, problems
-    held_out = splitting.stratified(target.strata(train.values), chosen, spec.split_seed)
-    if problems := splitting.too_small(chosen, held_out):
-        return train, None, problems
-    trained, validated = _rows(train, ~held_out), _rows(train, held_out)
-    lost = ", ".join(target.lost(trained.values, validated.values))
-    if lost:
-        what = f"leaves no training row with {lost}"
-        hint = "choose another split_seed, or give a file"
-        problems = [Problem("task.validation", f"{what}; {hint}")]
-    return trained, validated, problems
-
-
-def _examples(
-    spec: TextSpec, target: TextTarget, path: Path, where: str
-) -> tuple[Examples | None, list[Problem]]:
-    """The examples in a file, or None if it has none to give; and its problems."""
-    try:
-        table = tables.with_columns(spec.fields, path, where)
-    except TaskError as error:
-        return None, error.problems
-    texts = {}
-    for field, column in spec.columns("text").items():
-        texts[field] = tables.texts_in(table, column)
-    problems = tables.gaps_in(texts, spec.fields, path)
-    values, more = target.read(table, path)
-    return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
-
-
-# ---------------------------------------------------------------------------------------- splitting
-
-
-def _rows(examples: Examples, mask: npt.NDArray[np.bool_]) -> Examples:
-    texts = list(itertools.compress(examples.texts, mask))
-    values = list(itertools.compress(examples.values, mask))
-    return Examples(texts, values)
-
-
-# --------------------------------------------------------------------------------------- tokenising
-
-
 def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokenizerBase:
-    """The tokenizer for the task's model.
-
-    Raises:
-        TaskError: It cannot be loaded, or does not tell the two texts of a pair apart.
-    """
     texts = [str(text) for row in train.texts for text in row]
     if not _in_pairs(train.texts):
         return text_tokenizer.load(spec.model, texts, length)
@@ -295,5 +230,4 @@ def _fingerprint(*parts: Examples) -> str:
 
 
 def _words_of(value: Any) -> list[str]:
-    """What a row states, as texts."""
     return list(value) if isinstance(value, tuple) else [str(value)]

@@ -1,5 +1,5 @@
-"""What is learnt of a text - its class, several labels, or a number - and how a file states it:
-read, checked, and encoded as an array."""
+"""The targets of texts - a class, several labels, or a number: read, checked, and encoded as an
+array."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import pandas as pd
 from trials.contract import Problem
 from trials.descriptions.text import BALANCED, CLASS, LABELS, NUMBER, TEXT_REGRESSION
 from trials.settings import nearest
-from trials.tasks import labels, tables
+from trials.tasks.datasets import labels, tables
 from trials.tasks.huggingface.spec import TextSpec
 
 LABEL = "label"
 """The field of the task that names the column, or the columns."""
 MARKS = {"1": True, "true": True, "0": False, "false": False}
-"""What a column of 0 and 1 may hold, in any case of letters."""
+"""The values of a column of 0 and 1, in any case of letters."""
 LARGEST = float(np.finfo(np.float32).max)
 """A value above it, by its absolute value, is not a number to a model."""
 MOST_ALONE = 20
 """If more rows than this have a number each, and all differ, they are no classes."""
 
 Values = Sequence[Any]
-"""What each row states; None where that cannot be read."""
+"""The target of each row; None where it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TargetEncoding:
 
 
 class TextTarget(abc.ABC):
-    """What is learnt of a text.
+    """The target of a text.
 
     Args:
         spec: The `task` part.
@@ -68,17 +68,16 @@ class TextTarget(abc.ABC):
 
     @abc.abstractmethod
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        """What each row of a file states, and what is wrong with it."""
+        """The target of each row of a file, and its problems."""
 
     @abc.abstractmethod
     def unfit(self, train: Values, path: Path) -> Iterator[Problem]:
-        """What the training rows lack to be learnt from."""
+        """Reasons why the training rows cannot be learnt from."""
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
         """The problem of other data that has what the training rows never have.
 
         Args:
-            train: What the training rows state.
             other: What the rows of the other data state.
             where: The study file's key that names it.
         """
@@ -95,7 +94,7 @@ class TextTarget(abc.ABC):
 
     @abc.abstractmethod
     def encoding(self, train: Values) -> TargetEncoding:
-        """What is learnt from the training rows, which have no problems."""
+        """The encoding of training rows without problems."""
 
     @abc.abstractmethod
     def encoded(self, values: Values, encoding: TargetEncoding) -> npt.NDArray[Any]:
@@ -104,12 +103,7 @@ class TextTarget(abc.ABC):
     def weights(
         self, targets: npt.NDArray[Any], encoding: TargetEncoding
     ) -> npt.NDArray[np.float32] | None:
-        """What each class weighs in the loss, shape (labels,); None where all weigh the same.
-
-        Args:
-            targets: The training rows, encoded.
-            encoding: How.
-        """
+        """The weight of each class in the loss, shape (labels,); None where all weigh the same."""
         stated = self._weights
         if stated is None:
             return None
@@ -122,7 +116,6 @@ class TextTarget(abc.ABC):
         raise NotImplementedError
 
     def _strangers(self, known: Iterable[str]) -> Iterator[Problem]:
-        """The problems of weights for classes that the training rows do not have."""
         if not isinstance(self._weights, Mapping):
             return
         names = sorted(known)
@@ -138,7 +131,6 @@ class OneClass(TextTarget):
     KIND = CLASS
 
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        """The name of each row's class."""
         column = self._column
         for row, value in enumerate(table[column].tolist(), start=1):
             if _is_list(value):
@@ -149,7 +141,6 @@ class OneClass(TextTarget):
         return columns[LABEL], tables.gaps_in(columns, self._columns, path)
 
     def unfit(self, train: Values, path: Path) -> Iterator[Problem]:
-        """All of one class; a number of its own in each row; weights for others."""
         yield from labels.problems_with(train, "task.label")
         all_different = len(set(train)) == len(train) > MOST_ALONE
         if all_different and None not in map(_number, train):
@@ -159,23 +150,18 @@ class OneClass(TextTarget):
         yield from self._strangers(set(train) - {None})
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
-        """Other classes."""
         return labels.unseen(train, other, where)
 
     def strata(self, values: Values) -> Sequence[str]:
-        """The classes themselves."""
         return list(map(str, values))
 
     def encoding(self, train: Values) -> TargetEncoding:
-        """The names of the classes."""
         return TargetEncoding(tuple(labels.class_names(train)))
 
     def encoded(self, values: Values, encoding: TargetEncoding) -> npt.NDArray[np.int64]:
-        """The numbers of the classes, shape (n,)."""
         return labels.numbers_of(values, encoding.labels)
 
     def _balanced(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Rows / (classes x rows of the class): all classes together weigh the same."""
         from sklearn.utils.class_weight import compute_class_weight  # a second to import
 
         classes = np.unique(targets)  # a class without a training row is refused
@@ -197,7 +183,6 @@ class SeveralLabels(TextTarget):
         self._separator = spec.options.get("separator")
 
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        """The names of each row's labels, each once."""
         if self._separator is not None:
             return self._joined(table, path)
         rows: list[list[str]] = [[] for _ in range(len(table))]
@@ -218,7 +203,6 @@ class SeveralLabels(TextTarget):
         return list(map(tuple, rows)), problems
 
     def _joined(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        """The labels of a column in which a row without a value has none."""
         column, separator = self._column, self._separator
         assert separator is not None
         rows, unfit = [], {}
@@ -235,8 +219,6 @@ class SeveralLabels(TextTarget):
         return rows, [Problem("task.label", what)]
 
     def unfit(self, train: Values, path: Path) -> Iterator[Problem]:
-        """A label that all rows have or none has; a separator that joins nothing; weights for other
-        labels."""
         counts = _counts(train)
         if self._separator is not None:
             yield from self._not_joined(train, counts, path)
@@ -252,7 +234,6 @@ class SeveralLabels(TextTarget):
                 yield Problem(field, f"{what}; leave it out, or add texts that do not have it")
 
     def _named(self, known: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Each label, after the place in the study file that names it."""
         places = {column: field for field, column in self._columns.items()}
         for name in known:
             yield f"task.{places.get(name, LABEL)}", name
@@ -269,26 +250,21 @@ class SeveralLabels(TextTarget):
             yield Problem("task.separator", f"{what}; {hint}")
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
-        """Other labels."""
         return labels.unseen(_flat(train), _flat(other), where)
 
     def strata(self, values: Values) -> Sequence[str]:
-        """The rarest label of each row, so that rare labels get their share too."""
         counts = _counts(values)
         return [min(row, key=lambda name: (counts[name], name), default="") for row in values]
 
     def lost(self, train: Values, validation: Values) -> Iterator[str]:
-        """Labels of validation rows alone."""
         return iter(sorted(set(_flat(validation)) - set(_flat(train))))
 
     def encoding(self, train: Values) -> TargetEncoding:
-        """The names of the labels: the columns, or in the order of classes."""
         if self._separator is None:
             return TargetEncoding(tuple(self._columns.values()))
         return TargetEncoding(tuple(labels.class_names(_flat(train))))
 
     def encoded(self, values: Values, encoding: TargetEncoding) -> npt.NDArray[np.float32]:
-        """1 for the labels that a row has, shape (n, labels)."""
         numbers = {name: number for number, name in enumerate(encoding.labels)}
         found = np.zeros((len(values), len(numbers)), dtype=np.float32)
         for row, names in enumerate(values):
@@ -296,7 +272,6 @@ class SeveralLabels(TextTarget):
         return found
 
     def _balanced(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Rows without a label / rows with it, by which a row with it weighs more."""
         having = np.maximum(targets.sum(axis=0, dtype=np.float64), 1.0)
         found: npt.NDArray[np.float64] = (len(targets) - having) / having
         return found
@@ -308,7 +283,6 @@ class OneNumber(TextTarget):
     KIND = NUMBER
 
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        """The number of each row."""
         column = self._column
         columns = {LABEL: tables.texts_in(table, column)}
         problems = tables.gaps_in(columns, self._columns, path)
@@ -325,20 +299,17 @@ class OneNumber(TextTarget):
         return numbers, problems
 
     def unfit(self, train: Values, path: Path) -> Iterator[Problem]:
-        """All the same number."""
         different = set(train) - {None}
         if len(different) == 1:
             what = f"all rows of {path} have the number {different.pop():g} in {self._column!r}"
             yield Problem("task.label", f"{what}; two different ones are needed")
 
     def encoding(self, train: Values) -> TargetEncoding:
-        """Mean and deviation of the training rows; a deviation of 1 if they do not differ."""
         numbers = np.array(train, dtype=np.float64)
         name = f"{self._column} (standardised)"
         return TargetEncoding((name,), float(numbers.mean()), float(numbers.std()) or 1.0)
 
     def encoded(self, values: Values, encoding: TargetEncoding) -> npt.NDArray[np.float32]:
-        """The numbers in deviations from their mean, shape (n,)."""
         numbers = np.array(values, dtype=np.float64)
         standardised = (numbers - encoding.mean) / encoding.deviation
         return standardised.astype(np.float32)
@@ -353,12 +324,10 @@ def _flat(rows: Values) -> list[str]:
 
 
 def _counts(rows: Values) -> collections.Counter[str]:
-    """How many rows have each label."""
     return collections.Counter(_flat(rows))
 
 
 def _number(text: str) -> float | None:
-    """The number that a text is; None if it is not a finite one."""
     try:
         number = float(text)
     except ValueError:

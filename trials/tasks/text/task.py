@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Problem, TaskError
 from trials.descriptions.text import (
     BALANCED,
     TEXT_CLASSIFICATION,
@@ -17,15 +17,12 @@ from trials.descriptions.text import (
 )
 from trials.settings import Settings
 from trials.tasks.huggingface.task import TextTask
-from trials.tasks.text import data as text_data
-from trials.tasks.trained import DataModule
+from trials.tasks.text.data import TextDataSet
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from trials.data.workload import Workload
     from trials.final.export import Portable
-    from trials.tasks.text.data import TextData
 
 
 class TextClassification(TextTask):
@@ -33,8 +30,9 @@ class TextClassification(TextTask):
 
     DESCRIPTION = TEXT_CLASSIFICATION
     SETTINGS = Settings
-    DATA: ClassVar[DataModule] = text_data
+    DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
+    WORKLOAD = "trials.tasks.text.model:TextWorkload"
     OPTIONS: ClassVar[tuple[str, ...]] = ("separator", "class_weights")
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
@@ -43,17 +41,11 @@ class TextClassification(TextTask):
             raise TaskError(problems)
         super().__init__(task, base)
 
-    def workload(self, data: TextData, settings: Settings, setup: Setup) -> Workload:
-        """The classifier with its texts."""
-        from trials.tasks.text.model import TextWorkload
-
-        return TextWorkload(self.spec_for(settings).model, data, settings, setup)
-
     def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `input_ids`, `attention_mask` and, of pairs, `token_type_ids` where the model reads
         them, to the logits of classes or labels, or a standardised number."""
         from trials.final.export import Portable
-        from trials.tasks.huggingface.written import ClassifierScores
+        from trials.tasks.huggingface.model_files import ClassifierScores
 
         return Portable(ClassifierScores(folder, type(model)), free=(0, 1))
 
@@ -67,7 +59,6 @@ class TextRegression(TextClassification):
 
 
 def _wrong_columns(task: Mapping[str, Any]) -> Iterator[Problem]:
-    """Lists of columns that are too short or too long, or name something else or one twice."""
     text, label = task["text"], task["label"]
     if isinstance(text, list) and len(text) != 2:
         what = f"must be one column, or two for pairs of texts, not {len(text)}"

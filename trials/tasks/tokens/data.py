@@ -18,7 +18,8 @@ import numpy as np
 from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
 from trials.settings import Settings
-from trials.tasks import labels, tables
+from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.data import (
     IGNORED,
@@ -27,8 +28,6 @@ from trials.tasks.huggingface.data import (
     SequenceData,
     Split,
     data_of,
-    demand,
-    read,
 )
 from trials.tasks.huggingface.spec import TextSpec
 
@@ -42,9 +41,6 @@ _OPTIONS: dict[str, Any] = {"add_prefix_space": True}
 """Of a tokenizer: those of bytes must be told that a word begins a word."""
 
 
-TYPES: tuple[type, ...] = SEQUENCE_TYPES
-
-
 @dataclass(frozen=True)
 class Sentence:
     """Words, each with its tag."""
@@ -53,59 +49,45 @@ class Sentence:
     tags: tuple[str, ...]
 
 
-def prepare(spec: TextSpec, settings: Settings) -> SequenceData:
-    """Read, check, split and tokenise.
+class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
+    """Sentences of words with tags."""
 
-    Raises:
-        TaskError: With every problem found.
-    """
-    train, validation, problems = _read(spec)
-    demand(problems)
-    names = labels.class_names(_tags(train))
-    texts = [" ".join(sentence.words) for sentence in train]
-    length = settings.max_length
-    tokenizer = text_tokenizer.load(spec.model, texts, length, **_OPTIONS)
-    learnt, _ = _tokenise(tokenizer, train, names, length)
-    held_out, scored = _tokenise(tokenizer, validation, names, length)
-    return data_of(tokenizer, (learnt, held_out), labels=tuple(names), scored=scored)
+    TYPES = SEQUENCE_TYPES
+    UNIT = "sentence"
 
+    def examples(self, path: Path, where: str) -> tuple[list[Sentence], list[Problem]]:
+        is_conll = path.suffix.lower() in CONLL
+        sentences = sentences_in(path, where) if is_conll else _rows(self.spec, path, where)
+        if not sentences:
+            raise TaskError([Problem(where, f"{path} has no sentences; name a file with data")])
+        return sentences, []
 
-def problems_with(spec: TextSpec) -> list[Problem]:
-    """Everything wrong with the files that can be seen before training, the test file's problems
-    too."""
-    train, _, problems = _read(spec)
-    if spec.test is not None:
-        test, more = _sentences(spec, spec.test, "task.test")
-        problems = problems + more
-        if train and test:
-            problems += labels.unseen(_tags(train), _tags(test), "task.test")
-    return problems
+    def unfit(self, train: list[Sentence], *, readable: bool) -> list[Problem]:
+        return labels.problems_with(_tags(train), "task.tags")
 
+    def misfits(self, train: list[Sentence], other: list[Sentence], where: str) -> list[Problem]:
+        return labels.unseen(_tags(train), _tags(other), where)
 
-def on_test(spec: TextSpec, data: SequenceData, settings: Settings) -> SequenceData:
-    """The data with the sentences of the test file, which has no problems, in place of the
-    validation sentences."""
-    assert spec.test is not None
-    sentences, _ = _sentences(spec, spec.test, "task.test")
-    tokenizer = text_tokenizer.again(spec.model, data.tokenizer_files, **_OPTIONS)
-    validation, scored = _tokenise(tokenizer, sentences or [], data.labels, settings.max_length)
-    return replace(data, validation=validation, scored=scored)
+    def lost(self, train: list[Sentence], validation: list[Sentence]) -> list[str]:
+        return sorted(set(_tags(validation)) - set(_tags(train)))
 
+    def encode(
+        self, train: list[Sentence], validation: list[Sentence], settings: Settings
+    ) -> SequenceData:
+        names = labels.class_names(_tags(train))
+        texts = [" ".join(sentence.words) for sentence in train]
+        length = settings.max_length
+        tokenizer = text_tokenizer.load(self.spec.model, texts, length, **_OPTIONS)
+        learnt, _ = _tokenise(tokenizer, train, names, length)
+        held_out, scored = _tokenise(tokenizer, validation, names, length)
+        return data_of(tokenizer, (learnt, held_out), labels=tuple(names), scored=scored)
 
-def _read(spec: TextSpec) -> tuple[list[Sentence], list[Sentence], list[Problem]]:
-    train, validation, problems = read(spec, lambda path, where: _sentences(spec, path, where))
-    if not train:
-        return train, validation, problems
-    known, found = _tags(train), _tags(validation)
-    problems = problems + labels.problems_with(known, "task.tags")
-    if isinstance(spec.validation, Path):
-        return train, validation, problems + labels.unseen(known, found, "task.validation")
-    # A rare tag may have fallen to the validation rows as a whole.
-    if unseen := sorted(set(found) - set(known)):
-        what = f"leaves no training sentence with {', '.join(unseen)}"
-        hint = "choose another split_seed, or give a file"
-        problems = [*problems, Problem("task.validation", f"{what}; {hint}")]
-    return train, validation, problems
+    def with_test(
+        self, data: SequenceData, test: list[Sentence], settings: Settings
+    ) -> SequenceData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files, **_OPTIONS)
+        validation, scored = _tokenise(tokenizer, test, data.labels, settings.max_length)
+        return replace(data, validation=validation, scored=scored)
 
 
 def _tags(sentences: Sequence[Sentence]) -> list[str]:
@@ -113,25 +95,6 @@ def _tags(sentences: Sequence[Sentence]) -> list[str]:
     for sentence in sentences:
         tags += sentence.tags
     return tags
-
-
-# ------------------------------------------------------------------------------------------ reading
-
-
-def _sentences(
-    spec: TextSpec, path: Path, where: str
-) -> tuple[list[Sentence] | None, list[Problem]]:
-    """The sentences in a file, or None if it has none to give; and its problems."""
-    try:
-        if path.suffix.lower() in CONLL:
-            sentences = sentences_in(path, where)
-        else:
-            sentences = _rows(spec, path, where)
-    except TaskError as error:
-        return None, error.problems
-    if not sentences:
-        return None, [Problem(where, f"{path} has no sentences; name a file with data")]
-    return sentences, []
 
 
 def sentences_in(path: Path, where: str) -> list[Sentence]:
@@ -164,17 +127,11 @@ def sentences_in(path: Path, where: str) -> list[Sentence]:
 
 
 def _parts_of(line: str) -> list[str]:
-    """The columns of a line of a CoNLL file."""
     parts = line.split("\t") if "\t" in line else _SPACES.split(line.strip(" "))
     return [part.strip(" ") for part in parts]
 
 
 def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
-    """The sentences of a table; a row without words is left out.
-
-    Raises:
-        TaskError: A column is missing, a value is not a list, or words and tags are not as many.
-    """
     table = tables.read(path, where)
     wanted = {f"task.{field}": [column] for field, column in spec.fields.items()}
     if missing := tables.missing_columns(table, wanted, path):
@@ -211,7 +168,7 @@ def _tokenise(
     names: Sequence[str],
     max_length: int,
 ) -> tuple[Split, Scored]:
-    """What the model reads of the sentences, and all their words, with where it reads each."""
+    """The model's inputs, and all words with the place where the model reads each."""
     numbers = {name: number for number, name in enumerate(names)}
     words = [list(sentence.words) for sentence in sentences]
     encoded: Any = tokenizer(

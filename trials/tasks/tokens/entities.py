@@ -66,7 +66,6 @@ class Counts(NamedTuple):
 
 
 def _share(part: int, whole: int) -> float:
-    """0 if there is nothing to divide by."""
     return part / whole if whole else 0.0
 
 
@@ -74,7 +73,6 @@ def count(truth: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) ->
     """Count entities over all sequences together; one is correct if type and both ends agree.
 
     Args:
-        truth: The tags of each sequence.
         predicted: The tags predicted, in the same shape.
     """
     correct = existing = proposed = 0

@@ -19,12 +19,12 @@ from trials.data import cache
 from trials.data.cache import CacheEntry
 from trials.disk.whole_folders import MANIFEST
 from trials.settings import Settings
-from trials.tasks import entries, prepared
-from trials.tasks.images import data as image_data
-from trials.tasks.language import data as language_data
-from trials.tasks.tabular import data as tabular_data
-from trials.tasks.text import data as text_data
-from trials.tasks.tokens import data as token_data
+from trials.tasks.datasets import entries, prepared
+from trials.tasks.images.data import ImageDataSet
+from trials.tasks.language.data import LanguageDataSet
+from trials.tasks.tabular.data import TabularDataSet
+from trials.tasks.text.data import TextDataSet
+from trials.tasks.tokens.data import TokenDataSet
 
 
 @pytest.fixture
@@ -38,8 +38,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was prepared without the cache."""
     done: list[Any] = []
-    prepare = text_data.prepare
-    monkeypatch.setattr(text_data, "prepare", lambda *what: [done.append(what), prepare(*what)][1])
+    prepare = TextDataSet.prepare
+    monkeypatch.setattr(
+        TextDataSet, "prepare", lambda *what: [done.append(what), prepare(*what)][1]
+    )
     return done
 
 
@@ -56,7 +58,7 @@ def test_texts_are_tokenised_once_and_come_back_the_same(
 ) -> None:
     first, second = lab.task().prepare({}), lab.task().prepare({})
     assert len(builds) == 1
-    fresh = text_data.prepare(lab.task().spec, Settings())
+    fresh = TextDataSet(lab.task().spec).prepare(Settings())
     assert same(first, fresh)
     assert same(second, fresh)
     assert not second.train.tokens.flags.writeable
@@ -91,13 +93,13 @@ def test_a_file_that_is_not_there_has_no_fingerprint(lab: Any) -> None:
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 OTHERS = {
-    "language_modeling": (language_data, {"train": "train.csv", "model": SCRATCH}),
-    "token_classification": (token_data, {"train": "train.conll", "model": SCRATCH}),
+    "language_modeling": (LanguageDataSet, {"train": "train.csv", "model": SCRATCH}),
+    "token_classification": (TokenDataSet, {"train": "train.conll", "model": SCRATCH}),
     "tabular": (
-        tabular_data,
+        TabularDataSet,
         {"train": "train.csv", "target": "topic", "categorical": ["words"], "numeric": ["size"]},
     ),
-    "image_classification": (image_data, {"train": "train.npz"}),
+    "image_classification": (ImageDataSet, {"train": "train.npz"}),
 }
 
 
@@ -134,9 +136,7 @@ def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path: Pa
     (tmp_path / "cat" / "a.png").write_bytes(b"one")
 
     def name() -> str | None:
-        return prepared.fingerprint(
-            prepared.Recipe("image", (tmp_path, 0.5), (), None, (), "trials.tasks", dict)
-        )
+        return prepared.fingerprint(prepared.Recipe("image", (tmp_path, 0.5), (), None, (), dict))
 
     before = name()
     assert before == name()
@@ -151,7 +151,7 @@ def test_a_damaged_entry_is_made_anew(
     before = lab.task().prepare({})
     (place,) = root.iterdir()
     (place / file).write_bytes((place / file).read_bytes()[:-3])
-    assert same(lab.task().prepare({}), text_data.prepare(lab.task().spec, Settings()))
+    assert same(lab.task().prepare({}), TextDataSet(lab.task().spec).prepare(Settings()))
     assert "made again" in caplog.text
     lab.task().prepare({})
     assert len(builds) == 3, "two preparations, and the one of this test"

@@ -227,7 +227,7 @@ def losses_of_each(built, folder, attention, **params):
         workload.model.eval()
         batch = workload.batch(rows)
         with torch.no_grad():
-            logits = workload.logits(batch).flatten(0, 1)
+            logits = workload.outputs(batch).flatten(0, 1)
         each = torch.nn.functional.cross_entropy(logits, batch.labels.flatten(), reduction="none")
         losses.append(each[batch.labels.flatten() != -100])
     assert len(losses[0]) == workloads[0].weight(rows)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from trials.loop.stopping import Progress
-from trials.tasks.metrics import classification
+from trials.tasks.workloads.metrics import classification
 
 
 def test_the_best_so_far_needs_only_to_be_better():

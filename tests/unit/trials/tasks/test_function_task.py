@@ -31,7 +31,7 @@ from trials.checkpoints.store_folder import UPLOAD
 from trials.checkpoints.trimming import trim_ended
 from trials.contract import Budget, Diagnosed, Goal, Note, Setup, TrialStopped, Unit
 from trials.running.runner import Runner
-from trials.tasks.function.course import Course
+from trials.tasks.function.report_history import ReportHistory
 from trials.tasks.function.run import FunctionRun
 
 
@@ -547,7 +547,7 @@ def test_what_a_function_does_not_always_report_is_not_judged(tmp_path):
 
 
 def test_a_function_that_becomes_slow_is_told(tmp_path):
-    course = Course(setup_in(tmp_path), Checkpoints(tmp_path / "trial"), None)
+    course = ReportHistory(setup_in(tmp_path), Checkpoints(tmp_path / "trial"), None)
     for report in range(1, 10):
         course.note(report, {}, elapsed=report if report < 6 else 10.0 * report, saved=None)
     (finding,) = course.findings()

@@ -137,7 +137,7 @@ def test_images_that_are_not_to_be_normalised_reach_the_model_as_they_are(
     workload = built.workload(data, built.SETTINGS.parse({}), setup(folder))
     (folder / "written").mkdir()
     workload.write(folder / "written", workload.weights())
-    written = image_processor.written(folder / "written")
+    written = image_processor.read_from(folder / "written")
     assert written.means == (0.0, 0.0, 0.0)
     assert [0.25 / value for value in written.deviations] == pytest.approx([0.25 * brightest] * 3)
 
@@ -148,7 +148,7 @@ def test_without_a_processor_the_training_images_tell_their_brightness(folder):
     assert image_processor.read(Pretrained(str(folder / "resnet"))) == image_processor.Processing(
         None, None, None
     )
-    written = image_processor.written(reports_of(run)[-1].checkpoint)
+    written = image_processor.read_from(reports_of(run)[-1].checkpoint)
     assert written.means == pytest.approx([data.means[0]] * 3)
 
 

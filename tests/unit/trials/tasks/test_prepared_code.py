@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
-import trials
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
-from trials.tasks.imports import imported_by
-from trials.tasks.trained import TrainedTask
+from trials.tasks.datasets import prepared
+from trials.tasks.workloads.task import TrainedTask
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 PARTS: dict[str, dict[str, Any]] = {
@@ -42,7 +39,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "image_classification": {"train": "train.npz"},
     "tabular": {"train": "train.csv", "target": "topic"},
 }
-ROOT = Path(trials.__file__).parent
 
 
 @pytest.fixture
@@ -68,41 +64,14 @@ def test_every_kind_is_built_by_the_class_that_it_describes(kind: str, folder: P
     assert task_of(kind, folder).DESCRIPTION is BUILT_IN[kind]
 
 
-@pytest.mark.parametrize("kind", BUILT_IN)
-def test_the_fingerprint_covers_every_module_whose_code_prepares_data(
-    kind: str, folder: Path
+def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = task_of(kind, folder)
+    task = task_of("tabular", folder)
     recipe = task.recipe(task.SETTINGS())
-    ran: set[Path] = set()
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            ran.add(Path(frame.f_code.co_filename))
-
-    sys.setprofile(note)
-    try:
-        recipe.build()
-    finally:
-        sys.setprofile(None)
-    own = {path for path in ran if path.is_relative_to(ROOT)}
-    own.discard(ROOT / "tasks" / "trained.py")  # it starts the preparation, and decides nothing
-    covered = set(imported_by(recipe.module))
-    assert own
-    assert own <= covered
-    assert ROOT / "tasks" / "trained.py" not in covered
-
-
-def test_imports_are_followed_through_other_modules_and_into_functions() -> None:
-    names = {path.relative_to(ROOT).as_posix() for path in imported_by("trials.tasks.tokens.data")}
-    assert "tasks/huggingface/tokenizer.py" in names
-    assert "tasks/huggingface/pretrained.py" in names, "the tokenizer's module imports it"
-    assert "tasks/tabular/data.py" not in names
-    assert "loop/training.py" not in names
-    assert "tasks/images/processor.py" in {
-        path.relative_to(ROOT).as_posix() for path in imported_by("trials.tasks.images.task")
-    }, "a function imports it"
-
-
-def test_a_module_of_another_package_has_no_code_here() -> None:
-    assert imported_by("numpy") == ()
+    before = prepared.fingerprint(recipe)
+    assert prepared.fingerprint(recipe) == before
+    monkeypatch.setattr(prepared, "digest_of_file", lambda path: f"other {path.name}")
+    prepared.code_digests.cache_clear()
+    assert prepared.fingerprint(recipe) != before
+    prepared.code_digests.cache_clear()

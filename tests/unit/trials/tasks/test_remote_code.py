@@ -25,7 +25,7 @@ from trials.final import training as final
 from trials.final.export import Export
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks import prepared
+from trials.tasks.datasets import prepared
 from trials.tasks.huggingface import pretrained, templates
 from trials.tasks.text import model as text_model
 

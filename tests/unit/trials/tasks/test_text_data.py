@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from trials import tasks
 from trials.contract import TaskError
-from trials.tasks import tables
-from trials.tasks.labels import class_names
-from trials.tasks.splitting import stratified
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.labels import class_names
+from trials.tasks.datasets.splitting import stratified
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 
@@ -306,7 +306,7 @@ def test_a_line_of_text_ends_at_a_line_feed_only(tmp_path, odd, end):
 
 
 CLASSES_IN_A_PROCESS = """
-from trials.tasks.labels import class_names
+from trials.tasks.datasets.labels import class_names
 print(class_names(["001", "1", "7", "01", "-0", "0", "00", "+"][:{count}]))
 """
 

@@ -26,7 +26,7 @@ from trials.final import training as final
 from trials.final.export import TOLERANCE, Export
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.text import scores
+from trials.tasks.workloads import metrics as scores
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
 FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]

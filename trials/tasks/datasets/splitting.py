@@ -1,44 +1,22 @@
-"""The validation data: a file of its own, or a share of the training rows that is the same for
-every trial."""
+"""The share of the training rows that is held out for validation, the same for every trial."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from trials.contract import Problem, TaskError
+from trials.contract import Problem
 
 Taken = npt.NDArray[np.bool_]
 """True for the rows taken, shape (n,)."""
-
-
-def parse(task: Mapping[str, Any], base: Path) -> float | Path:
-    """The `validation` field: a fraction, or an absolute path.
-
-    Raises:
-        TaskError: The fraction is not valid, or the seed that chooses its rows is below 0.
-    """
-    if task.get("split_seed", 0) < 0:
-        what = f"must be 0 or more, not {task['split_seed']}"
-        raise TaskError([Problem("task.split_seed", what)])
-    validation = task["validation"]
-    if isinstance(validation, str):
-        return base / validation
-    if not 0 < validation < 1:
-        what = f"must be a fraction between 0 and 1 or a file, not {validation}"
-        raise TaskError([Problem("task.validation", what)])
-    return float(validation)
 
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Taken:
     """Which rows a validation fraction takes: of every class its share, and never its last row.
 
     Args:
-        labels: The class of each row.
         fraction: The share to take, in (0, 1).
         seed: Which rows it is, for a given file.
 
@@ -59,12 +37,6 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Taken:
         owed -= count
         taken[rows[:count]] = True
     return taken
-
-
-def shuffled(count: int, fraction: float, seed: int) -> Taken:
-    """Which of `count` rows a validation fraction takes where there are no classes; never the last
-    one."""
-    return stratified([""] * count, fraction, seed)
 
 
 def too_small(fraction: float, taken: Taken) -> list[Problem]:

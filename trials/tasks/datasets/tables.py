@@ -4,7 +4,6 @@ lines."""
 from __future__ import annotations
 
 import difflib
-import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow
 from trials.contract import Problem, TaskError
 from trials.data import files
 from trials.settings import nearest
-from trials.tasks.labels import FIRST
+from trials.tasks.datasets.labels import FIRST
 
 MOST_NAMED = 20
 """Columns that a problem lists."""
@@ -29,7 +28,6 @@ def read(path: Path, where: str) -> pd.DataFrame:
     """Read a data file by its suffix.
 
     Args:
-        path: The file.
         where: The study file's key that names it.
 
     Raises:
@@ -54,7 +52,6 @@ def read(path: Path, where: str) -> pd.DataFrame:
 
 
 def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    """What is wrong with a text file of another encoding."""
     byte = error.object[error.start]
     return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
 
@@ -67,9 +64,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
     """See that there is a plain file, and no binary one where it is to be text.
 
     Args:
-        path: The file.
         where: The study file's key that names it.
-        text: Whether it is to be text.
 
     Raises:
         TaskError: There is no such file, or it is something else.
@@ -110,9 +105,7 @@ def missing_columns(
     """The problem of each column that a file does not have.
 
     Args:
-        table: What the file holds.
         wanted: The columns, by the study file's key that asks for them.
-        path: The file.
     """
     problems = []
     for where, columns in wanted.items():
@@ -127,7 +120,6 @@ def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str,
 
     Args:
         fields: The names of the columns, by the field of the task that states them.
-        path: The file.
         where: The study file's key that names it.
 
     Returns: The columns, by field; None if a row has no value.
@@ -159,7 +151,6 @@ def gaps_in(
     Args:
         columns: What `text_columns` returned.
         fields: The names of the columns, by field.
-        path: The file.
     """
     problems = []
     for field, values in columns.items():
@@ -172,7 +163,6 @@ def gaps_in(
 
 
 def _shown(name: str) -> str:
-    """A column's name for people: no control characters, and not too long."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in name)
     if len(printable) <= LONGEST_SHOWN:
         return printable
@@ -204,39 +194,30 @@ def _lines(path: Path) -> list[str]:
 
 
 def missing_values(rows: list[int], column: str, path: Path) -> str:
-    """What is wrong with a file whose `rows` (counted from 1) have no value in `column`."""
-    named = ", ".join(map(str, rows[:FIRST]))
-    if len(rows) > FIRST:
-        named = f"{named}, ..."
-    many = "s" if len(rows) != 1 else ""
-    return (
-        f"{len(rows)} row{many} of {path} without {column!r}: row{many} {named} "
-        f"(the first after the header is row 1); fill or remove them"
-    )
+    """The text of an error about rows, counted from 1, without a value in a column."""
+    shown = list(map(str, rows))
+    return _rows_of(path, f"without {column!r}", shown, "fill or remove them")
 
 
 def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path) -> str:
-    """What is wrong with a file whose column holds something else than what is wanted.
+    """The text of an error about rows with something else than what is wanted.
 
     Args:
-        unfit: What stands there instead, by row (counted from 1).
-        column: The column.
-        wanted: What every row should have.
-        path: The file.
+        unfit: The unwanted values, by row (counted from 1).
     """
-    first = itertools.islice(unfit.items(), FIRST)
-    named = ", ".join(f"{row} ({_shown(value)!r})" for row, value in first)
-    if len(unfit) > FIRST:
-        named = f"{named}, ..."
-    many = "s" if len(unfit) != 1 else ""
-    return (
-        f"{len(unfit)} row{many} of {path} where {column!r} is not {wanted}: row{many} {named} "
-        f"(the first after the header is row 1); correct or remove them"
-    )
+    shown = [f"{row} ({_shown(value)!r})" for row, value in unfit.items()]
+    return _rows_of(path, f"where {column!r} is not {wanted}", shown, "correct or remove them")
+
+
+def _rows_of(path: Path, what: str, rows: list[str], hint: str) -> str:
+    named = ", ".join([*rows[:FIRST], *(["..."] if len(rows) > FIRST else [])])
+    many = "s" if len(rows) != 1 else ""
+    found = f"{len(rows)} row{many} of {path} {what}: row{many} {named}"
+    return f"{found} (the first after the header is row 1); {hint}"
 
 
 def holds_texts(values: pd.Series) -> bool:
-    """Whether a column was read as texts: what it has is as somebody wrote it."""
+    """True if a column was read as texts, as somebody wrote them."""
     if not pd.api.types.is_string_dtype(values.dtype):
         return False
     present = (value for value in values if not pd.isna(value))

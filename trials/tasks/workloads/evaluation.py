@@ -43,10 +43,8 @@ class Batches:
     memory for them.
 
     Args:
-        model: What is evaluated.
         lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
         settings: `eval_batch_size` is the most samples in a batch.
-        device: Where the model is.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class Batches:
     def measured(
         self, rows: Ints, precision: Precision, measure: Measure
     ) -> list[tuple[Ints, Measures]]:
-        """What is measured of a batch: at once, or part after part, with their rows."""
+        """The measures of a batch with their rows: at once, or part after part."""
 
         def in_parts(size: int) -> list[tuple[Ints, Measures]]:
             return [(part, measure(part, precision)) for part in cut(rows, size)]
@@ -75,7 +73,7 @@ class Batches:
         return self._limit(precision).fitting(len(rows), in_parts)
 
     def joined(self, rows: Ints, precision: Precision, measure: Measure) -> Measures:
-        """What is measured of a batch, as if it had been measured at once."""
+        """The measures of a batch, as if it had been measured at once."""
         found = self.measured(rows, precision, measure)
         if len(found) == 1:
             _, measures = found[0]
@@ -105,7 +103,6 @@ def total(losses: list[torch.Tensor], group: Group | None = None) -> float:
     finite.
 
     Args:
-        losses: Of this process's batches.
         group: The processes that have batches of their own; None if all have the same. The sum is
             rounded once, whichever process has which batches.
     """

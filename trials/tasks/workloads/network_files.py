@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import safetensors.torch
 import torch
@@ -28,12 +28,21 @@ class Stored(Protocol):
         """Load the model's weights."""
 
 
+@runtime_checkable
+class AdaptableFiles(Stored, Protocol):
+    """The files of a model that may have adapters."""
+
+    def merge(self, folder: Path) -> None:
+        """Make a whole model of the adapters in a folder, those that the model has."""
+
+    def take(self, folder: Path) -> None:
+        """Take over the weights of a whole model, where nothing has been trained yet."""
+
+
 class NetworkFiles:
     """The files of a network: all its weights in one, and a description beside it (a `Stored`).
 
     Args:
-        network: The network, on its device.
-        device: That device.
         describe: Writes into a folder what is needed to use the weights.
     """
 
@@ -43,16 +52,13 @@ class NetworkFiles:
         self._network, self._device, self._describe = network, device, describe
 
     def weights(self) -> Weights:
-        """The network's weights."""
         return {MODEL: self._network.state_dict()}
 
     def write(self, folder: Path, weights: Weights) -> None:
-        """Write the weights, and the description."""
         write(weights, folder)
         self._describe(folder)
 
     def read(self, folder: Path) -> None:
-        """Load the weights of a checkpoint."""
         path = folder / MODEL
         safetensors.torch.load_model(self._network, str(path), device=str(self._device))
 
@@ -62,7 +68,6 @@ def described(folder: Path | str, name: str) -> dict[str, Any]:
 
     Args:
         folder: What `NetworkFiles` wrote.
-        name: Of the description's file.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -12,7 +12,7 @@ from torch import nn
 from trials.checkpoints.weights import MODEL
 from trials.tasks.images.data import Bytes
 from trials.tasks.images.residual import ResidualNetwork
-from trials.tasks.network_files import described
+from trials.tasks.workloads.network_files import described
 
 DESCRIPTION = "images.json"
 """The file of a checkpoint that describes the network's shape, its classes and how an image is
@@ -34,16 +34,16 @@ class ImageClassifier(nn.Module):
 
     def __init__(self, folder: Path | str) -> None:
         super().__init__()
-        told = described(folder, DESCRIPTION)
-        network = told["network"]
-        self.labels: tuple[str, ...] = tuple(told["labels"])
+        description = described(folder, DESCRIPTION)
+        network = description["network"]
+        self.labels: tuple[str, ...] = tuple(description["labels"])
         self.shape: tuple[int, ...] = tuple(network["shape"])
         channels, classes = self.shape[-1], len(self.labels)
         depth, width = network["depth"], network["width"]
         self.network = ResidualNetwork(channels, classes, depth, width, dropout=0.0)
         safetensors.torch.load_model(self.network, Path(folder) / MODEL)
-        self._means = torch.tensor(told["means"]).reshape(1, -1, 1, 1)
-        self._deviations = torch.tensor(told["deviations"]).reshape(1, -1, 1, 1)
+        self._means = torch.tensor(description["means"]).reshape(1, -1, 1, 1)
+        self._deviations = torch.tensor(description["deviations"]).reshape(1, -1, 1, 1)
         self.eval()
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

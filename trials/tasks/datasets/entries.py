@@ -30,12 +30,7 @@ class _Parts:
         self.files: dict[str, bytes] = {}
 
     def plain(self, value: Any, name: str) -> Any:
-        """What JSON can hold of a value whose arrays and files are taken out.
-
-        Args:
-            value: The value.
-            name: Where it is in the data.
-        """
+        """A value as JSON, with its arrays and files taken out."""
         if isinstance(value, np.ndarray):
             self.arrays[name] = value
             return {_ARRAY: name}
@@ -57,7 +52,6 @@ class _Parts:
         return value
 
     def _fields(self, value: Any, name: str) -> dict[str, Any]:
-        """What JSON can hold of each field of a dataclass."""
         found = {}
         for field in dataclasses.fields(value):
             full = f"{name}.{field.name}" if name else field.name
@@ -74,7 +68,6 @@ def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
     """The reverse of `entry_of`.
 
     Args:
-        entry: What it returned.
         types: The dataclasses that occur in the data.
     """
     named = {kind.__name__: kind for kind in types}

@@ -1,5 +1,5 @@
-"""What the built-in tasks share: their settings are parsed, their data prepared, and a run of the
-loop started.
+"""The base of the built-in tasks: settings are parsed, data is prepared, and a run of the loop is
+started.
 
 A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` is its
 model with that data, a `workload.Workload`. Its description (fields, settings, metrics) is in
@@ -11,51 +11,29 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
+import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
-from trials.tasks import prepared
-from trials.tasks.prepared import Spec
+from trials.tasks.datasets import prepared
+from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets.spec import DataSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
     from trials.data.workload import Workload
     from trials.final.export import Portable
+    from trials.final.training import Parts
     from trials.loop.training import TrainingRun
-    from trials.tasks.finishing import FinalParts
 
 
-class DataModule(Protocol):
-    """What the data module of a task has."""
-
-    __name__: str
-    TYPES: tuple[type, ...]
-    """The dataclasses that prepared data is made of."""
-
-    def problems_with(self, spec: Any) -> list[Problem]:
-        """Everything wrong with the files that can be seen before training, the test file's
-        problems too."""
-
-    def prepare(self, spec: Any, settings: Any) -> Any:
-        """Read, check, split and encode: flat arrays in a dataclass, with the `fingerprint` of what
-        they hold.
-
-        Raises:
-            TaskError: With every problem of the data or the model.
-        """
-
-    def on_test(self, spec: Any, data: Any, settings: Any) -> Any:
-        """What `prepare` made, with the test samples, which have no problems, in place of the
-        validation samples."""
-
-
-SpecT = TypeVar("SpecT", bound=Spec)
+SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
 class TrainedTask(abc.ABC, Generic[SpecT]):
@@ -64,14 +42,13 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     Args:
         task: The `task` part of a study file, its keys and types checked.
         base: The folder its relative paths start from.
-        spec: The part, parsed.
         model: The model that it names; None if it names none.
     """
 
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
-    DATA: ClassVar[DataModule]
-    """The module that prepares its data."""
+    DATA: ClassVar[type[DataSet[Any, Any]]]
+    """Its data."""
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
     """The settings that decide what is prepared."""
 
@@ -98,7 +75,6 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         """The model that a workload wrote into a folder, to be exported.
 
         Args:
-            folder: What the workload wrote.
             model: The workload's model: its class is known, so that no code that lies in the folder
                 is run.
         """
@@ -108,8 +84,8 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         return self.spec
 
     def problems(self) -> list[Problem]:
-        """What is wrong with the data files."""
-        return self.DATA.problems_with(self.spec)
+        """The problems of the data files."""
+        return self.DATA(self.spec).problems()
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
         """Read, split and encode the data, or find it in the cache.
@@ -122,28 +98,25 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
         """How its data is prepared."""
         spec = self.spec_for(settings)
-        module = self.DATA
+        data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
         return prepared.Recipe(
             kind=self.DESCRIPTION.kind,
             sources=(spec.train, spec.validation),
             facts=(*spec.facts, *decisive),
             model=spec.encoder,
-            types=module.TYPES,
-            module=module.__name__,
-            build=lambda: module.prepare(spec, settings),
+            types=data.TYPES,
+            build=lambda: data.prepare(settings),
         )
 
     def on_test(self, data: Any, settings: Settings) -> Any:
-        """What `prepare` made, with the test samples where the validation samples were. The files
-        have no problems."""
-        return self.DATA.on_test(self.spec_for(settings), data, settings)
+        """Prepared data with the test samples, which have no problems, for validation."""
+        return self.DATA(self.spec_for(settings)).on_test(data, settings)
 
-    def final(self) -> FinalParts:
-        """What its final training takes."""
-        from trials.tasks.finishing import FinalParts
-
-        return FinalParts(self)
+    def final(self) -> Parts:
+        """The parts of its final training."""
+        parts: Parts = pkgutil.resolve_name("trials.tasks.workloads.finishing:FinalParts")(self)
+        return parts
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         """Equal for settings that need the same data."""
@@ -181,7 +154,6 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
 
 
 def _use(device: str) -> None:
-    """Make a GPU the current one of this thread before anything is put on it."""
     import torch
 
     from trials.devices.processes import use

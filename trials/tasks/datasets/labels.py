@@ -67,7 +67,6 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
     """The problem of data with classes that the training data does not have.
 
     Args:
-        train: The class of each training row.
         other: The class of each row of the other data; None if it has none.
         where: The study file's key that names the other data.
     """
@@ -82,7 +81,6 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
 
 
 def _first_of(names: list[str]) -> str:
-    """The first names for a message, with dots where there are more."""
     shown = list(map(repr, names[:FIRST]))
     if len(names) > FIRST:
         shown.append("...")

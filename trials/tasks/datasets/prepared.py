@@ -4,23 +4,23 @@ decodes.
 A task states a `Recipe`: what it prepares, from which files, and what else decides on the result.
 `prepare` follows it, or finds in `trials.data.cache` what was made by it before. The fingerprint
 covers whatever the data depends on: the content of the files, the recipe's facts, the model's
-tokenizer and processor, the versions of the libraries, and the code that reads and encodes: the
-task's data module, and every module of this package that it imports.
+tokenizer and processor, the versions of the libraries, and the code of this package.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+import trials
 from trials.data import cache
 from trials.descriptions.models import Pretrained, Scratch, references
 from trials.disk.whole_folders import digest_of_file
-from trials.tasks import entries
-from trials.tasks.imports import imported_by
+from trials.tasks.datasets import entries
 
 Data = TypeVar("Data")
 
@@ -35,30 +35,6 @@ _HUB_FILES = (
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
 
 
-class Spec(Protocol):
-    """The `task` part of a study file, parsed; paths are absolute."""
-
-    @property
-    def train(self) -> Path:
-        """The training data."""
-
-    @property
-    def validation(self) -> float | Path:
-        """The validation data, or the share of the training data that it is."""
-
-    @property
-    def test(self) -> Path | None:
-        """Data that the search never sees."""
-
-    @property
-    def facts(self) -> tuple[object, ...]:
-        """Whatever else of the part decides on the prepared data; told apart by their `repr`."""
-
-    @property
-    def encoder(self) -> Pretrained | Scratch | None:
-        """The model whose tokenizer encodes the data; None if none does."""
-
-
 @dataclass(frozen=True)
 class Recipe(Generic[Data]):
     """How data is prepared, and what it depends on.
@@ -70,7 +46,6 @@ class Recipe(Generic[Data]):
         facts: Whatever else decides on the result; told apart by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.
         types: The dataclasses that the data is made of.
-        module: The name of the module that prepares it.
         build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
             and such dataclasses.
     """
@@ -80,12 +55,11 @@ class Recipe(Generic[Data]):
     facts: tuple[object, ...]
     model: Pretrained | Scratch | None
     types: tuple[type, ...]
-    module: str
     build: Callable[[], Data]
 
 
 def prepare(recipe: Recipe[Data]) -> Data:
-    """What the recipe prepares, from the cache where that holds it.
+    """The data that the recipe prepares, from the cache where that holds it.
 
     Raises:
         TaskError: With every problem of the data or the model.
@@ -113,14 +87,19 @@ def fingerprint(recipe: Recipe[Any]) -> str | None:
         if isinstance(source, Path) and not source.exists():
             return None
         contents.append(_content(source))
-    code = [digest_of_file(path) for path in imported_by(recipe.module)]
     versions = [importlib.metadata.version(name) for name in LIBRARIES]
-    digest = cache.digest_of(contents, recipe.facts, model, versions, code)
+    digest = cache.digest_of(contents, recipe.facts, model, versions, code_digests())
     return f"{recipe.kind}-{digest}"
 
 
+@functools.cache
+def code_digests() -> list[str]:
+    """The digests of this package's files: any of them may decide how data is prepared."""
+    root = Path(trials.__file__).parent
+    return [digest_of_file(path) for path in sorted(root.rglob("*.py"))]
+
+
 def _content(source: Path | float) -> object:
-    """What identifies the content of a file, or of all files in a folder; a share as it is."""
     if not isinstance(source, Path):
         return source
     if source.is_file():
@@ -134,7 +113,7 @@ def _content(source: Path | float) -> object:
 
 
 def _encoder(model: Pretrained | Scratch) -> object:
-    """What identifies a tokenizer: the vocabulary of a model from scratch, or the content of the
+    """The identity of a tokenizer: the vocabulary of a model from scratch, or the content of the
     tokenizer's files, code included. None if code is used that is not among them."""
     if isinstance(model, Scratch):
         return model.vocabulary
@@ -156,7 +135,6 @@ def _names_code_of_the_hub(folder: Path) -> bool:
 
 
 def _small_files(folder: Path) -> list[Path]:
-    """The files of a local model, without its weights."""
     found = []
     for path in folder.iterdir():
         if path.is_file() and path.suffix not in _WEIGHTS:
@@ -165,7 +143,6 @@ def _small_files(folder: Path) -> list[Path]:
 
 
 def _of_the_hub(model: str) -> list[Path]:
-    """The encoder's files in the hub's own cache; none before its first download."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 

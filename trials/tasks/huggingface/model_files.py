@@ -20,10 +20,8 @@ class TransformerFiles:
     """The files of a model and its tokenizer (a `network_files.Stored`).
 
     Args:
-        model: The model, on its device.
         base: What its frozen weights are, where it has adapters.
         tokenizer: The tokenizer as `save_pretrained` writes it, by file name.
-        device: Where the model is.
     """
 
     def __init__(
@@ -36,15 +34,16 @@ class TransformerFiles:
         self._model, self._base, self._tokenizer, self._device = model, base, tokenizer, device
 
     def weights(self) -> Weights:
-        """The model's weights; with adapters, those that train."""
         return lora.weights(self._model)
 
     def write(self, folder: Path, weights: Weights) -> None:
-        """Write weights, configuration and tokenizer: what `from_pretrained` reads, or peft where
-        it is adapters."""
         write(weights, folder)
         write_description(self._model, folder)
         lora.describe(self._model, self._base, folder)
+        writes_texts = getattr(self._model.config, "is_encoder_decoder", False)
+        generation = getattr(self._model, "generation_config", None)
+        if writes_texts and generation is not None:
+            generation.save_pretrained(folder)
         for name, content in self._tokenizer.items():
             (folder / name).write_bytes(content)
 
@@ -58,11 +57,9 @@ class TransformerFiles:
         lora.read(self._model, self._base, folder, self._device)
 
     def merge(self, folder: Path) -> None:
-        """Make a whole model of the adapters in a folder, those that the model has."""
         merging.write(self._model, self._base, folder)
 
     def take(self, folder: Path) -> None:
-        """Take over the weights of a whole model, where nothing has been trained yet."""
         merging.take(self._model, folder)
 
 

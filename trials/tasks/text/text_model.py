@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials.descriptions.text import CLASS, LABELS
-from trials.tasks.network_files import described
+from trials.tasks.workloads.network_files import described
 
 if TYPE_CHECKING:
     from trials.tasks.text.data import TextData
@@ -23,7 +23,6 @@ def described_as(data: TextData, max_length: int) -> bytes:
     """The content of that file.
 
     Args:
-        data: What the model is trained on.
         max_length: The longest text that it reads, in tokens.
     """
     content = {
@@ -85,7 +84,6 @@ class TextModel:
         raise ValueError(f"the model reads {wanted}; number {number} is {text!r}")
 
     def _answer(self, found: list[dict[str, Any]]) -> Answer:
-        """From the scores of all labels, the highest first."""
         target = self._about["target"]
         if target == CLASS:
             name: str = found[0]["label"]

@@ -1,5 +1,4 @@
-"""What the reports of a training function show: how healthy its course is, and which checkpoint is
-the best.
+"""The reports of a training function or a command: health checks and the best checkpoint.
 
 A function reports less about itself than a built-in task does: only checks whose numbers it always
 reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`;
@@ -30,13 +29,12 @@ VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of the loss on validation data; the first that is reported is taken."""
 
 
-class Course:
+class ReportHistory:
     """The reports of a trial, over all its attempts.
 
     Args:
         setup: The goal, the unit of the budget, and the checkpoint that is continued from.
-        checkpoints: Of the trial.
-        state: Of the course before, from that checkpoint; None for a trial that starts afresh.
+        state: Of the history before, from that checkpoint; None for a trial that starts afresh.
     """
 
     def __init__(
@@ -63,8 +61,6 @@ class Course:
         """Take in a report.
 
         Args:
-            resource: How far the trial has trained.
-            metrics: What it reports.
             elapsed: Seconds it has trained, over all its attempts.
             saved: The checkpoint that belongs to the report; None if there is none.
         """
@@ -87,14 +83,13 @@ class Course:
             self._checkpoints.mark_best(saved, value)
 
     def _validation_loss(self, metrics: Mapping[str, float]) -> float:
-        """The loss on validation data; 0 if it was not always reported."""
         for name in VALIDATION_LOSSES:
             if name in self._always:
                 return metrics[name]
         return 0.0
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the course shows, the most severe first."""
+        """The findings, the most severe first."""
         course = self._trace.course(self._elapsed)
         records = replace(course, counted="report", unit=self._unit)
         checks = [throughput_drop]
@@ -120,7 +115,7 @@ class Course:
 
 
 def better(goal: Goal, value: float, best: float | None) -> bool:
-    """Whether a value is finite, and better than the best so far."""
+    """True if a value is finite, and better than the best so far."""
     if not math.isfinite(value):
         return False
     if best is None:

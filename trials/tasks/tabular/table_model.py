@@ -14,11 +14,11 @@ import torch
 from trials.checkpoints.weights import MODEL
 from trials.contract import TaskError
 from trials.descriptions.tabular import TabularSettings
-from trials.tasks import tables
-from trials.tasks.network_files import described
+from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
 from trials.tasks.tabular.encoding import TabularEncoding, classes_in, confused, inputs
 from trials.tasks.tabular.perceptron import Perceptron
+from trials.tasks.workloads.network_files import described
 
 DESCRIPTION = "table.json"
 """The file of a checkpoint that describes how a table becomes the model's inputs."""
@@ -43,12 +43,12 @@ class TableModel:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        told = described(folder, DESCRIPTION)
-        encoding = TabularEncoding(**told["encoding"])
+        description = described(folder, DESCRIPTION)
+        encoding = TabularEncoding(**description["encoding"])
         numbers = len(encoding.numeric) + len(encoding.flagged)
         classes = [len(names) for names in encoding.categorical.values()]
         outputs = 1 if encoding.classes is None else len(encoding.classes)
-        shape = TabularSettings(**told["model"])
+        shape = TabularSettings(**description["model"])
         network = Perceptron(numbers, classes, outputs, shape)
         safetensors.torch.load_model(network, Path(folder) / MODEL)
         self.encoding = encoding
@@ -90,11 +90,6 @@ class TableModel:
         return found
 
     def _check(self, table: pd.DataFrame) -> None:
-        """See that a table has what the model reads.
-
-        Raises:
-            ValueError: A column is missing, or one of numbers holds something else.
-        """
         encoding = self.encoding
         wanted = [*encoding.numeric, *encoding.categorical]
         for column in wanted:
@@ -108,8 +103,6 @@ class TableModel:
                 raise ValueError(f"{what}; correct it, or leave it empty")
 
     def _warn_of_the_unknown(self, table: pd.DataFrame, frame: bool) -> None:
-        """Warn where most of a column's classes were not trained (it has another encoding, or is
-        the wrong column), and where a frame may have lost them."""
         for column in self.encoding.categorical:
             doubt = self._unknown_in(table, column)
             if doubt is None and frame:
@@ -129,7 +122,7 @@ class TableModel:
         return f"{what} to the model, such as {unknown[0]!r}; it knows {_listed(names)}{more}"
 
     def _lost_in(self, table: pd.DataFrame, column: str) -> str | None:
-        """What pandas may have taken for something else when it read a file."""
+        """A doubt about values that pandas may have changed in reading; None if there is none."""
         hint = "give the file's path instead"
         encoding = self.encoding
         if same := confused(encoding, table, column):
@@ -147,11 +140,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """A table as training reads it.
-
-    Raises:
-        ValueError: It cannot be read.
-    """
     try:
         table = tables.read(path, "table")
     except TaskError as error:

@@ -1,4 +1,4 @@
-"""What the final training of a built-in task takes: all its samples, its test samples, and its
+"""The parts of the final training of a built-in task: all its samples, its test samples, and its
 model as a file.
 
 Everything here is the same for every task; a task itself only reads its test file
@@ -11,24 +11,24 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Setup, TaskError
 from trials.data.batching import Sequences
 from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
-from trials.final.export import Export, Inputs, Portable, export
+from trials.final.export import Export, Inputs, export
 from trials.optim.precision import Precision
-from trials.settings import Settings
-from trials.tasks.prepared import Spec
+
+if TYPE_CHECKING:
+    from trials.tasks.workloads.task import TrainedTask
 
 TOKENS, MASK = "input_ids", "attention_mask"
-"""What every text model reads, in the order in which `Scores` takes it."""
+"""The inputs of every text model, in the order in which `Scores` takes them."""
 ACTIVATIONS = 0.25
 """The memory that measuring a model takes beside its weights, as a share of them; assumed, and
 rather too much."""
@@ -37,41 +37,14 @@ SAMPLES = ((4, 0), (3, 4), (1, 7))
 to half its length, where lengths may differ."""
 
 
-class FinalTask(Protocol):
-    """What a final training asks of a built-in task, as `trained.TrainedTask` has it."""
-
-    SETTINGS: ClassVar[type[Settings]]
-
-    @property
-    def spec(self) -> Spec:
-        """The `task` part, parsed."""
-
-    def problems(self) -> list[Problem]:
-        """What is wrong with the data files."""
-
-    def on_test(self, data: Any, settings: Any) -> Any:
-        """The data with the test samples where the validation samples were."""
-
-    def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        """The model to train, with its data on the device."""
-
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """The model that a workload wrote into a folder, to be exported."""
-
-
 class FinalParts:
-    """The parts that `trials.final.training` asks of a built-in task (a `final.Parts`).
+    """The parts that `trials.final.training` asks of a built-in task (a `final.Parts`)."""
 
-    Args:
-        task: The task.
-    """
-
-    def __init__(self, task: FinalTask) -> None:
+    def __init__(self, task: TrainedTask[Any]) -> None:
         self._task = task
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The data files, or folders, by the key that names them."""
         spec = self._task.spec
         named = {"train": spec.train, "validation": spec.validation, "test": spec.test}
         found = {}
@@ -81,13 +54,10 @@ class FinalParts:
         return found
 
     def fingerprint(self, data: Any) -> str:
-        """SHA-256 of the prepared training and validation samples."""
         digest: str = data.fingerprint
         return digest
 
     def joined(self, data: Any) -> Any:
-        """Train on the validation samples too; what was learnt of the training samples (a
-        tokenizer, the classes, the mean of a column) stays."""
         joined = {}
         for field in dataclasses.fields(data):
             name = field.name
@@ -111,7 +81,6 @@ class FinalParts:
         return task.on_test(data, task.SETTINGS.parse(params))
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
-        """Make a whole model of what a checkpoint holds: adapters are merged into their base."""
         if not (folder / ADAPTER_CONFIG).is_file():
             return
         workload = self._workload(data, setup, setup.params)
@@ -120,7 +89,6 @@ class FinalParts:
         workload.merge(folder)
 
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
-        """The metrics of the model in `folder` on the validation samples of `data`."""
         setup = _with_room(setup, folder)
         settings = self._task.SETTINGS.parse(setup.params)
         precision = Precision(settings.precision, torch.device(setup.device))
@@ -151,15 +119,12 @@ class FinalParts:
         return export(portable, samples, format_, folder)
 
     def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
-        """The model, not yet trained, with its data; what an earlier one left of the device's
-        memory is free."""
         release_memory()
         task = self._task
         return task.workload(data, task.SETTINGS.parse(params), setup)
 
 
 def _first_half(tensor: torch.Tensor) -> torch.Tensor:
-    """Shape (n, length, ...) to (n, half the length, rounded up, ...)."""
     length = tensor.shape[1]
     return tensor[:, : (length + 1) // 2]
 
@@ -189,8 +154,6 @@ def _with_room(setup: Setup, folder: Path) -> Setup:
 
 
 def _after(first: Any, second: Any) -> Any:
-    """The samples of `first` and then those of `second`: arrays, sequences, or a dataclass of
-    such; None where there are none."""
     if first is None:
         return None
     if isinstance(first, np.ndarray):

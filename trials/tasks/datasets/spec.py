@@ -1,0 +1,62 @@
+"""The keys of a `task` part that say where the data is, parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trials.contract import Problem, TaskError
+from trials.descriptions.models import Pretrained, Scratch
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The data of a task; paths are absolute.
+
+    Args:
+        validation: The validation data, or the fraction of the training data that it is.
+        split_seed: Decides which samples a validation fraction picks.
+    """
+
+    train: Path
+    validation: float | Path
+    test: Path | None
+    split_seed: int
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Everything else that decides on the prepared data; compared by `repr`."""
+        return (self.split_seed,)
+
+    @property
+    def encoder(self) -> Pretrained | Scratch | None:
+        """The model whose tokenizer encodes the data; None if none does."""
+        return None
+
+    @staticmethod
+    def shared(task: Mapping[str, Any], base: Path) -> dict[str, Any]:
+        """The fields of this class, from a part whose keys and types are right.
+
+        Raises:
+            TaskError: The validation fraction is not valid, or the seed is below 0.
+        """
+        seed = task.get("split_seed", 0)
+        if seed < 0:
+            raise TaskError([Problem("task.split_seed", f"must be 0 or more, not {seed}")])
+        return {
+            "train": base / task["train"],
+            "validation": _validation(task["validation"], base),
+            "test": base / task["test"] if "test" in task else None,
+            "split_seed": seed,
+        }
+
+
+def _validation(stated: float | str, base: Path) -> float | Path:
+    if isinstance(stated, str):
+        return base / stated
+    if not 0 < stated < 1:
+        what = f"must be a fraction between 0 and 1 or a file, not {stated}"
+        raise TaskError([Problem("task.validation", what)])
+    return float(stated)
