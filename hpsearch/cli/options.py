@@ -91,6 +91,10 @@ StudyFile = Annotated[
     Path, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")
 ]
 
+OptionalStudyFile = Annotated[
+    Path | None, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")
+]
+
 Where = Annotated[
     str | None,
     typer.Option(

@@ -28,6 +28,7 @@ from hpsearch.cli.output import (
     TreeFormat,
     What,
 )
+from hpsearch.errors import UserError
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -122,36 +123,30 @@ def trials(
 
 @app.command(rich_help_panel=RESULTS)
 def show(
-    trial: Annotated[
+    trials: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
+        typer.Argument(
+            metavar="[NAME] NUMBER",
+            help="The study, and the number of a trial. Several numbers are compared.",
+        ),
     ],
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Watch = False,
 ) -> None:
-    """Show everything that is recorded about one trial."""
+    """Show everything that is recorded about one trial, or compare several side by side."""
+    from hpsearch.cli.results.compare import are_several, print_comparison
     from hpsearch.cli.results.show import print_trial, watch_trial
 
-    if watch:
-        watch_trial(trial, format, storage)
+    several = are_several(trials)
+    if several and watch:
+        raise UserError("--watch shows one trial", "give one number, or remove --watch")
+    if several:
+        print_comparison(trials, format, storage)
+    elif watch:
+        watch_trial(trials, format, storage)
     else:
-        print_trial(trial, format, storage)
-
-
-@app.command(rich_help_panel=RESULTS)
-def compare(
-    trials: Annotated[
-        list[str],
-        typer.Argument(metavar="[NAME] NUMBER NUMBER", help="The study, and two trials or more."),
-    ],
-    storage: Storage = DEFAULT_STORAGE,
-    format: TreeFormatOption = TreeFormat.TABLE,
-) -> None:
-    """Show trials side by side: what differs, and what each came to."""
-    from hpsearch.cli.results.compare import print_comparison
-
-    print_comparison(trials, format, storage)
+        print_trial(trials, format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)

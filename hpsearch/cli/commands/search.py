@@ -23,6 +23,7 @@ from hpsearch.cli.options import (
     MostTrials,
     MostWallClock,
     Notify,
+    OptionalStudyFile,
     Quiet,
     Storage,
     StudyFile,
@@ -123,24 +124,27 @@ def init(
 
 
 @app.command(rich_help_panel=SEARCH)
-def check(study: StudyFile, storage: Storage = DEFAULT_STORAGE, address: Address = None) -> None:
+def check(
+    study: OptionalStudyFile = None,
+    storage: Storage = DEFAULT_STORAGE,
+    address: Address = None,
+    schema: Annotated[
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of study files, for editors."),
+    ] = False,
+) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
     from hpsearch.cli.studies.check import check_study
-
-    check_study(study, storage, address)
-
-
-@app.command(rich_help_panel=SEARCH)
-def schema(
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The file to write, or its folder. Default: printed."),
-    ] = None,
-) -> None:
-    """Print the JSON Schema of the study file, which editors use to complete and check it."""
     from hpsearch.cli.study_files.schema import print_schema
 
-    print_schema(out)
+    if schema and study is not None:
+        raise UserError("--schema goes without a study file", "remove the one or the other")
+    if schema:
+        print_schema()
+        return
+    if study is None:
+        raise UserError("the study file is missing", "for example: hpsearch check study.yaml")
+    check_study(study, storage, address)
 
 
 @app.command(rich_help_panel=SEARCH)

@@ -1,4 +1,4 @@
-"""`hpsearch compare`: trials of a study side by side."""
+"""`hpsearch show A B`: trials of a study side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from hpsearch.store.reading.queries import TrialDetail, trial_detail
 from hpsearch.views.comparison import common_levels, comparison, differences
 
 MOST_COMPARED = 100
+
+
+def are_several(words: list[str]) -> bool:
+    """Tell if a command line names several trials, with or without a study before them."""
+    return len(words) > 2 or (len(words) == 2 and _is_number(words[0]))
 
 
 def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -43,7 +48,7 @@ def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
     numbers = rest if name is not None else words
     if len(set(numbers)) < 2 or not all(map(_is_number, numbers)):
         message = f"'{' '.join(words)}' is not a study and the numbers of two trials or more"
-        raise UserError(message, "for example: hpsearch compare NAME 7 12")
+        raise UserError(message, "for example: hpsearch show NAME 7 12")
     if len(numbers) > MOST_COMPARED:
         message = f"{len(numbers)} trials are too many to compare: {MOST_COMPARED} is the most"
         raise UserError(message, "hpsearch export writes the values of all trials")

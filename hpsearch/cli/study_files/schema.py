@@ -1,4 +1,4 @@
-"""`hpsearch schema`: the JSON Schema of the study file, for editors."""
+"""`hpsearch check --schema`: the JSON Schema of the study file, for editors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-from hpsearch.cli.output import note
 from hpsearch.cli.places import write_text
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import TITLE, study_file_schema
@@ -20,24 +19,8 @@ OWN_CODE = "module:function"
 """Stands for the kind of any task written by the user; all of them have the same keys."""
 
 
-def print_schema(out: Path | None) -> None:
-    """Print the schema, or write it.
-
-    Args:
-        out: The file; a folder gets one of the usual name; None prints it.
-
-    Raises:
-        UserError: Another program's file has that name, or it cannot be written.
-    """
-    if out is None:
-        sys.stdout.write(_text())
-        return
-    try:
-        path = out / NAME if out.is_dir() else out
-    except OSError as error:
-        raise _not_writable(out, error) from None
-    write(path)
-    note(f"wrote {path}; a study file beside it begins with: {first_line(path.name)}")
+def print_schema() -> None:
+    sys.stdout.write(_text())
 
 
 def first_line(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`hpsearch compare`: trials side by side."""
+"""`hpsearch show A B`: trials side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 
 def test_what_differs_and_what_both_came_to(run, flowers):
-    said = run("compare", flowers, "0", "2")
+    said = run("show", flowers, "0", "2")
     assert said.code == 0
     assert "parameters that differ" in said.out
     rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines() if line.strip()}
@@ -16,20 +16,23 @@ def test_what_differs_and_what_both_came_to(run, flowers):
 
 
 def test_trials_with_the_same_parameters(run, flowers):
-    assert "the same parameters" in run("compare", flowers, "4", "5").out
+    assert "the same parameters" in run("show", flowers, "4", "5").out
 
 
 def test_three_trials_of_the_only_study_as_json(run, flowers):
-    found = json.loads(run("compare", "0", "1", "2", "--format", "json").out)
+    found = json.loads(run("show", "0", "1", "2", "--format", "json").out)
     assert found["differing"]["opt"] == ["adamw", "lion", "lion"]
     assert found["values"] == {"0": [0.7], "1": [None], "2": [0.9]}
 
 
 def test_what_cannot_be_compared_is_refused(run, flowers):
-    for words in (("7",), (flowers, "0"), (flowers, "0", "0"), (flowers, "0", "x")):
-        said = run("compare", *words)
+    for words in (("0", "0"), (flowers, "0", "0"), (flowers, "0", "x")):
+        said = run("show", *words)
         assert said.code == 2, words
-        assert "hpsearch compare NAME 7 12" in said.err
-    said = run("compare", flowers, "0", "99")
+        assert "hpsearch show NAME 7 12" in said.err
+    said = run("show", flowers, "0", "1", "--watch")
+    assert said.code == 2
+    assert "--watch shows one trial" in said.err
+    said = run("show", flowers, "0", "99")
     assert said.code == 2
     assert "has no trial 99" in said.err

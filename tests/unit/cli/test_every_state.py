@@ -147,7 +147,7 @@ def test_the_terminal_and_files_show_every_trial(said: Callable[..., str], tmp_p
         if kind != "yaml":  # as YAML it is the settings of trials
             said("best", NAME, "--format", kind)
         if kind != "csv":
-            said("compare", NAME, *every, "--format", kind)
+            said("show", NAME, *every, "--format", kind)
             told = said("show", NAME, first, "--format", kind)
             told += said("show", NAME, last, "--format", kind)
             assert_named(told, Outcome, DecisionKind, Severity)

@@ -342,7 +342,6 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     "command",
     [
         ("init", "study.yaml"),
-        ("schema", "-o", "study.schema.json"),
         ("report", "-o", "report.html"),
         ("report", "-o", "report.md"),
         ("export", "--to", "trials.csv"),
@@ -364,7 +363,7 @@ def test_a_file_that_has_no_room_is_not_begun(
     if taken:
         (folder / command[-1]).write_text('{"title": "A study file of hpsearch"}')
     before = {path.name: path.read_text() for path in folder.iterdir()}
-    force = ("--force",) if taken and command[0] != "schema" else ()
+    force = ("--force",) if taken else ()
     storage = ("--storage", sqlite_url) if command[0] in ("report", "export") else ()
     # While it is open here, the database's own files need no more room.
     with (

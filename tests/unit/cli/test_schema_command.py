@@ -1,16 +1,15 @@
-"""`hpsearch schema`, and how an editor finds it from a study file."""
+"""`hpsearch check --schema`, and how an editor finds it from a study file."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from hpsearch.cli.main import main
 from hpsearch.cli.study_files.init import DataOptions, write_starter
-from hpsearch.cli.study_files.schema import NAME
+from hpsearch.cli.study_files.schema import NAME, write
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import study_file_schema
 from trials.descriptions.builtin import BUILT_IN, describe
@@ -20,7 +19,7 @@ SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
 
 def call(*arguments: str) -> int | str | None:
     with pytest.raises(SystemExit) as ended:
-        main(["schema", *arguments])
+        main(["check", "--schema", *arguments])
     return ended.value.code
 
 
@@ -31,31 +30,18 @@ def test_it_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert not err
 
 
-def test_it_is_written_to_a_file_or_into_a_folder_and_again_after_an_upgrade(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert not call("-o", str(tmp_path / "mine.json"))
-    assert "# yaml-language-server: $schema=mine.json" in capsys.readouterr().err
-    (tmp_path / NAME).write_text(json.dumps({"title": SCHEMA["title"]}))
-    assert not call("--out", str(tmp_path))
-    assert json.loads((tmp_path / NAME).read_text()) == SCHEMA
+def test_a_study_file_beside_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("study.yaml") == 2
+    assert "--schema goes without a study file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["study: precious", "{}", "[1]", '{"title": "Invoices"}'])
 def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path, content: str) -> None:
-    place = tmp_path / "study.yaml"
+    place = tmp_path / NAME
     place.write_text(content)
-    assert call("-o", str(place)) == 2
+    with pytest.raises(UserError, match="is not a schema"):
+        write(place)
     assert place.read_text() == content
-
-
-def test_a_place_that_cannot_be_written_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for place in (tmp_path / "no" / "schema.json", tmp_path / "pipe", tmp_path / ("x" * 300)):
-        assert call("-o", str(place)) == 2
-        assert str(place) in capsys.readouterr().err
 
 
 def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path: Path) -> None:
