@@ -16,7 +16,7 @@ import hypothesis
 import psycopg
 import pytest
 
-import thoroughness
+from support import thoroughness
 
 TESTS = Path(__file__).parent
 

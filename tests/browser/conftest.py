@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import browsers
-from browsers import Visit
+from support.running import browsers
+from support.running.browsers import Visit
 
 
 @pytest.fixture(scope="session")

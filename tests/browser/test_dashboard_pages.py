@@ -18,8 +18,6 @@ from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from browsers import Visit
-from dashboards import Served, served, serving
 from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.cli.dashboard.gate import Gate
 from hpsearch.cli.dashboard.site import site_of
@@ -27,6 +25,8 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.store.store import Store
+from support.running.browsers import Visit
+from support.running.dashboards import Served, served, serving
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 QUOTED = EVIL.replace('"', "&quot;")

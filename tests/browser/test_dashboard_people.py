@@ -15,14 +15,14 @@ pytest.importorskip("starlette")
 
 from playwright.sync_api import Browser, Page, expect
 
-from dashboards import serving, site_behind_gate
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
-from patience import PATIENCE_MS
-from reported_studies import ordinary
-from slow_studies import driven_slowly
+from support.patience import PATIENCE_MS
+from support.running.dashboards import serving, site_behind_gate
+from support.studies.reported import ordinary
+from support.studies.slow import driven_slowly
 
 expect.set_options(timeout=PATIENCE_MS)
 MOST_KEYS = 60

@@ -17,13 +17,13 @@ pytest.importorskip("starlette")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from dashboards import serving, site_behind_gate
 from hpsearch.report.story import study_story
 from hpsearch.report.writing import html_report
 from hpsearch.store.reading.queries import study_of_id
 from hpsearch.store.store import Store
-from patience import PATIENCE_MS
-from study_looks import LOOKS, save_all
+from support.patience import PATIENCE_MS
+from support.running.dashboards import serving, site_behind_gate
+from support.studies.looks import LOOKS, save_all
 
 RULES = {
     "runOnly": {

@@ -24,8 +24,8 @@ from hpsearch.report.story import study_story
 from hpsearch.report.writing import html_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from patience import PATIENCE_MS
-from study_looks import confirmed
+from support.patience import PATIENCE_MS
+from support.studies.looks import confirmed
 
 PHONE = 390
 LEAST_DRAWN = 0.003

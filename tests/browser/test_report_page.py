@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import reported_studies
-from browsers import Visit
 from hpsearch.cli.main import main
+from support.running.browsers import Visit
+from support.studies import reported as reported_studies
 
 pytest.importorskip("plotly")
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -13,20 +13,20 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 
 import hpsearch
-import thoroughness
-from asking import spec_with, train, work
 from hpsearch.domain.records import Outcome, StudyState, Trial
 from hpsearch.store import heartbeats
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from patience import wait_until
+from support import thoroughness
+from support.patience import wait_until
+from support.studies.asked import spec_with, train, work
 
 TRIALS = 30
 SPEC = spec_with(budget={"trials": TRIALS, "per_trial": {"epochs": 9}})
 WORKER = """
 import sys, time
 import hpsearch
-from asking import train, work
+from support.studies.asked import train, work
 url, spec, hangs = sys.argv[1], eval(sys.argv[2]), sys.argv[3] == "hangs"
 with hpsearch.create(url, spec) as study:
     if hangs:

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hpsearch
-from asking import spec_with
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.trial import AskedTrial
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from thoroughness import examples
+from support.studies.asked import spec_with
+from support.thoroughness import examples
 
 NUMBERS = st.sampled_from(
     [

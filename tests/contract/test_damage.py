@@ -24,7 +24,6 @@ from sqlalchemy.exc import DBAPIError
 from starlette.testclient import TestClient
 
 import hpsearch
-import thoroughness
 from hpsearch.cli.agents.reading import Reader
 from hpsearch.cli.dashboard.site import site_of
 from hpsearch.cli.main import main
@@ -36,7 +35,8 @@ from hpsearch.store.cells import Json, Words
 from hpsearch.store.damage import Violation, damaged_rows
 from hpsearch.store.schema import metadata, requests, studies
 from hpsearch.store.store import Store
-from studies import Bowl, Simulation, spec_with
+from support import thoroughness
+from support.studies.small import Bowl, Simulation, spec_with
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])

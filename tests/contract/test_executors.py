@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from executor_events import of, wait_for
 from hpsearch.domain import events as ev
 from hpsearch.driver.executor import Executor
 from hpsearch.executors.ray import RayExecutor
@@ -21,8 +20,9 @@ from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.study_file.models import Resources
-from local_executor import LocalExecutor
-from studies import Bowl
+from support.running.executor_events import of, wait_for
+from support.running.local_executor import LocalExecutor
+from support.studies.small import Bowl
 from trials.contract import Budget, Unit
 
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 4.0))

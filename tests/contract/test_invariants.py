@@ -29,7 +29,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 
 

@@ -53,8 +53,8 @@ from hpsearch.store.reading.queries import (
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.numbers import moment
-from leases import let_pass
-from thoroughness import examples
+from support.running.leases import let_pass
+from support.thoroughness import examples
 
 SPEC = """
 study: s

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 
-import reported_studies
 from hpsearch.report.story import study_story
 from hpsearch.report.writing import markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from support.studies import reported as reported_studies
 
 
 def told(url: str) -> str:

@@ -14,15 +14,15 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-import pages
-from driven_studies import drive
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from studies import spec_with
+from support.files import pages
+from support.studies.driven import drive
+from support.studies.small import spec_with
 from trials.contract import Diverged
 
 NOTEBOOK = json.loads((pages.ROOT / "examples" / "database.ipynb").read_text(encoding="utf-8"))

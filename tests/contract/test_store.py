@@ -31,7 +31,7 @@ from hpsearch.domain.records import (
 from hpsearch.errors import LeaseLost, StudyExists, StudyHeld, StudyNotFound, UserError
 from hpsearch.store import schema
 from hpsearch.store.store import Store
-from leases import let_pass
+from support.running.leases import let_pass
 
 NASTY = "naïve ☃ 𝄞 NUL:\0 half:\ud800 quote:'\" percent:%s %(x)s \\u0000"
 TTL_S = 6000.0

@@ -22,7 +22,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
-from thoroughness import examples
+from support.thoroughness import examples
 
 numbers = st.floats(allow_nan=False)
 moments = st.floats(min_value=0, max_value=4e9)

@@ -31,8 +31,8 @@ from hpsearch.study_file.trackers import (
 )
 from hpsearch.tracking import packages
 from hpsearch.tracking.processes import Senders
-from tracked_studies import Notebook, finish, points_of, recorded, tracked
-from tracked_studies import send as send_to_notebook
+from support.studies.tracked import Notebook, finish, points_of, recorded, tracked
+from support.studies.tracked import send as send_to_notebook
 from trials.checkpoints.folders import trial_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the trackers' packages

@@ -13,7 +13,6 @@ from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
-from executor_events import of, wait_for
 from hpsearch.domain import events as ev
 from hpsearch.errors import Unreachable, UserError
 from hpsearch.executors import ray_cluster
@@ -22,6 +21,7 @@ from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
+from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit
 
 TASK = """

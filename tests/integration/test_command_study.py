@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.test_run_and_resume import Workplace
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 PROGRAM = """
 import json, os, sys, time

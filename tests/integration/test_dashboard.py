@@ -19,14 +19,14 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 
-import pages
-from dashboards import served, serving, site_behind_gate
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
 from hpsearch.wiring.requesting import place
+from support.files import pages
+from support.running.dashboards import served, serving, site_behind_gate
 
 pytest.importorskip("optuna_dashboard")
 

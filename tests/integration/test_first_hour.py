@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from integration.test_run_and_resume import Workplace
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 SCRIPTS = Path(__file__).parents[1] / "first_hour"
 RATE = {"type": "float", "low": 1e-3, "high": 1e-1, "log": True}

@@ -12,12 +12,12 @@ import optuna
 import pytest
 import yaml
 
-import pages
-import thoroughness
 from hpsearch.domain.records import StudyState
 from integration.test_examples import write_tiny_model
-from past_runs import tune_experiment
-from reported_studies import SPACE, ordinary_trials, save, spec_of
+from support import thoroughness
+from support.files import pages
+from support.files.past_runs import tune_experiment
+from support.studies.reported import SPACE, ordinary_trials, save, spec_of
 
 
 @pytest.fixture

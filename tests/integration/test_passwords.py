@@ -17,7 +17,7 @@ import yaml
 from sqlalchemy import make_url
 
 from hpsearch.cli.main import main
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 SECRET = f"s3cret-{uuid.uuid4().hex}"
 """Not that of another run of these tests, whose processes are seen as well."""

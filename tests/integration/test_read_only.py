@@ -18,7 +18,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 STUDY = """
 study: another

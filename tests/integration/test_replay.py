@@ -17,7 +17,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from studies import PLAIN, Bowl
+from support.studies.small import PLAIN, Bowl
 
 
 def test_a_study_replayed_on_its_own_curves_finds_the_same(

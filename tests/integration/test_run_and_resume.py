@@ -25,7 +25,7 @@ from hpsearch.cli.main import main
 from hpsearch.domain.records import Outcome
 from hpsearch.errors import StudyHeld
 from hpsearch.store.store import Store
-from patience import PATIENCE_S, wait_until
+from support.patience import PATIENCE_S, wait_until
 
 TASK = """
 import os

@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 import hpsearch
-import pages
 from hpsearch.cli.main import main
 from hpsearch.errors import AttemptLost, HpsearchError, Interrupted
 from hpsearch.store.store import Store
 from integration.test_malformed import CASES
 from integration.test_run_and_resume import Workplace
 from malformed import commands, good
-from patience import PATIENCE_S
+from support.files import pages
+from support.patience import PATIENCE_S
 
 SHOWN = [block for block in pages.blocks("troubleshooting") if block.language == "text"]
 BY_CASE = [block for block in SHOWN if block.marks["provoked by"] in CASES]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import pages
 from integration.test_run_and_resume import Workplace
-from patience import PATIENCE_S
+from support.files import pages
+from support.patience import PATIENCE_S
 
 HELD = """\
         while epoch == 3 and Path("hold").exists():

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from executor_events import of, wait_for
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
-from patience import wait_until
+from support.patience import wait_until
+from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit
 
 TASK = """

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import thoroughness
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.confirmation import FURTHER, Confirmation
@@ -24,7 +23,8 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec
-from studies import Bowl, Simulation, brain, history_for, spec_with
+from support import thoroughness
+from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 THOROUGH = pytest.mark.thorough

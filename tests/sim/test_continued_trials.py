@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from disturbances import Disturbed, DisturbedStore, Troubles
 from hpsearch.brain.retention import lent_by
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -25,8 +24,9 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from studies import Bowl, Simulation, spec_with
-from thoroughness import examples
+from support.studies.disturbances import Disturbed, DisturbedStore, Troubles
+from support.studies.small import Bowl, Simulation, spec_with
+from support.thoroughness import examples
 
 CONFIRMED = {"sampler": "random", "confirm": {"top": 3, "seeds": 2}}
 

@@ -18,7 +18,7 @@ from hpsearch.search.curve_model.curves import MOST_ROWS, CurveReader, ShownCurv
 from hpsearch.search.curve_model.model import CurveModel
 from hpsearch.search.samplers import curve_gp
 from hpsearch.simulation.running import simulate
-from studies import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y", "z")}
 BUDGET = {"trials": 30, "per_trial": {"epochs": 27}}

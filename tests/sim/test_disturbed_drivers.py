@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from disturbances import ENDS, PATIENCE, Disturbed, DisturbedStore, Session, Troubles
 from hpsearch.brain.budget.headroom import NOTE_S
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome
@@ -20,8 +19,16 @@ from hpsearch.driver.journal import RENEW_S
 from hpsearch.driver.loop import POLL_S
 from hpsearch.store.audit.invariants import violations
 from hpsearch.study_file.models import Resources, StudySpec
-from studies import Bowl, spec_with
-from thoroughness import examples
+from support.studies.disturbances import (
+    ENDS,
+    PATIENCE,
+    Disturbed,
+    DisturbedStore,
+    Session,
+    Troubles,
+)
+from support.studies.small import Bowl, spec_with
+from support.thoroughness import examples
 
 STUDIES = examples(60)
 PARTS = 4

@@ -4,7 +4,7 @@ undisturbed.
 The drivers of random studies are killed, raise, are interrupted, abandon their workers and lose
 their study to another one. Workers are lost, trials fail, report across several rungs, save late or
 never, and whole sessions fail for a reason that is mended afterwards. Budgets are raised. What
-holds after every tick and every driver stands in `random_studies`; here is what holds in the end.
+holds after every tick and every driver stands in `drawn`; here is what holds in the end.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.store import Store
-from random_studies import Plan, Session, World, plans, searched, sessions
-from thoroughness import examples
+from support.studies.drawn import Plan, Session, World, plans, searched, sessions
+from support.thoroughness import examples
 from trials.checkpoints.folders import trial_folder
 
 STUDIES = examples(40)

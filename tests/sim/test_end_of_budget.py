@@ -12,7 +12,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.search.searcher import Searcher
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 EPOCHS = {"per_trial": {"epochs": 9}}
 

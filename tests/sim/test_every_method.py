@@ -17,7 +17,7 @@ from hpsearch.errors import SpecError
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file import methods
 from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS
-from studies import Simulation, spec_with
+from support.studies.small import Simulation, spec_with
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore"

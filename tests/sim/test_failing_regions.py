@@ -11,7 +11,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.samplers.view import FAILURE
 from hpsearch.simulation.running import simulate
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 HALF = Bowl(diverges=0.5)
 TRIALS = 40

@@ -18,9 +18,9 @@ import pytest
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from random_studies import assert_same_books
-from studies import Bowl, Simulation, spec_with
-from thoroughness import examples
+from support.studies.drawn import assert_same_books
+from support.studies.small import Bowl, Simulation, spec_with
+from support.thoroughness import examples
 
 HISTORIES = examples(600)
 PARTS = 10

@@ -16,7 +16,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.ranking.pareto import dominates, pareto_front
 from hpsearch.ranking.selection import rank
 from hpsearch.simulation.running import simulate
-from studies import Bowl, Simulation, history_for, spec_with
+from support.studies.small import Bowl, Simulation, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y")}
 LIMIT = {"latency_ms": {"max": 20}}

@@ -14,7 +14,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.search.samplers.view import in_bracket
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.advice import advice
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 PRUNERS: dict[str, dict[str, Any]] = {
     "median": {

@@ -17,7 +17,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.errors import SpecError
 from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.running import simulate
-from studies import Bowl, brain, history_for, spec_with
+from support.studies.small import Bowl, brain, history_for, spec_with
 
 RATE = {"type": "float", "low": 1e-6, "high": 1.0, "log": True}
 SHARE = {"type": "float", "low": 0.0, "high": 1.0}

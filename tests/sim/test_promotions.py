@@ -14,7 +14,7 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.rungs import Rungs
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
-from studies import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
 
 TOTAL = 27.0
 

@@ -10,7 +10,7 @@ from hpsearch.domain.facts import RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyState, Trial
-from studies import Simulation, spec_with
+from support.studies.small import Simulation, spec_with
 
 
 def asked(simulation: Simulation, kind: RequestKind, **content: Any) -> Request:

@@ -11,9 +11,9 @@ from hpsearch.brain.budget.spending import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt
-from random_studies import assert_same_books
-from studies import Bowl, Simulation, brain, spec_with
-from thoroughness import examples
+from support.studies.drawn import assert_same_books
+from support.studies.small import Bowl, Simulation, brain, spec_with
+from support.thoroughness import examples
 
 COLD_S = 20.0
 TRAINS_S = 2.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpsearch.search.time_left import TimeLeft
-from studies import Simulation, spec_with
+from support.studies.small import Simulation, spec_with
 
 
 @dataclass

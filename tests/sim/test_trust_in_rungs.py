@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driven_studies import drive
 from hpsearch.ranking.trust import RungTrust, RungVerdict
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from studies import Bowl, spec_with
+from support.studies.driven import drive
+from support.studies.small import Bowl, spec_with
 
 EPOCHS = 9.0
 

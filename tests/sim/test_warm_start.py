@@ -29,7 +29,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
 from hpsearch.wiring.warm_start import MOST, told_to
-from studies import Bowl, brain, spec_with
+from support.studies.small import Bowl, brain, spec_with
 
 NAMES = ("x", "y", "z", "v")
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in NAMES}

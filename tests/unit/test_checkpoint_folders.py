@@ -28,7 +28,7 @@ from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.wiring.creation import create_study
-from saved_studies import an_old_study, drive, owners, run, surpassed, trial_folders
+from support.studies.saved import an_old_study, drive, owners, run, surpassed, trial_folders
 from trials.checkpoints.folders import folder_at
 
 

@@ -12,7 +12,6 @@ import pytest
 import yaml
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-import pages
 from hpsearch.adapters.loading import load
 from hpsearch.api import open_study
 from hpsearch.domain import events as ev
@@ -22,7 +21,8 @@ from hpsearch.executors.worker import Worker
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.wiring.workers import worker_config
-from objective_studies import ObjectiveStudy
+from support.files import pages
+from support.studies.objectives import ObjectiveStudy
 from trials.contract import TaskError
 
 BY_RUN = """

@@ -18,7 +18,6 @@ import yaml
 from sqlalchemy import Connection
 
 import hpsearch
-from asking import CURVES, SPEC, spec_with, train, work
 from hpsearch.asking import opening, session
 from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
@@ -46,6 +45,7 @@ from hpsearch.store.store import Store
 from hpsearch.wiring.creation import spec_of
 from hpsearch.wiring.driving import StudyRun, settle_in
 from hpsearch.wiring.ownership import owning
+from support.studies.asked import CURVES, SPEC, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import hpsearch
-import pages
 from hpsearch.asking.trial import AskedTrial
+from support.files import pages
 
 PAGE = pages.read("ask-and-tell")
 

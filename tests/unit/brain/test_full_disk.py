@@ -17,7 +17,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
 from hpsearch.study_file.models import Resources
-from studies import brain, spec_with
+from support.studies.small import brain, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.disk import whole_folders
 from trials.running.runner import failure_of

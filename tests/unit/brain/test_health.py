@@ -10,7 +10,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
-from studies import brain, spec_with
+from support.studies.small import brain, spec_with
 from trials.contract import Finding, Severity
 from trials.running.report_grid import budget_from
 

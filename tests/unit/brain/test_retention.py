@@ -29,7 +29,7 @@ from hpsearch.driver.sweeping import Sweeper
 from hpsearch.ranking.pareto import foremost
 from hpsearch.ranking.selection import rank
 from hpsearch.study_file.models import GB
-from studies import Simulation, brain, history_for, spec_with
+from support.studies.small import Simulation, brain, history_for, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.contract import Held

@@ -16,8 +16,8 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from studies import PLAIN, Bowl, Simulation, brain, history_for, spec_with
-from thoroughness import examples
+from support.studies.small import PLAIN, Bowl, Simulation, brain, history_for, spec_with
+from support.thoroughness import examples
 from trials.contract import Held
 
 NO_PRUNING: dict[str, Any] = {"search": {"sampler": "random", "pruner": "none"}}

@@ -28,7 +28,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
-from studies import Bowl, spec_with
+from support.studies.small import Bowl, spec_with
 
 ROOMS = ("driver", "brain", "search", "store", "simulation")
 """The rooms on the way. In a simulation the executor is the one of `simulation`."""

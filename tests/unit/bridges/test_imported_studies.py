@@ -12,7 +12,7 @@ from hpsearch.store import contents
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.warm_start import told_to
-from past_runs import command, imported
+from support.files.past_runs import command, imported
 
 OPTIONS = ("--params", "x", "--metric", "loss", "--direction", "minimize")
 NEW = """\

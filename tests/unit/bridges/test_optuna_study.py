@@ -12,7 +12,7 @@ import yaml
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from past_runs import command, imported, refused, states, values
+from support.files.past_runs import command, imported, refused, states, values
 
 
 def objective(trial: optuna.Trial) -> float:

@@ -11,7 +11,7 @@ import yaml
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.records import StudyState
 from hpsearch.optuna_storage.frozen import freeze
-from past_runs import command, imported, refused, states, values
+from support.files.past_runs import command, imported, refused, states, values
 
 RUNS = """\
 id,learning_rate,depth,optimizer,val_acc,status

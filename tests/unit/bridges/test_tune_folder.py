@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from past_runs import imported, refused, states, tune_experiment, values
+from support.files.past_runs import imported, refused, states, tune_experiment, values
 
 OPTIONS = ("--metric", "loss", "--direction", "minimize")
 TRIALS = [

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import pages
 from hpsearch import tune
 from hpsearch.adapters import loading
 from hpsearch.bridges.ray_tune import tuner as tuners
@@ -20,7 +19,8 @@ from hpsearch.store.leases import Lease
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring import driving
 from hpsearch.wiring.workers import worker_config
-from local_executor import LocalExecutor
+from support.files import pages
+from support.running.local_executor import LocalExecutor
 
 
 def train(config, most=9):

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from command_runs import is_gone
 from hpsearch.cli.studies import check
 from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import RunOptions, run_study
@@ -27,7 +26,8 @@ from hpsearch.study_file.reading import load
 from hpsearch.views.planned import footprint
 from hpsearch.views.planned.plan import Capacity, fitting_workers
 from hpsearch.wiring import driving
-from patience import wait_until
+from support.patience import wait_until
+from support.running.command_runs import is_gone
 from trials import tasks
 from trials.contract import Setup
 from trials.running.runner import Runner

@@ -23,7 +23,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.wiring import driving
 from hpsearch.wiring.driving import StudyRun, build_study
-from studies import Bowl
+from support.studies.small import Bowl
 
 OWN = """\
 study: NAME

@@ -6,7 +6,7 @@ import pytest
 
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import UserError
-from studies import spec_with
+from support.studies.small import spec_with
 
 SPACE = spec_with(
     space={

@@ -19,7 +19,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, Trial
 from hpsearch.views.running.live import LiveView
 from hpsearch.views.tables import table
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 Run = Callable[..., Any]
 Save = Callable[..., None]

@@ -37,7 +37,7 @@ from hpsearch.store.reading.standing import Standing, recent_decisions, study_st
 from hpsearch.store.store import Store
 from hpsearch.views.running.panel import panel
 from hpsearch.views.status import picture
-from reported_studies import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
+from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 
 MADE: dict[Standing, tuple[StudyState, str, bool]] = {

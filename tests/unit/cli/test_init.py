@@ -25,7 +25,7 @@ from hpsearch.cli.study_files.starters import STARTERS
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import load
-from reported_studies import ordinary
+from support.studies.reported import ordinary
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import hpsearch
-import reported_studies
 from hpsearch.api import StudyReader
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
+from support.studies import reported as reported_studies
 
 Run = Callable[..., Any]
 Save = Callable[..., None]

@@ -27,7 +27,7 @@ from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
-from local_executor import LocalExecutor
+from support.running.local_executor import LocalExecutor
 from trials.running.arithmetic import Arithmetic
 
 MODULE = """

@@ -27,8 +27,8 @@ from hpsearch.checkpoint_folders import (
 from hpsearch.driver.removal import remove_checkpoints
 from hpsearch.errors import LeaseLost
 from hpsearch.store.store import Store
-from saved_studies import an_old_study, drive, surpassed
-from saved_studies import run as run_study
+from support.studies.saved import an_old_study, drive, surpassed
+from support.studies.saved import run as run_study
 from trials.checkpoints.folders import folder_at
 
 Run = Callable[..., Any]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driven_studies import drive
-from studies import Bowl, spec_with
+from support.studies.driven import drive
+from support.studies.small import Bowl, spec_with
 
 Run = Callable[..., Any]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import thoroughness
+from support import thoroughness
 
 pytest.importorskip("a2wsgi")
 pytest.importorskip("starlette")
@@ -27,7 +27,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyRecord, StudyState, Trial
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from reported_studies import (
+from support.studies.reported import (
     HOSTILE,
     SPACE,
     a_trial,

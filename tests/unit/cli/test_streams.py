@@ -21,7 +21,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.views.running.live import LiveView
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 Save = Callable[..., None]
 

@@ -14,7 +14,7 @@ from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.reading import load, parse
-from remote_models import MODELING, ran, write_model
+from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 
 STUDY = """\

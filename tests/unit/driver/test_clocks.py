@@ -13,7 +13,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from hpsearch.driver.clock import SteadyClock
-from studies import brain, spec_with
+from support.studies.small import brain, spec_with
 
 
 def begun(**changes: Any) -> Study:

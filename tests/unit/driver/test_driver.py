@@ -26,8 +26,8 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from leases import let_pass
-from studies import Bowl, spec_with
+from support.running.leases import let_pass
+from support.studies.small import Bowl, spec_with
 
 START = 1_000_000.0
 

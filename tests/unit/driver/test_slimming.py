@@ -35,8 +35,8 @@ from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study, move_in, sweeping
 from hpsearch.wiring.ownership import owning
 from hpsearch.wiring.workers import worker_config
-from local_executor import LocalExecutor
-from studies import brain, spec_with
+from support.running.local_executor import LocalExecutor
+from support.studies.small import brain, spec_with
 from trials import tasks
 from trials.checkpoints import saver
 from trials.checkpoints.checkpoint_folder import CheckpointFolder

@@ -14,7 +14,7 @@ from hpsearch.executors.attempt import printing
 from hpsearch.executors.attempt.printing import AttemptLog, logged
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
-from patience import PATIENCE_S, wait_until
+from support.patience import PATIENCE_S, wait_until
 from trials.checkpoints import folders
 from trials.checkpoints.folders import log_of
 from trials.contract import Budget, Unit

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-import pages
 from hpsearch.study_file import methods
 from hpsearch.study_file import models as spec
 from hpsearch.study_file import reading as spec_file
+from support.files import pages
 from trials.contract import Setting
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.settings import TABLE

@@ -9,9 +9,9 @@ from pathlib import Path
 import optuna
 import pytest
 
-import pages
 from hpsearch.cli.main import main
-from past_runs import command, tune_experiment
+from support.files import pages
+from support.files.past_runs import command, tune_experiment
 
 PAGE = pages.read("import")
 FILES = {

@@ -7,10 +7,10 @@ import pytest
 import yaml
 from typer.main import get_command
 
-import pages
 from hpsearch.cli.main import app
 from hpsearch.store.reading.names import FILTERED
 from hpsearch.study_file.reading import parse
+from support.files import pages
 
 README = pages.read("README")
 COMMANDS = pages.read("commands")

@@ -21,7 +21,7 @@ import yaml
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
-from patience import wait_until
+from support.patience import wait_until
 from trials.contract import Diverged
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"

@@ -26,7 +26,7 @@ from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.wiring.workers import worker_config
-from study_files import GOOD
+from support.files.study_files import GOOD
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted([*(ROOT / "hpsearch").rglob("*.py"), *(ROOT / "trials").rglob("*.py")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import reported_studies
+from support.studies import reported as reported_studies
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from hpsearch.report.wording import foreign
 from hpsearch.report.writing import html_report, markdown_report, summary
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from reported_studies import BEGAN, EVIL, HOSTILE, MARKDOWN
+from support.studies.reported import BEGAN, EVIL, HOSTILE, MARKDOWN
 
 
 class _Elements(HTMLParser):

@@ -18,7 +18,7 @@ from hpsearch.report.story import StudyStory, study_story
 from hpsearch.report.writing import html_report, markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from reported_studies import (
+from support.studies.reported import (
     BEGAN,
     PARAMS,
     RATE,

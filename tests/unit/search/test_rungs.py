@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from hpsearch.search.rungs import Rungs, Verdict
-from studies import Bowl, Simulation, brain, spec_with
+from support.studies.small import Bowl, Simulation, brain, spec_with
 
 
 def test_the_first_trials_at_a_rung_pause_until_there_is_a_best_third() -> None:

@@ -15,7 +15,7 @@ from hpsearch.errors import DataError
 from hpsearch.simulation import running
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.models import StudySpec
-from studies import Bowl, spec_with
+from support.studies.small import Bowl, spec_with
 from trials.contract import Diverged
 
 SPACE = {

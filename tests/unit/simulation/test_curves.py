@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpsearch.simulation.curves import Curve, RecordedCurves
-from studies import spec_with
+from support.studies.small import spec_with
 from trials.contract import Diverged
 
 SPACE = {

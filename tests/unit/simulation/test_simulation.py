@@ -7,7 +7,7 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.simulation.running import simulate
-from studies import Bowl, spec_with
+from support.studies.small import Bowl, spec_with
 
 PROMOTION = {"sampler": "random", "pruner": "promotion"}
 

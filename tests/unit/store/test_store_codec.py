@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpsearch.store.codec import decode, encode
-from thoroughness import examples
+from support.thoroughness import examples
 
 anything = st.recursive(
     st.none()

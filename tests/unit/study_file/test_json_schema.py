@@ -23,7 +23,7 @@ from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_o
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import DIALECT, study_file_schema
 from hpsearch.study_file.text import yaml_source
-from study_files import GOOD
+from support.files.study_files import GOOD
 from trials import tasks
 from trials.contract import Setting, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hpsearch.study_file.levels import rung_levels, step_scale, trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from thoroughness import examples
+from support.thoroughness import examples
 
 
 def spec_with(per_trial: str, pruner: str = "promotion") -> StudySpec:

@@ -8,8 +8,8 @@ import pytest
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
-from studies import spec_with
-from study_files import GOOD, problems_of
+from support.files.study_files import GOOD, problems_of
+from support.studies.small import spec_with
 
 
 def changed(*replacements: tuple[str, str]) -> str:

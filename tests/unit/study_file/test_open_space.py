@@ -10,7 +10,7 @@ from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.advice import advice
 from hpsearch.views.planned.plan import plan
-from studies import spec_with
+from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}
 SPACE = {"x": {"type": "float", "low": 0.0, "high": 1.0}}

@@ -15,7 +15,7 @@ from hpsearch.store.reading.filters import parse_sort, parse_where
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from study_files import GOOD
+from support.files.study_files import GOOD
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 VALUES = st.recursive(

@@ -19,8 +19,8 @@ from hpsearch.study_file.models import (
     StudySpec,
 )
 from hpsearch.study_file.reading import load, parse
-from study_files import GOOD, problems_of
-from thoroughness import examples
+from support.files.study_files import GOOD, problems_of
+from support.thoroughness import examples
 from trials import tasks
 from trials.contract import Unit
 

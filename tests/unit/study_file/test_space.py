@@ -20,7 +20,7 @@ from optuna.distributions import distribution_to_json as to_json
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.models import CategoricalParameter, FloatParameter, IntParameter, Parameter
 from hpsearch.study_file.reading import space_in
-from thoroughness import examples
+from support.thoroughness import examples
 from trials.contract import Setting
 from trials.settings import TABLE
 

@@ -11,7 +11,7 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import study_file_schema
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.trackers import MlflowOptions
-from study_files import GOOD, problems_of
+from support.files.study_files import GOOD, problems_of
 from trials.descriptions.builtin import BUILT_IN, describe
 
 VALIDATOR = jsonschema.Draft202012Validator(

@@ -10,7 +10,7 @@ import pytest
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.tracking.sent import Sent
-from tracked_studies import Notebook, finish, points_of, recorded, send, tracked
+from support.studies.tracked import Notebook, finish, points_of, recorded, send, tracked
 
 
 def test_a_study_that_is_interrupted_and_resumed_is_told_once(

@@ -21,8 +21,8 @@ from hpsearch.errors import ClusterLost, UserError
 from hpsearch.tracking import delivery
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.notices import GATHER_S, Notices
-from patience import PATIENCE_S
-from studies import Simulation, spec_with
+from support.patience import PATIENCE_S
+from support.studies.small import Simulation, spec_with
 
 
 @dataclass

@@ -24,9 +24,9 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.processes import Senders
 from hpsearch.tracking.secrets import without_secrets
-from past_runs import command
-from patience import wait_until
-from tracked_studies import tracked
+from support.files.past_runs import command
+from support.patience import wait_until
+from support.studies.tracked import tracked
 
 RUN = """
 class Settings:

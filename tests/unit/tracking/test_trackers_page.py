@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-import pages
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.notices import Event
 from hpsearch.tracking.packages import DISTRIBUTIONS
+from support.files import pages
 
 ROOT = pages.ROOT
 PAGE = pages.read("trackers")

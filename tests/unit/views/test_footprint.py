@@ -13,7 +13,7 @@ import torch
 from hpsearch.brain.retention import BEST, WAITING
 from hpsearch.study_file.models import StudySpec
 from hpsearch.views.planned.footprint import CheckpointSize, guessed, peak_bytes, warnings
-from studies import spec_with
+from support.studies.small import spec_with
 from trials.descriptions.models import Pretrained, Scratch
 from trials.tasks.huggingface import model_size
 from unit.brain.test_retention import GIGABYTE

@@ -10,7 +10,7 @@ from rich.console import Console
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.views.running.live import LiveView, _line
-from studies import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, spec_with
 
 
 def watched(simulation: Simulation) -> str:

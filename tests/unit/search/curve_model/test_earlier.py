@@ -25,7 +25,7 @@ from hpsearch.search.curve_model.earlier import (
 )
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
-from studies import history_for, spec_with
+from support.studies.small import history_for, spec_with
 
 ENCODING = SpaceEncoding({"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)})
 SPACE = spec_with(

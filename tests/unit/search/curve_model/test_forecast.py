@@ -16,7 +16,7 @@ from hpsearch.search.curve_model.curves import Warp, warp_of
 from hpsearch.search.curve_model.forecast import LEAST, Forecast, Outlook
 from hpsearch.search.proposals import forecast_of
 from hpsearch.study_file.models import StudySpec
-from studies import history_for, spec_with
+from support.studies.small import history_for, spec_with
 
 
 def spec_for(unit: str = "epochs", scale: int = 1, direction: str = "minimize") -> StudySpec:

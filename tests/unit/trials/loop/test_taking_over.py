@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from runs import reports_of
+from support.running.runs import reports_of
 from trials import tasks
 from trials.contract import Setup
 from trials.running.report_grid import budget_from

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from runs import Lab, reports_of
+from support.running.runs import Lab, reports_of
 from trials import tasks
 from trials.contract import TaskError
 from trials.descriptions.images import METRICS

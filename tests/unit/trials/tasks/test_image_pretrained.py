@@ -11,7 +11,7 @@ import torch
 import transformers
 from PIL import Image
 
-from runs import reports_of
+from support.running.runs import reports_of
 from trials import tasks
 from trials.contract import Setup, TaskError
 from trials.data.workload import Batch

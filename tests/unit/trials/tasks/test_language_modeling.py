@@ -17,7 +17,7 @@ import pytest
 import torch
 import transformers
 
-from runs import Lab, reports_of
+from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}

@@ -17,7 +17,7 @@ import torch
 import transformers
 from transformers import dynamic_module_utils
 
-from remote_models import MODELING, ran, write_model
+from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
 from trials.descriptions.models import Pretrained

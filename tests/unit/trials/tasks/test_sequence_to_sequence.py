@@ -15,7 +15,7 @@ import pytest
 import torch
 import transformers
 
-from runs import Lab, reports_of
+from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.optim.precision import Precision

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from runs import Lab, reports_of
+from support.running.runs import Lab, reports_of
 from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.optim.precision import Precision
 from trials.tasks.huggingface.data import IGNORED

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command_runs import Gate
+from support.running.command_runs import Gate
 from trials import tasks
 from trials.contract import Budget, Goal, Setup, Unit
 from trials.tasks.command.run import CommandRun

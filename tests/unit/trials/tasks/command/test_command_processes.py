@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from command_runs import Python, Start, first_of, is_gone, log_of, reports_of
-from patience import wait_until
+from support.patience import wait_until
+from support.running.command_runs import Python, Start, first_of, is_gone, log_of, reports_of
 from trials.contract import ProgramFailed
 from trials.disk.log_file import EARLIER, MOST_BYTES
 from trials.tasks.command.output import Output

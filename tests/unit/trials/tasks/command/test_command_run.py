@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from command_runs import (
+from support.patience import wait_until
+from support.running.command_runs import (
     GATED,
     Gate,
     Python,
@@ -20,7 +21,6 @@ from command_runs import (
     reports_of,
     state_of,
 )
-from patience import wait_until
 from trials import tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import CheckpointError, verify

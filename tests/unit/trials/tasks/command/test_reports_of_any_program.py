@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from command_runs import Python, Start, first_of, log_of, reports_of
+from support.running.command_runs import Python, Start, first_of, log_of, reports_of
 from trials.contract import Goal, ProgramFailed
 from trials.descriptions.builtin import describe
 from trials.descriptions.report_pattern import ReportPattern, offered, visible

@@ -41,7 +41,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import sweeping
-from studies import Bowl, spec_with
+from support.studies.small import Bowl, spec_with
 from trials.checkpoints.folders import trial_folder
 from trials.contract import Diverged
 

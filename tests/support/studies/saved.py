@@ -21,7 +21,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study, move_in, sweeping
-from studies import Bowl, spec_with
+from support.studies.small import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.folders import folder_at, inside, trial_folder

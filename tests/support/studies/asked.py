@@ -6,7 +6,7 @@ from typing import Any
 
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.trial import AskedTrial
-from studies import Bowl
+from support.studies.small import Bowl
 
 SPEC: dict[str, Any] = {
     "study": "asked",

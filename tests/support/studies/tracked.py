@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from driven_studies import drive
 from hpsearch.domain.history import History
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.tracking.mirror import Mirror
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
 from hpsearch.tracking.sent import Sent
-from studies import Bowl, spec_with
+from support.studies.driven import drive
+from support.studies.small import Bowl, spec_with
 
 Wants = Callable[[TrialNews], bool]
 

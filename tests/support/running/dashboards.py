@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hpsearch.store.store import Store
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.store import Store
-from reported_studies import (
+from support.studies.reported import (
     PARAMS,
     RATE,
     SPACE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from patience import wait_until
+from support.patience import wait_until
 from trials.contract import Report
 from trials.tasks.command.run import CommandRun
 

@@ -33,7 +33,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from leases import let_pass
+from support.running.leases import let_pass
 
 Key = tuple[int, int]
 """(trial, attempt)"""

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.driver.executor import Executor
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 
 def wait_for(executor: Executor, done: Callable[[list[ev.Event]], Any]) -> list[ev.Event]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

@@ -28,9 +28,9 @@ from typing import Any
 import pytest
 
 from hpsearch.cli.main import main
-from patience import PATIENCE_S
+from support.patience import PATIENCE_S
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 
 BLOCK = re.compile(

@@ -16,8 +16,8 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.wiring.creation import create_study
 from hpsearch.wiring.driving import build_study
-from patience import PATIENCE_S
-from studies import Bowl, spec_with
+from support.patience import PATIENCE_S
+from support.studies.small import Bowl, spec_with
 
 POLL_S = 0.1
 """Between two reports."""
