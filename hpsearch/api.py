@@ -117,7 +117,7 @@ class StudyReader:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
         and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
         seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
-        from hpsearch.views.asked import as_plain
+        from hpsearch.words.requests import as_plain
 
         with self._reading() as connection:
             found = study_requests(connection, self._study(connection))

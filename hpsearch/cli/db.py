@@ -11,7 +11,7 @@ from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.reading.queries import id_of_study
 from hpsearch.store.store import Store, upgrade
-from hpsearch.views.numbers import count
+from hpsearch.words.numbers import count
 
 
 def upgrade_database(storage: str) -> None:

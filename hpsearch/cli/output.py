@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from hpsearch.cli.streams import showable
-from hpsearch.views.terminal import escaped, plain
+from hpsearch.terminal.escapes import escaped, plain
 
 PLAIN_WIDTH = 100_000
 """Columns of a table that is not for a terminal: so many that nothing wraps."""

@@ -18,8 +18,8 @@ from hpsearch.simulation.curves import RecordedCurves
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
-from hpsearch.views import tables
-from hpsearch.views.numbers import count, duration
+from hpsearch.terminal import tables
+from hpsearch.words.numbers import count, duration
 
 
 def simulate_study(

@@ -33,7 +33,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import Unreachable, UserError
 from hpsearch.executors import autoscaler, worker_process
-from hpsearch.executors.ray_cluster import Head
+from hpsearch.executors.ray_cluster import HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shared_data import SharedData
 from hpsearch.executors.worker import ReplaceWorker
@@ -79,7 +79,7 @@ class RayExecutor:
     def __init__(self, config: WorkerConfig, resources: Resources) -> None:
         self._config = config
         self._resources = resources
-        self._head = Head(resources.worker_timeout_s)
+        self._head = HeadNode(resources.worker_timeout_s)
         self._has_autoscaler = autoscaler.has_autoscaler()
         self.gpus = self._gpus_a_slot()
         self._takes = {"CPU": resources.cpu, "GPU": self.gpus}

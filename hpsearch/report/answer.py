@@ -12,11 +12,11 @@ from hpsearch.report.frames.clocks import wall_clock
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageAnswer, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.views import trust
-from hpsearch.views.answer import others
-from hpsearch.views.gain import LUCK
-from hpsearch.views.numbers import NOTHING, cell, duration, number
-from hpsearch.views.tables import continued, expected, interval, may_change
+from hpsearch.terminal.answer import others
+from hpsearch.words import trust
+from hpsearch.words.answer import LUCK
+from hpsearch.words.estimates import continued, expected, interval, may_change
+from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 

@@ -22,7 +22,7 @@ from hpsearch.report.frames.spending import purposes, spending
 from hpsearch.report.frames.thinning import Thinned, evenly, join_short, thin_curves
 from hpsearch.report.story import StudyStory
 from hpsearch.store.reading.course import CourseGoal, each_row
-from hpsearch.views.numbers import duration, number
+from hpsearch.words.numbers import duration, number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -16,10 +16,10 @@ from hpsearch.report.answer import parameter_table, whole_configuration
 from hpsearch.report.wording import PageAnswer, Pieces, ReportPage, foreign
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_detail
-from hpsearch.views.answer import luck
-from hpsearch.views.numbers import NOTHING, number
-from hpsearch.views.tables import continued, expected, interval, may_change
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.answer import luck
+from hpsearch.terminal.escapes import escaped
+from hpsearch.words.estimates import continued, expected, interval, may_change
+from hpsearch.words.numbers import NOTHING, number
 
 
 @dataclass(frozen=True, repr=False)

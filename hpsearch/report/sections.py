@@ -20,9 +20,9 @@ from hpsearch.report.wording import (
 )
 from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.store.reading.standing import Standing
-from hpsearch.views.asked import outcome, wish
-from hpsearch.views.numbers import NOTHING, duration, moment
-from hpsearch.views.status import first_line
+from hpsearch.terminal.status import first_line
+from hpsearch.words.numbers import NOTHING, duration, moment
+from hpsearch.words.requests import outcome, wish
 
 MOST_FINDINGS = 30
 MOST_REQUESTS = 30

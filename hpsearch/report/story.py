@@ -17,7 +17,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, see
 from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.gain import gained_by
+from hpsearch.words.answer import gained_by
 from trials.contract import Unit
 
 TOP = 10

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hpsearch.report.charts import Chart
 from hpsearch.report.figures.style import shortened
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
 
 LONGEST = 300
 """Characters of a foreign text in a line or cell."""

@@ -52,7 +52,7 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.store import Store
-from hpsearch.views.numbers import moment
+from hpsearch.words.numbers import moment
 from support.running.leases import let_pass
 from support.thoroughness import examples
 

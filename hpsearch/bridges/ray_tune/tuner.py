@@ -20,11 +20,11 @@ from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
+from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.interrupting import stopped_by_signals

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hpsearch.views.numbers import cell
+from hpsearch.words.numbers import cell
 
 SUFFIXES = (".csv", ".parquet")
 

@@ -29,9 +29,9 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
-from hpsearch.views import trust
-from hpsearch.views.answer import luck, others
-from hpsearch.views.gain import gained_by
+from hpsearch.terminal.answer import luck, others
+from hpsearch.words import trust
+from hpsearch.words.answer import gained_by
 
 Plain = dict[str, Any]
 

@@ -15,8 +15,8 @@ from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter, StudySpec
 from hpsearch.study_file.types import same
-from hpsearch.views.numbers import number
 from hpsearch.wiring.creation import spec_of
+from hpsearch.words.numbers import number
 
 Given = Mapping[str, str]
 """What stood in the fields of a form, by their names."""

@@ -18,17 +18,11 @@ from hpsearch.cli.dashboard.files import file_address
 from hpsearch.errors import heard
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
-from hpsearch.views.asked import outcome, wish
-from hpsearch.views.numbers import cell, duration, moment, number
-from hpsearch.views.running.panel import counted, speed
-from hpsearch.views.tables import (
-    BUDGET_WORDS,
-    best_value,
-    ended,
-    expected,
-    nearest_limit,
-    of_limit,
-)
+from hpsearch.terminal.panel import counted, speed
+from hpsearch.terminal.tables import best_value
+from hpsearch.words.estimates import BUDGET_WORDS, ended, expected, nearest_limit, of_limit
+from hpsearch.words.numbers import cell, duration, moment, number
+from hpsearch.words.requests import outcome, wish
 
 _CODE = re.compile(r"`([^`]+)`")
 

@@ -31,8 +31,8 @@ from hpsearch.store.reading.standing import (
     study_status,
 )
 from hpsearch.store.store import Store
-from hpsearch.views import status as view
-from hpsearch.views.running.panel import TELLING
+from hpsearch.terminal import status as view
+from hpsearch.terminal.panel import TELLING
 
 MOST_DECISIONS = 8
 MOST_REQUESTS = 8

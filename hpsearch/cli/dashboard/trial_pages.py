@@ -26,9 +26,9 @@ from hpsearch.store.reading.queries import (
     trial_rows,
 )
 from hpsearch.store.store import Store
-from hpsearch.views import status as view
-from hpsearch.views.comparison import comparison
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal import status as view
+from hpsearch.terminal.comparison import comparison
+from hpsearch.terminal.escapes import escaped
 from trials.checkpoints import folders
 
 ROWS = 100

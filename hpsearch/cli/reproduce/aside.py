@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
 
 RESULTS, MESSAGES = 1, 2
 """The descriptors of stdout and stderr."""

@@ -32,11 +32,11 @@ from hpsearch.store.reading.queries import (
 from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
-from hpsearch.views.numbers import number as shown
-from hpsearch.views.tables import continued
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
+from hpsearch.words.estimates import continued
+from hpsearch.words.numbers import number as shown
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.loop import memory_facts

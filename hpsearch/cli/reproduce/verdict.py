@@ -10,7 +10,7 @@ from hpsearch.cli.reproduce.comparison import ComparedReport, Comparison, Differ
 from hpsearch.cli.reproduce.course import OF_THE_MACHINE
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.views.numbers import count
+from hpsearch.words.numbers import count
 
 MOST_SHOWN = 3
 """How many metrics of a report are shown that differ."""

@@ -17,8 +17,8 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, fin
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.views.answer import StudyAnswer, answer
-from hpsearch.views.gain import default_of
+from hpsearch.terminal.answer import StudyAnswer, answer
+from hpsearch.words.answer import default_of
 from trials.descriptions.builtin import BUILT_IN
 
 

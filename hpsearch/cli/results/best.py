@@ -24,9 +24,11 @@ from hpsearch.store.reading.queries import (
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.views import tables, trust
-from hpsearch.views.answer import luck, others
-from hpsearch.views.gain import gained_by
+from hpsearch.terminal import tables
+from hpsearch.terminal.answer import luck, others
+from hpsearch.words import trust
+from hpsearch.words.answer import gained_by
+from hpsearch.words.estimates import continued
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -99,7 +101,7 @@ def print_best(
 
 def _not_alone(trial: TrialRow) -> str:
     """What to know of a trial that continues another one."""
-    told = f"trial {trial.number} {tables.continued(trial)}, under other parameters"
+    told = f"trial {trial.number} {continued(trial)}, under other parameters"
     return f"{told}: its parameters alone do not give its value, and it is not repeated"
 
 

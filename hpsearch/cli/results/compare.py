@@ -8,7 +8,7 @@ from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import TrialDetail, trial_detail
-from hpsearch.views.comparison import common_levels, comparison, differences
+from hpsearch.terminal.comparison import common_levels, comparison, differences
 
 MOST_COMPARED = 100
 

@@ -18,7 +18,7 @@ from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
-from hpsearch.views.numbers import count
+from hpsearch.words.numbers import count
 
 OPTUNA = "sqlite:///optuna.db"
 """The storage that `--to optuna` names."""

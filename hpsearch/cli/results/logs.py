@@ -16,9 +16,9 @@ from hpsearch.cli.results.show import name_and_number
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
-from hpsearch.views.numbers import duration, moment
-from hpsearch.views.status import first_line
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
+from hpsearch.terminal.status import first_line
+from hpsearch.words.numbers import duration, moment
 from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, OURS
 

@@ -9,7 +9,7 @@ from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary, list_studies
-from hpsearch.views import tables
+from hpsearch.terminal import tables
 
 
 def print_studies(storage: str, format_: Format) -> None:

@@ -12,7 +12,7 @@ from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.report.story import study_story
 from hpsearch.report.writing import html_report, markdown_report
-from hpsearch.views.numbers import size
+from hpsearch.words.numbers import size
 
 _ENDINGS = {
     ".html": ReportFormat.HTML,

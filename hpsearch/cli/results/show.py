@@ -14,7 +14,7 @@ from hpsearch.cli.results.status import used
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
-from hpsearch.views import status as view
+from hpsearch.terminal import status as view
 from trials.checkpoints import folders
 
 _NUMBER = re.compile(r"[0-9]{1,9}")

@@ -17,9 +17,9 @@ from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.reading.trust import StudyTrust, study_trust
-from hpsearch.views import status as view
-from hpsearch.views.asked import as_plain as request_as_plain
-from hpsearch.views.running.panel import MOST_DECISIONS, TELLING, panel
+from hpsearch.terminal import status as view
+from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
+from hpsearch.words.requests import as_plain as request_as_plain
 from trials.checkpoints import folders
 
 

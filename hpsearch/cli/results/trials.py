@@ -13,7 +13,7 @@ from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, trial_rows
-from hpsearch.views import tables
+from hpsearch.terminal import tables
 
 
 @dataclass(frozen=True)

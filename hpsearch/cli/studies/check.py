@@ -24,6 +24,9 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.executors.first_report import Tried, try_out
+from hpsearch.forecast import footprint, plan
+from hpsearch.forecast.plan import Capacity
+from hpsearch.forecast.sentence import sentence
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
@@ -35,11 +38,9 @@ from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpe
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
 from hpsearch.tracking.packages import refuse_missing
-from hpsearch.views.numbers import duration, number, pairs
-from hpsearch.views.planned import footprint, forecast, plan
-from hpsearch.views.planned.plan import Capacity
 from hpsearch.wiring import warm_start
 from hpsearch.wiring.workers import goal_of, worker_config
+from hpsearch.words.numbers import duration, number, pairs
 from trials.contract import Problem, Rehearsed, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.asked import ASK
@@ -108,7 +109,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(forecast.sentence(spec, measured, workers))
+    note(sentence(spec, measured, workers))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
         message = f"no report arrived within {duration(LIMIT_S)}, so nothing shows that one will"
         raise UserError(message, "report more often; a study itself waits longer")

@@ -17,7 +17,7 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints
 from hpsearch.store.store import Store
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
 from hpsearch.wiring.ownership import owning, refuse_if_held
 
 HOLD_S = 300.0

@@ -22,6 +22,9 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
+from hpsearch.forecast import footprint
+from hpsearch.forecast.plan import workers_of
+from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
@@ -34,9 +37,6 @@ from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.delivery import Recipient, notifying
 from hpsearch.tracking.packages import install, missing, refuse_missing
-from hpsearch.views.planned import footprint
-from hpsearch.views.planned.plan import workers_of
-from hpsearch.views.running.live import LiveView
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.interrupting import stopped_by_signals

@@ -22,9 +22,9 @@ from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
-from hpsearch.views.tables import continued, expected, may_change
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
+from hpsearch.words.estimates import continued, expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.running import arithmetic

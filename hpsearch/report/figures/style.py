@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from hpsearch.views.numbers import number
-from hpsearch.views.terminal import escaped
+from hpsearch.terminal.escapes import escaped
+from hpsearch.words.numbers import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

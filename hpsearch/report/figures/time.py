@@ -23,7 +23,7 @@ from hpsearch.report.figures.style import (
 )
 from hpsearch.report.frames.spending import SpentOn
 from hpsearch.store.reading.course import each_row
-from hpsearch.views.numbers import duration
+from hpsearch.words.numbers import duration
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.course import CourseGoal, StudyCourse
-from hpsearch.views.numbers import cell
+from hpsearch.words.numbers import cell
 
 MOST_CATEGORIES = 30
 """An axis names so many categories, the most frequent ones; the others share one."""

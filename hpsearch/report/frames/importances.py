@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 from hpsearch.report.frames.configurations import is_number
 from hpsearch.report.frames.thinning import evenly
-from hpsearch.views.numbers import cell
+from hpsearch.words.numbers import cell
 
 FEWEST_TRIALS = 10
 MOST_TRIALS = 500

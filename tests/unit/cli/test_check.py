@@ -19,12 +19,12 @@ from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import Interrupted, SpecError, StoreUnreachable, Unreachable, UserError
+from hpsearch.forecast import footprint
+from hpsearch.forecast.plan import Capacity, fitting_workers
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load
-from hpsearch.views.planned import footprint
-from hpsearch.views.planned.plan import Capacity, fitting_workers
 from hpsearch.wiring import driving
 from support.patience import wait_until
 from support.running.command_runs import is_gone

@@ -35,8 +35,8 @@ from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudySt
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import Standing, recent_decisions, study_status
 from hpsearch.store.store import Store
-from hpsearch.views.running.panel import panel
-from hpsearch.views.status import picture
+from hpsearch.terminal.panel import panel
+from hpsearch.terminal.status import picture
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 

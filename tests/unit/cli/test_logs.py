@@ -17,7 +17,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
-from hpsearch.views.numbers import moment
+from hpsearch.words.numbers import moment
 from trials.checkpoints.folders import log_of
 from trials.disk.log_file import EARLIER
 

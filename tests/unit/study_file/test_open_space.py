@@ -8,8 +8,8 @@ import pytest
 
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import SpecError, UserError
+from hpsearch.forecast.plan import plan
 from hpsearch.study_file.advice import advice
-from hpsearch.views.planned.plan import plan
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hpsearch.views.curve import DOT, HEIGHT, curve
+from hpsearch.terminal.curve import DOT, HEIGHT, curve
 
 
 def test_the_ends_of_both_axes_are_named_and_every_point_has_its_column():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.console import RenderableType
 
+from hpsearch.forecast import footprint
 from hpsearch.study_file.levels import PROMOTION, rung_levels, step_scale, trial_budget
 from hpsearch.study_file.models import (
     CategoricalParameter,
@@ -17,9 +18,8 @@ from hpsearch.study_file.models import (
     StudySpec,
 )
 from hpsearch.study_file.types import shown
-from hpsearch.views.numbers import NOTHING, count, duration, number, size
-from hpsearch.views.planned import footprint
-from hpsearch.views.tables import table
+from hpsearch.terminal.tables import table
+from hpsearch.words.numbers import NOTHING, count, duration, number, size
 from trials.contract import Unit
 
 

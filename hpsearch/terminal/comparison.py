@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import RenderableType
 
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.views.numbers import NOTHING, cell, count, duration, number
-from hpsearch.views.tables import NUMERIC, Head, expected, table, values
+from hpsearch.terminal.tables import NUMERIC, Head, table
+from hpsearch.words.estimates import expected, values
+from hpsearch.words.numbers import NOTHING, cell, count, duration, number
 
 MOST_LEVELS = 12
 """Resource levels at which values are compared, at the most."""

@@ -12,9 +12,11 @@ from hpsearch.ranking.selection import Ranked
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.views import tables, trust
-from hpsearch.views.gain import compared, gained, written
-from hpsearch.views.numbers import cell, count, duration, number
+from hpsearch.terminal import tables
+from hpsearch.words import trust
+from hpsearch.words.answer import compared, gained, written
+from hpsearch.words.estimates import continued, may_change
+from hpsearch.words.numbers import cell, count, duration, number
 
 MOST_NAMED = 5
 """Trials that are named of those that cannot be told from the best."""
@@ -82,7 +84,7 @@ def _of_best(of: StudyAnswer) -> dict[str, str]:
     if told := others(of.ranked):
         facts["others"] = told
     if best.trial.continues is not None:
-        facts["training"] = f"it {tables.continued(best.trial)}, under other parameters"
+        facts["training"] = f"it {continued(best.trial)}, under other parameters"
     more = gained(best, of.default, direction)
     if more is not None and of.default is not None:
         facts["gain"] = compared(more, of.default)
@@ -98,7 +100,7 @@ def _value(best: Ranked[TrialRow]) -> str:
     text = written(best)
     if best.confirmed is not None:
         return f"{text}, 90% interval; {number(best.value)} in the search"
-    if tables.may_change(best.trial):
+    if may_change(best.trial):
         state = best.trial.state
         when = "in its one training" if state is State.COMPLETE else f"so far, {state.value}"
         return f"{text} (90%); {number(best.value)} {when}"

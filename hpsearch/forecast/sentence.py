@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hpsearch.forecast import footprint, plan
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.numbers import count, duration, number, size
-from hpsearch.views.planned import footprint, plan
+from hpsearch.words.numbers import count, duration, number, size
 from trials.contract import Unit
 
 

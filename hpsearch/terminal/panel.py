@@ -16,9 +16,9 @@ from rich.text import Text
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.standing import BudgetLine
-from hpsearch.views.numbers import NOTHING, duration, number
-from hpsearch.views.tables import BUDGET_WORDS, of_limit
-from hpsearch.views.terminal import plain
+from hpsearch.terminal.escapes import plain
+from hpsearch.words.estimates import BUDGET_WORDS, of_limit
+from hpsearch.words.numbers import NOTHING, duration, number
 
 BAR = 24
 """Columns of a bar."""

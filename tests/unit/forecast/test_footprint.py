@@ -11,8 +11,8 @@ import safetensors.torch
 import torch
 
 from hpsearch.brain.retention import BEST, WAITING
+from hpsearch.forecast.footprint import CheckpointSize, guessed, peak_bytes, warnings
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.planned.footprint import CheckpointSize, guessed, peak_bytes, warnings
 from support.studies.small import spec_with
 from trials.descriptions.models import Pretrained, Scratch
 from trials.tasks.huggingface import model_size

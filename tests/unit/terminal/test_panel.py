@@ -8,7 +8,7 @@ from rich.console import Console
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.standing import BudgetLine
-from hpsearch.views.running.panel import Picture, Running, panel
+from hpsearch.terminal.panel import Picture, Running, panel
 
 
 def drawn(picture: Picture, width: int = 100, height: int = 40) -> list[str]:

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.records import Decision, Request
-from hpsearch.views.asked import MOST_SHOWN, asked, latest, outcome, wish
+from hpsearch.terminal.status import MOST_SHOWN, asked
+from hpsearch.words.requests import latest, outcome, wish
 
 PROPOSE, BUDGET = RequestKind.PROPOSE, RequestKind.BUDGET
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.views.numbers import count, number
+from hpsearch.words.numbers import count, number
 
 _SAID = {
     RungVerdict.TELLS: "the standing foretells the end",

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.views.running.live import LiveView, _line
+from hpsearch.live import LiveView, _line
 from support.studies.small import Bowl, Simulation, spec_with
 
 

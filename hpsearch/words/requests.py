@@ -1,4 +1,4 @@
-"""What was asked of a study while it ran, in words and as a table.
+"""What was asked of a study while it ran, in words.
 
 A study's own decisions are among that: who raised its budget, who stopped it, and what it refused.
 Those about trials are also with the trials.
@@ -6,18 +6,12 @@ Those about trials are also with the trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-from rich.table import Table
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import Decision, Request
-from hpsearch.views.numbers import NOTHING, cell, moment, pairs
-from hpsearch.views.tables import table
-
-MOST_SHOWN = 5
-"""How many of the latest requests a terminal shows."""
+from hpsearch.words.numbers import cell, pairs
 
 
 def wish(request: Request) -> str:
@@ -73,23 +67,6 @@ def latest(decisions: Iterable[Decision], requests: Iterable[Request]) -> list[s
         if each.handled is not None and is_of_study(each):
             lines.append((each.handled, told(each)))
     return [line for _, line in sorted(lines, key=lambda line: line[0])]
-
-
-def asked(requests: Sequence[Request], width: int | None) -> Table:
-    """The latest requests as a table, the newest last.
-
-    Args:
-        requests: All of them, the oldest first.
-        width: Columns of the terminal; None if the table goes elsewhere.
-    """
-    more = len(requests) - MOST_SHOWN
-    title = "\nasked while it ran" + (f" (and {more} before)" if more > 0 else "")
-    made = table("when", "by", "what", "answer", width=width, title=title)
-    for each in requests[-MOST_SHOWN:]:
-        made.add_row(
-            moment(each.created or None), each.origin or NOTHING, wish(each), outcome(each)
-        )
-    return made
 
 
 def as_plain(request: Request) -> dict[str, Any]:

@@ -11,31 +11,28 @@ from rich.text import Text
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Decision
+from hpsearch.domain.records import Decision, Request
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
-from hpsearch.views import trust
-from hpsearch.views.asked import asked, latest
-from hpsearch.views.curve import curve
-from hpsearch.views.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
-from hpsearch.views.running.panel import Picture, Running
-from hpsearch.views.tables import (
+from hpsearch.terminal.curve import curve
+from hpsearch.terminal.panel import Picture, Running
+from hpsearch.terminal.tables import (
     NUMERIC,
     Columns,
     Head,
     best_value,
-    continued,
-    expected,
     fact_table,
     heading,
-    may_change,
     table,
-    values,
     with_named,
 )
+from hpsearch.words import trust
+from hpsearch.words.estimates import continued, expected, may_change, values
+from hpsearch.words.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
+from hpsearch.words.requests import latest, outcome, wish
 
 
 def status(
@@ -390,4 +387,25 @@ def _decisions(of: TrialDetail, width: int | None) -> Table:
     for each in of.decisions:
         against = ", ".join(map(str, each["against"])) or NOTHING
         made.add_row(each["kind"], number(each["resource"]), each["why"], against)
+    return made
+
+
+MOST_SHOWN = 5
+"""How many of the latest requests a terminal shows."""
+
+
+def asked(requests: Sequence[Request], width: int | None) -> Table:
+    """The latest requests as a table, the newest last.
+
+    Args:
+        requests: All of them, the oldest first.
+        width: Columns of the terminal; None if the table goes elsewhere.
+    """
+    more = len(requests) - MOST_SHOWN
+    title = "\nasked while it ran" + (f" (and {more} before)" if more > 0 else "")
+    made = table("when", "by", "what", "answer", width=width, title=title)
+    for each in requests[-MOST_SHOWN:]:
+        made.add_row(
+            moment(each.created or None), each.origin or NOTHING, wish(each), outcome(each)
+        )
     return made

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from hpsearch.views.numbers import cell, count, duration, number, pairs, size
-from hpsearch.views.status import first_line
+from hpsearch.terminal.status import first_line
+from hpsearch.words.numbers import cell, count, duration, number, pairs, size
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import rank
-from hpsearch.views.gain import gain
+from hpsearch.words.answer import gain
 
 
 def told(*trials: Trial, direction: str = "maximize") -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hpsearch.views.numbers import number
+from hpsearch.words.numbers import number
 
 HEIGHT = 9
 WIDEST = 72

@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_rows
-from hpsearch.views.numbers import number
-from hpsearch.views.tables import expected, interval, may_change
+from hpsearch.words.estimates import expected, interval, may_change
+from hpsearch.words.numbers import number
 
 LUCK = "; part of this may be luck: search.confirm measures it"
 """Ends the sentence on a trial that was not repeated."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,12 +15,20 @@ from rich.text import Text
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.repeats import Confirmed
-from hpsearch.ranking.selection import Candidate, Ranked, expectation, likely_range
+from hpsearch.ranking.selection import Ranked, expectation
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import BudgetLine, StudySummary
-from hpsearch.views.numbers import NOTHING, cell, duration, moment, number, pairs
-from hpsearch.views.terminal import Sheet
+from hpsearch.store.reading.standing import StudySummary
+from hpsearch.terminal.escapes import Sheet
+from hpsearch.words.estimates import (
+    continued,
+    ended,
+    expected,
+    interval,
+    nearest_limit,
+    score,
+    values,
+)
+from hpsearch.words.numbers import NOTHING, cell, duration, moment, number, pairs
 
 NUMERIC = "right"
 Head = str | tuple[str, str]
@@ -32,13 +39,6 @@ EXPECTED: Head = "expected (90%)"
 LONGEST_LINE = 119
 """Letters of a line of facts where there is no terminal."""
 
-BUDGET_WORDS = {
-    "trials": "trials",
-    "gpu_seconds": "compute time",
-    "wall_clock_seconds": "wall clock",
-    "cost": "cost",
-}
-"""What the limits of a budget are called on the screen."""
 
 _COLOURS = {
     State.COMPLETE: "green",
@@ -102,21 +102,6 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
     return made
 
 
-def nearest_limit(lines: Sequence[BudgetLine]) -> str:
-    """The limit that is nearest: ``12 of 24 trials``, ``1 h of 4 h compute time``."""
-    limits = [line for line in lines if line.most]
-    if not limits:
-        return NOTHING
-    nearest = max(limits, key=lambda line: line.used / (line.most or 1.0))
-    return f"{of_limit(nearest)} {BUDGET_WORDS[nearest.name]}"
-
-
-def of_limit(line: BudgetLine) -> str:
-    """What is used of a limit: ``12 of 24``, ``1 h of 4 h``."""
-    write = duration if line.name.endswith("seconds") else number
-    return f"{write(line.used)} of {write(line.most)}"
-
-
 def best(
     ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]],
     width: int | None,
@@ -173,13 +158,6 @@ def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
         standing = "over limit"
     told = " ".join(filter(None, (standing, continued(row.trial))))
     return Text(told, style="red") if is_over else told
-
-
-def continued(trial: Trial) -> str:
-    """Which trial another one continues, and from where; empty if it began from nothing."""
-    if trial.continues is None:
-        return ""
-    return f"continues trial {trial.continues} from {number(trial.continues_at)}"
 
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
@@ -262,72 +240,6 @@ def best_value(summary: StudySummary) -> str:
     if summary.best is None:
         return NOTHING
     return score(summary.best, driven=summary.driver is not None)
-
-
-def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The value that a trial is ranked by, with its state where it is not complete: the mean of its
-    repeats, what is expected of it in full, or the best value that it has shown.
-
-    Args:
-        row: The trial in its place.
-        driven: Whether a driver owns the study. Without one, a trial that was running is shown as
-            queued, as it will be when the study is resumed.
-    """
-    if row.confirmed is not None:
-        return interval(row.confirmed)
-    shown = number(row.value)
-    current = row.trial.state
-    if may_change(row.trial):
-        shown = f"{expected(row.trial)} expected"
-    if current is State.COMPLETE:
-        return shown
-    if current is State.RUNNING and not driven:
-        current = State.QUEUED
-    return f"{shown} ({current.value})"
-
-
-def may_change(trial: Candidate) -> bool:
-    """Whether something is expected of a trial that it has not shown already."""
-    if expectation(trial) is None:
-        return False
-    low, high = likely_range(trial)
-    return trial.state is not State.COMPLETE or low < high
-
-
-def expected(trial: Candidate) -> str:
-    """What is expected of a trial in full, with its 90% interval: ``0.8123 ± 0.004``."""
-    value = expectation(trial)
-    return NOTHING if value is None else _within(value, *likely_range(trial))
-
-
-def interval(confirmed: Confirmed | None) -> str:
-    """A confirmed mean with its 90% interval: ``0.8123 ± 0.004 (3 runs)``."""
-    if confirmed is None:
-        return ""
-    mean, low, high = confirmed.mean, confirmed.low, confirmed.high
-    if low is None or high is None:
-        return f"{number(mean)} (1 run)"
-    return f"{_within(mean, low, high)} ({confirmed.runs} runs)"
-
-
-def _within(value: float, low: float, high: float) -> str:
-    """A value with its interval: ``0.8 ± 0.04``; ``0.8 [0.5 to 0.95]`` where its sides differ."""
-    below, above = value - low, high - value
-    if math.isclose(below, above, rel_tol=0.1):
-        return f"{number(value)} ± {(high - low) / 2:.2g}" if low < high else number(value)
-    return f"{number(value)} [{number(low)} to {number(high)}]"
-
-
-def values(row: TrialRow) -> str:
-    """A trial's value, or the values of all objectives."""
-    if row.values is None:
-        return number(row.value)
-    return ", ".join(map(number, row.values))
-
-
-def ended(counts: Mapping[State, int]) -> int:
-    """How many trials have ended."""
-    return sum(n for each, n in counts.items() if each.terminal)
 
 
 def _text(named: Mapping[str, Any], name: str) -> str:

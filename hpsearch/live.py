@@ -14,9 +14,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import leading
 from hpsearch.store.reading.standing import GPU_USE, BudgetLine
-from hpsearch.views.asked import latest
-from hpsearch.views.numbers import NOTHING, count, duration, number, pairs
-from hpsearch.views.running.panel import (
+from hpsearch.terminal.escapes import plain
+from hpsearch.terminal.panel import (
     MOST_DECISIONS,
     TELLING,
     Picture,
@@ -24,8 +23,9 @@ from hpsearch.views.running.panel import (
     counted,
     panel,
 )
-from hpsearch.views.tables import expected, may_change
-from hpsearch.views.terminal import plain
+from hpsearch.words.estimates import expected, may_change
+from hpsearch.words.numbers import NOTHING, count, duration, number, pairs
+from hpsearch.words.requests import latest
 
 REDRAW_S = 0.5
 """Seconds between two drawings on a terminal."""

@@ -1,1 +1,0 @@
-"""What a study would do: `plan` in rows, `footprint` on the disk, `forecast` in one sentence."""

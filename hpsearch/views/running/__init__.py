@@ -1,1 +1,0 @@
-"""A study while it runs: `live` watches it from inside its driver, `panel` draws it."""
