@@ -98,6 +98,7 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
         assert told in out, told
 
 
+@pytest.mark.thorough
 def test_the_peak_on_the_disk_is_told_as_measured(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +132,7 @@ budget: {trials: 5, per_trial: {epochs: 3}}
 """
 
 
+@pytest.mark.thorough
 def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +152,7 @@ def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(
     assert peaks[:2] == peaks[2:]
 
 
+@pytest.mark.thorough
 def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +190,7 @@ def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_pat
         check_study(study, database(tmp_path), None)
 
 
+@pytest.mark.thorough
 def test_any_metric_of_the_loop_may_be_the_objective_which_has_the_direction(
     study: Path, tmp_path: Path
 ) -> None:
@@ -228,6 +232,7 @@ def test_another_programs_database_is_refused_and_left_alone(study: Path, tmp_pa
     assert file.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_a_name_that_is_taken_is_mentioned(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +243,7 @@ def test_a_name_that_is_taken_is_mentioned(
     assert "study films is already in the database" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_an_empty_database_is_good_and_stays_empty(
     study: Path, new_postgresql_url: Callable[[], str]
 ) -> None:
@@ -256,6 +262,7 @@ def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> 
         check_study(study, database(tmp_path), "somewhere")
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_answers_is_where_workers_run(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,7 @@ def test_check_and_run_refuse_a_model_that_brings_code_and_make_no_study(
     assert ran(tmp_path / "bag") == set()
 
 
+@pytest.mark.thorough
 def test_check_says_in_a_line_that_trusted_code_runs(
     study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
