@@ -170,8 +170,8 @@ class Agenda:
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         if more:
-            bears = room.bears(self._searcher.first_stretch)
-            return self._new_trial(now, room) if bears else None
+            can_start = room.can_start(self._searcher.first_stretch)
+            return self._new_trial(now, room) if can_start else None
         if running == 0:
             self._confirmation.begin()
         return self._race(now, room, running=running, last_call=last_call)
@@ -212,7 +212,7 @@ class Agenda:
         """
         if self._all_tried:
             return False
-        if last_call and not room.bears(self._searcher.first_stretch):
+        if last_call and not room.can_start(self._searcher.first_stretch):
             return False
         if room.reaches(self._searcher.last_rung):
             return True
@@ -247,7 +247,7 @@ class Agenda:
 
     def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
         room = self._confirmation.room_for(trial, room)
-        return room.bears(self._searcher.stretch(trial), trial)
+        return room.can_start(self._searcher.stretch(trial), trial)
 
     # ---------------------------------------------------------------------------- the kinds of work
 
@@ -307,7 +307,7 @@ class Agenda:
         if first.role is Role.ENQUEUED:
             return Role.ENQUEUED, "asked for"
         why = "the task's default settings"
-        if room.bears(self._total):
+        if room.can_start(self._total):
             return Role.DEFAULT, why
         return Role.ENQUEUED, f"{why}, for which the budget is too small to train them in full"
 
@@ -354,11 +354,11 @@ class Agenda:
             return promotion
         if self._all_tried or not room.reaches(self._total):
             return None
-        return self._new_trial(now, room) if room.bears(self._searcher.first_stretch) else None
+        return self._new_trial(now, room) if room.can_start(self._searcher.first_stretch) else None
 
     def _repeat(self, now: float, room: Headroom, leader: Trial | None) -> Work | None:
         """A leading configuration once more in full, on a fresh seed, if there is room for it."""
-        if leader is None or not room.without_reserve().bears(self._total, leader):
+        if leader is None or not room.without_reserve().can_start(self._total, leader):
             return None
         number = leader.number
         trial = self._add(now, Role.CONFIRM)

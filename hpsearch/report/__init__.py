@@ -3,7 +3,7 @@
 * `story`: everything that the page tells, read once; `answer`: which configuration is best.
 * `frames/`: what figures are drawn from; `figures/`: frames to Plotly figures, for the page,
   notebooks and dashboards.
-* `charts`, `parameter_charts`: the pictures of a story, with their words.
+* `charts`, `parameter_charts`, `trial_charts`: the pictures of a story, with their words.
 * `wording`: the parts of a page; `sections`: those below the answer.
 * `rendering`: the page as HTML or Markdown, from `templates/` and `static/`;
   `writing`: a story to either of them.

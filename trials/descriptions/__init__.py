@@ -3,6 +3,7 @@
 - `builtin`: the built-in kinds by name, and the description of any kind
 - `description`: what a description is: fields, settings, metrics
 - `models`: the model that a `task` part names, read from its name and its folder alone
+- `command`, `command_line`: programs; `function`: training functions; `asked`: no task at all
 - `report_pattern`: patterns that find reports in what any program prints
 - `images`, `tabular`, `text`: the built-in kinds, with their settings
 """

@@ -64,7 +64,7 @@ class Headroom:
         """Whether time, GPU time or money may run out."""
         return self.wall_clock_s is not None or self.spending.ledger.limit is not None
 
-    def bears(self, stretch: float, trial: Trial | None = None) -> bool:
+    def can_start(self, stretch: float, trial: Trial | None = None) -> bool:
         """Whether a further stretch of training can be afforded, and is expected to end in time."""
         return self.affords(stretch, trial) and self.in_time(stretch, trial)
 

@@ -1,1 +1,1 @@
-"""MLflow: a run for a study, and nested in it one for each trial."""
+"""MLflow: a run for a study, and nested in it one for each trial. `write` sends it."""

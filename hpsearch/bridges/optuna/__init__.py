@@ -1,4 +1,5 @@
-"""Optuna: past runs and study files from its storages, and a copy of a study in one.
+"""Optuna: what is exchanged with its storages.
 
-`storages` opens stock storages of Optuna's, and `storage` is the database as one.
+- `read`: past runs; `translate`: study files; `write`: a copy of a study
+- `storages`: opens stock storages of Optuna's; `storage`: the database as one
 """

@@ -1,1 +1,1 @@
-"""Tables: past runs from CSV and Parquet files, and such files from studies."""
+"""Tables, CSV and Parquet: `read` takes past runs from them, `write` makes them of studies."""

@@ -1,1 +1,1 @@
-"""TensorBoard: event files for the trials of a study."""
+"""TensorBoard: event files for the trials of a study. `write` makes them."""

@@ -1,1 +1,1 @@
-"""Trackio: runs for the trials of a study."""
+"""Trackio: runs for the trials of a study. `write` sends them."""

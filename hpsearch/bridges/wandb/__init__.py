@@ -1,1 +1,4 @@
-"""Weights & Biases: a study file from a sweep, and runs for the trials of a study."""
+"""Weights & Biases.
+
+`translate` makes a study file of a sweep, with its `distributions`; `write` sends runs of trials.
+"""

@@ -1,1 +1,6 @@
-"""Commands that read the database: a module for each, with the name of its command."""
+"""Commands that read the database.
+
+- `ls`, `status`, `best`, `trials`, `show`, `compare`, `logs`, `export`, `report`: one command each
+- `answer`: what a study has found, as `run` and `status` end with it
+- `watching`: the same command again, whenever its study has changed
+"""

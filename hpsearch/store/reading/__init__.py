@@ -1,1 +1,8 @@
-"""Questions to the database: queries, filters, frames, where studies stand, their course, rungs."""
+"""Questions to the database.
+
+- `queries`: studies, trials and the best of them; `frames`: the same for pandas
+- `filters`: `--where` and `--sort`, as a tree; `conditions`: from the tree to SQL; `names`: the words
+  that it may hold
+- `standing`: studies as `ls` and `status` show them; `course`: how a study went; `trust`: how far
+  its rungs can be trusted
+"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +40,21 @@ def test_each_room_says_what_it_is_for() -> None:
     rooms = [path for path in FILES if path.name == "__init__.py"]
     silent = [path for path in rooms if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
     assert silent == []
+
+
+def test_each_room_names_its_modules() -> None:
+    unnamed = {}
+    rooms = [path for path in FILES if path.name == "__init__.py"]
+    for path in rooms:
+        if path.parent.name in PACKAGES:  # users read these; docs/architecture.md has their rooms
+            continue
+        said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        inside = {each.stem for each in path.parent.glob("*.py") if each.stem[:2] != "__"}
+        inside |= {each.parent.name for each in path.parent.glob("*/__init__.py")}
+        missing = sorted(name for name in inside if not re.search(rf"\b{name}\b", said))
+        if missing:
+            unnamed[path.parent.relative_to(ROOT).as_posix()] = missing
+    assert unnamed == {}
 
 
 def test_no_two_public_types_share_a_name() -> None:

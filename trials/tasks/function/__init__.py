@@ -3,5 +3,6 @@
 - `task`: the task, and how its function is found
 - `run`: one call of the function, in a thread of its own (`thread`)
 - `trial`: the trial as the function sees it
+- `reported`: what may be reported
 - `report_history`: the reports of a trial: health checks and the best checkpoint
 """
