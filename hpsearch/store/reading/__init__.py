@@ -1,7 +1,7 @@
 """Questions to the database.
 
 - `queries`: studies, trials and the best of them; `frames`: the same for pandas
-- `filters`: `--where` and `--sort`, as a tree; `conditions`: from the tree to SQL; `names`: the words
+- `filters`: `--where` and `--sort`, as a tree; `conditions`: the tree as SQL; `names`: the words
   that it may hold
 - `standing`: studies as `ls` and `status` show them; `course`: how a study went; `trust`: how far
   its rungs can be trusted
