@@ -166,8 +166,13 @@ def read(place: Path) -> CacheEntry:
     return CacheEntry(arrays, files, facts)
 
 
+_HEADER = threading.Lock()
+"""One thread at a time reads an array's header: Python 3.11 may fail where two parse at once."""
+
+
 def _mapped(path: Path) -> npt.NDArray[Any]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    with _HEADER:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     return np.asarray(array)  # as a plain array it pickles as one
 
 

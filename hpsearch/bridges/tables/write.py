@@ -11,9 +11,9 @@ from hpsearch.words.numbers import cell
 SUFFIXES = (".csv", ".parquet")
 
 
-def write(frame: pd.DataFrame, to: Path) -> None:
-    """Write a frame into a file, by the ending of its name."""
-    if to.suffix == ".csv":
+def write(frame: pd.DataFrame, to: Path, suffix: str) -> None:
+    """Write a frame into a file whose name will end with this suffix, one of `SUFFIXES`."""
+    if suffix == ".csv":
         frame.to_csv(to, index=False)
         return
     frame = frame.copy(deep=False)

@@ -94,7 +94,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
         study = chosen_study(connection, wanted.name)
         frame = makers[wanted.what](connection, study)
     with whole_file(to) as unfinished:
-        write(frame, unfinished)
+        write(frame, unfinished, to.suffix)
     note(f"wrote {count(len(frame), wanted.what.removesuffix('s'))} of {study.name} to {to}")
 
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hpsearch.store import contents
@@ -76,7 +77,10 @@ def test_queries_show_it_and_what_would_train_refuses_it(
         capsys.readouterr().out.split()
     )  # long facts take several lines, whatever the folder's name
     assert f"finished:importedfromatable:{table}" in told
-    assert command("export", "old", "--to", str(tmp_path / "out.csv"), *place) == 0
+    for suffix, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet)):
+        out = tmp_path / f"out{suffix}"
+        assert command("export", "old", "--to", str(out), *place) == 0
+        assert read(out).set_index("number").at[3, "x"] == 0.3
     for words in (["resume", "old"], ["resume", "old", "--trials", "99"]):
         assert command(*words, *place) == 2
         assert "it cannot be resumed" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hpsearch.cli.output import What
-from hpsearch.cli.results.export import export_study
+from hpsearch.cli.results.export import StudyExport, export_study
 from hpsearch.errors import DataError
 from hpsearch.simulation import running
 from hpsearch.simulation.curve_file import load_curves
@@ -222,7 +222,8 @@ def test_an_exported_confirmation_is_a_second_seed(
     repeats = [trial for trial in trials if trial.repeats is not None]
     assert repeats
     file = tmp_path / "curves.csv"
-    export_study(spec.study, file, What.REPORTS, storage, force=False)
+    wanted = StudyExport(spec.study, What.REPORTS, storage, force=False)
+    export_study(str(file), wanted)
     found = load_curves(file, spec)
     assert (found.configurations, found.repeats) == (len(trials) - len(repeats), len(repeats))
     first = repeats[0]
