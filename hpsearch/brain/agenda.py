@@ -140,7 +140,7 @@ class Agenda:
         if source is not None:
             continue_trial(trial, source)
         self._searched += 1
-        self._searcher.propose(trial, params)
+        self._searcher.proposals.propose(trial, params)
         self.put_back(trial)
         return trial
 
@@ -197,7 +197,7 @@ class Agenda:
             return True
         if self._begun < len(self._first):
             return False
-        return self._searcher.exhausted
+        return self._searcher.proposals.exhausted
 
     @property
     def _trials_used(self) -> bool:
@@ -314,7 +314,7 @@ class Agenda:
     def _start(self, now: float, role: Role, why: str, params: dict[str, Any] | None) -> Work:
         trial = self._add(now, role)
         self._searched += 1
-        self._searcher.propose(trial, params)
+        self._searcher.proposals.propose(trial, params)
         return Work(trial, DecisionKind.START, why)
 
     def _race(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:

@@ -484,7 +484,7 @@ class Study:
         gets the same value.
         """
         try:
-            value = self._searcher.value_for(trial, event.name, event.distribution)
+            value = self._searcher.questions.value_for(trial, event.name, event.distribution)
         except Unanswerable as problem:
             commands = self._failed(live, trial, ErrorKind.ERROR, str(problem), now)
             return [*commands, ev.Stop(event.trial, event.attempt)]

@@ -69,6 +69,11 @@ CONSTRAINT = "constraints:"
 follows, as in Optuna."""
 
 
+def sign_of(direction: str) -> float:
+    """The factor that makes less of an objective better: -1 for ``maximize``, else 1."""
+    return -1.0 if direction == "maximize" else 1.0
+
+
 @dataclass(slots=True)
 class StudyRecord:
     """A row of `studies`."""
@@ -79,7 +84,7 @@ class StudyRecord:
     """The study file as it was when the study was created (YAML text; empty for studies made
     through Optuna)."""
     directions: tuple[str, ...] = ("minimize",)
-    """One of minimize, maximize or not_set for each objective."""
+    """One of minimize, maximize or not_set for each objective (`sign_of`)."""
     state: StudyState = StudyState.RUNNING
     reason: str | None = None
     """Why it ended, for people."""

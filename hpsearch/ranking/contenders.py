@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import Trial, sign_of
 from hpsearch.ranking.repeats import BEHIND, Repeats, runs_of
 from hpsearch.ranking.selection import rank, standing
 
@@ -43,7 +43,7 @@ class Contenders:
 
     def __init__(self, trials: Iterable[Trial], direction: str) -> None:
         everyone = list(trials)
-        self._sign = -1.0 if direction == "maximize" else 1.0
+        self._sign = sign_of(direction)
         self._runs = runs_of(everyone)
         self._standing = Repeats(self._runs, direction)
         self._direction = direction

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from hpsearch.domain.records import sign_of
 from hpsearch.ranking.selection import Candidate, Of, Ranked, counts
 
 
@@ -79,7 +80,7 @@ class _Place(Generic[Of]):
 
 
 def _places(trials: Iterable[Of], directions: Sequence[str]) -> list[_Place[Of]]:
-    signs = [-1.0 if direction == "maximize" else 1.0 for direction in directions]
+    signs = [sign_of(direction) for direction in directions]
     places = []
     for trial in trials:
         losses = _losses(trial, signs)
@@ -104,13 +105,9 @@ def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
     for place in places:
         if place.violation != places[0].violation:
             break
-        if not _is_beaten(place, front):
+        if not any(dominates(better.losses, place.losses) for better in front):
             front.append(place)
     return front
-
-
-def _is_beaten(place: _Place[Of], front: Iterable[_Place[Of]]) -> bool:
-    return any(dominates(better.losses, place.losses) for better in front)
 
 
 def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:

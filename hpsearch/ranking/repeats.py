@@ -21,6 +21,7 @@ from typing import Protocol
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import sign_of
 from hpsearch.ranking.ranges import range_of
 
 CONFIDENCE = 0.90
@@ -62,20 +63,13 @@ def runs_of(trials: Iterable[RepeatedTrial]) -> dict[int, list[float]]:
     """The values of complete repeats (role `confirm`), by the number of the trial they repeat."""
     runs: defaultdict[int, list[float]] = defaultdict(list)
     for trial in trials:
-        repeated = trial.repeats
-        value = _value_of_repeat(trial)
-        if repeated is not None and value is not None:
+        repeated, value = trial.repeats, trial.value
+        is_complete_repeat = trial.role is Role.CONFIRM and trial.state is State.COMPLETE
+        if not is_complete_repeat or repeated is None:
+            continue
+        if value is not None and math.isfinite(value):
             runs[repeated].append(value)
     return dict(runs)
-
-
-def _value_of_repeat(trial: RepeatedTrial) -> float | None:
-    if trial.role is not Role.CONFIRM or trial.state is not State.COMPLETE:
-        return None
-    value = trial.value
-    if value is None or not math.isfinite(value):
-        return None
-    return value
 
 
 class Repeats:
@@ -87,7 +81,7 @@ class Repeats:
     """
 
     def __init__(self, runs: Mapping[int, Sequence[float]], direction: str) -> None:
-        self._sign = -1.0 if direction == "maximize" else 1.0
+        self._sign = sign_of(direction)
         self._runs: dict[int, int] = {}
         self.means: dict[int, float] = {}
         for number, values in runs.items():

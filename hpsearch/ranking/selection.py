@@ -25,7 +25,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import Trial, sign_of
 from hpsearch.ranking.repeats import BEHIND, Confirmed, RepeatedTrial, Repeats, runs_of
 
 EQUAL = 1e-12
@@ -85,7 +85,7 @@ def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[
         metric: The name of the objective: no interval goes beyond what it can be.
     """
     everyone = list(trials)
-    sign = -1.0 if direction == "maximize" else 1.0
+    sign = sign_of(direction)
     places = [trial for trial in everyone if counts(trial)]
     repeats = Repeats(runs_of(everyone), direction)
     confirmed = repeats.confirmed(metric)
@@ -208,7 +208,7 @@ def tied_with(first: Ranked[Any], trial: Candidate, direction: str) -> bool:
         direction: ``minimize`` or ``maximize``.
     """
     place: Ranked[Any] = Ranked(trial, _value(trial), None, tied=False)
-    sign = -1.0 if direction == "maximize" else 1.0
+    sign = sign_of(direction)
     return _may_be_equal(place, first, None) and _has_shown(place, first, sign)
 
 

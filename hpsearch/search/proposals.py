@@ -24,7 +24,7 @@ from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.informed_random import InformedRandom
-from hpsearch.search.samplers.view import SamplerView, underway, without_repeats
+from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import Method, StudySpec
 
@@ -78,10 +78,7 @@ class Proposals:
             trial.system_attrs[FIXED_PARAMS] = given
             history.touch(trial)
         view = self.view_for(trial)
-        trial_id = self._storage.get_trial_id_from_study_id_trial_number(
-            history.study.id, trial.number
-        )
-        asked = optuna.trial.Trial(view, trial_id)
+        asked = optuna.trial.Trial(view, id_of(trial, self._storage, history))
         space.suggest(asked, self._spec.space)
 
     @property

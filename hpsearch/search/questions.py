@@ -27,6 +27,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.search.optuna_private import contains
 from hpsearch.search.proposals import FIXED_PARAMS, Proposals
+from hpsearch.search.samplers.view import id_of
 
 DRAWN_TOGETHER = "hpsearch:relative_params"
 """The system attribute of a trial that holds what its sampler drew together."""
@@ -59,7 +60,9 @@ class Questions:
         if name in trial.params:
             return trial.params[name]
         try:
-            self._draw(trial, name, json_to_distribution(distribution))
+            wanted = json_to_distribution(distribution)
+            internal = wanted.to_internal_repr(self._drawn(trial, name, wanted))
+            self._storage.set_trial_param(self._id_of(trial), name, internal, wanted)
         except Unanswerable:
             raise
         except (ValueError, ArithmeticError) as error:  # Optuna refuses it
@@ -67,11 +70,6 @@ class Questions:
             hint = "a name keeps its kind, scale and choices; use another one, or finite bounds"
             raise Unanswerable(f"{what}; {hint}") from None
         return trial.params[name]
-
-    def _draw(self, trial: Trial, name: str, wanted: BaseDistribution) -> None:
-        value = self._drawn(trial, name, wanted)
-        internal = wanted.to_internal_repr(value)
-        self._storage.set_trial_param(self._id_of(trial), name, internal, wanted)
 
     def _drawn(self, trial: Trial, name: str, wanted: BaseDistribution) -> Any:
         given = trial.system_attrs.get(FIXED_PARAMS, {})
@@ -95,14 +93,15 @@ class Questions:
         if known is None:
             trial_id = self._id_of(trial)
             drawn = optuna.trial.Trial(view, trial_id).relative_params
-            known = {name: _plain(value) for name, value in drawn.items()}
+            known = {}
+            for name, value in drawn.items():
+                known[name] = value.item() if isinstance(value, np.generic) else value
             self._storage.set_trial_system_attr(trial_id, DRAWN_TOGETHER, known)
         found: Mapping[str, Any] = known
         return found
 
     def _id_of(self, trial: Trial) -> int:
-        study_id = self._history.study.id
-        return self._storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
+        return id_of(trial, self._storage, self._history)
 
 
 def _asked_for(name: str, value: Any, wanted: BaseDistribution) -> Any:
@@ -127,7 +126,3 @@ def _first_value(distribution: BaseDistribution) -> Any:
         return distribution.choices[0]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     return distribution.low
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

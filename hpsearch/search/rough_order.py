@@ -14,7 +14,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.rungs import score_of
+from hpsearch.search.worth import score_of
 
 Key = tuple[float, float, int]
 """How far a trial exceeds the limits, its score and its number."""
@@ -62,11 +62,7 @@ class RoughOrder:
         before = self._leading.pop(number, None)
         if before is not None:
             del self._order[bisect.bisect_left(self._order, before)]
-        if _may_lead(trial):
+        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+        if usable and trial.value is not None:
             self._leading[number] = key
             bisect.insort(self._order, key)
-
-
-def _may_lead(trial: Trial) -> bool:
-    usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
-    return usable and trial.value is not None

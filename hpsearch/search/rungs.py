@@ -30,9 +30,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
-from hpsearch.ranking.trust import unrestricted
+from hpsearch.ranking.trust import rank_correlation, unrestricted
 
 
 class Verdict(enum.Enum):
@@ -117,6 +116,11 @@ class Rung:
             self._stopped.add(number)
 
     @property
+    def able(self) -> list[int]:
+        """The trials that wait here with a finite value, ascending."""
+        return sorted(number for number in self.waiting if math.isfinite(self.scores[number]))
+
+    @property
     def judged(self) -> int:
         """How many trials have taken part in the choice."""
         return len(self) - len(self._excused)
@@ -194,7 +198,8 @@ class Rungs:
             rung.waiting.remove(number)
             return chosen[1]
         why = f"{self._standing(index)}; more is expected of others"
-        return Judgement(Verdict.PAUSE, why, self._ahead(rung, number))
+        others = sorted(rung.waiting - {number}, key=rung.rank)
+        return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
     def promotion(
         self, can_finish: Callable[[int], bool] = lambda number: True
@@ -213,10 +218,7 @@ class Rungs:
 
     def waiting(self) -> list[int]:
         """All trials that wait at a rung with a finite value, by number."""
-        numbers = []
-        for rung in self.rungs:
-            numbers += [number for number in rung.waiting if math.isfinite(rung.scores[number])]
-        return sorted(numbers)
+        return sorted(number for rung in self.rungs for number in rung.able)
 
     def level_after(self, index: int | None, resource: float) -> float | None:
         """The level of the next rung above one of them, past a resource; None above the highest.
@@ -266,35 +268,31 @@ class Rungs:
     ) -> tuple[int, Judgement] | None:
         """The trial of a rung that goes on now, if one more may."""
         rung = self.rungs[index]
-        places = math.floor(rung.judged * self.share(index) + 1e-9)
-        if rung.gone_on >= places:
+        if rung.gone_on >= self._places(index):
             return None
-        finite = [number for number in rung.waiting if math.isfinite(rung.scores[number])]
-        numbers = sorted(finite)
+        numbers = rung.able
         if can_finish is not None:
             numbers = [number for number in numbers if can_finish(number)]
         if not numbers:
             return None
-        first, *others = self._sorted(rung, numbers)
+        ordered = self._order(numbers) if self._order is not None else None
+        first, *others = ordered or sorted(numbers, key=rung.rank)
         why = f"most is expected of it; {self._standing(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
-    def _sorted(self, rung: Rung, numbers: list[int]) -> list[int]:
-        ordered = self._order(numbers) if self._order is not None else None
-        return ordered or sorted(numbers, key=rung.rank)
-
-    def _ahead(self, rung: Rung, number: int) -> list[int]:
-        others = sorted(rung.waiting - {number}, key=rung.rank)
-        return others[:NEAREST]
+    def _places(self, index: int) -> int:
+        """How many of a rung's trials may go on."""
+        return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
     def _standing(self, index: int) -> str:
         rung = self.rungs[index]
-        places = math.floor(rung.judged * self.share(index) + 1e-9)
         level = f"{rung.level:g}"
         if rung.has_learnt_nothing:
             return f"nothing has been learnt at {level}, which decides nothing"
         told = self.correlation(index)
-        return f"{places} of {rung.judged} go on from {level}, which foretells {told:.2f}"
+        return (
+            f"{self._places(index)} of {rung.judged} go on from {level}, which foretells {told:.2f}"
+        )
 
 
 def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
@@ -306,19 +304,11 @@ def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     """
     here = [rung.scores[number] for number in numbers]
     there = [following.scores[number] for number in numbers]
-    ranks, ends = rankdata(here), rankdata(there)
-    if ranks.std() == 0 or ends.std() == 0:
+    found = rank_correlation(here, there)
+    if found is None:
         return 0.0
-    found = float(np.corrcoef(ranks, ends)[0, 1])
     places = np.array([rung.rank(number) for number in numbers])
     # As normal scores, for which the correction is exact; over all trials they deviate by 1.
     scores = ndtri((places + 0.5) / len(rung))
     wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
     return unrestricted(found, wider)
-
-
-def score_of(value: float | None, sign: float) -> float:
-    """A value as a score to minimise; what is not a number is worst."""
-    if value is None or math.isnan(value):
-        return math.inf
-    return sign * value

@@ -1,9 +1,9 @@
-"""Everything the brain asks of the search: what to try, what a report is worth, and what follows.
+"""The search of a study: the worth of a report, and what its trial does next.
 
-`Searcher` joins the parts: `proposals` draws parameters, `worth` values reports, a forecast
-(`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a pruner of
-Optuna decide which trials continue. It keeps no records: it reads the history, and rebuilds the
-standings at the rungs from it.
+`Searcher` joins the parts: `proposals` and `questions` draw parameters, `worth` values reports, a
+forecast (`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a
+pruner of Optuna decide which trials continue. It keeps no records: it reads the history, and
+rebuilds the standings at the rungs from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -27,7 +26,7 @@ from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rungs, Verdict
-from hpsearch.search.samplers.view import without_repeats
+from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
 from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, trial_budget
@@ -94,27 +93,14 @@ class Searcher:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
             self._rungs = Rungs(levels, self._total, eta, self._most_promising_first)
-            self._recall(self._rungs)
+            for trial in history.trials:
+                self._recall(self._rungs, trial)
         else:
             self._pruner = methods.pruner(_with_known_steps(spec, history))
         self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
         """Draws the parameters of new trials."""
-        self._questions = Questions(history, storage, self.proposals)
-
-    # ------------------------------------------------------------------------------------ proposing
-
-    def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
-        """Draw the trial's parameters and write them into it; see `Proposals.propose`."""
-        self.proposals.propose(trial, given)
-
-    def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
-        """The value of a parameter that a trial asks for; see `Questions.value_for`."""
-        return self._questions.value_for(trial, name, distribution)
-
-    @property
-    def exhausted(self) -> bool:
-        """True if a sampler that tries each configuration once has none left."""
-        return self.proposals.exhausted
+        self.questions = Questions(history, storage, self.proposals)
+        """Draws what a running trial asks for."""
 
     # -------------------------------------------------------------------------------------- judging
 
@@ -187,9 +173,7 @@ class Searcher:
         if unpruned or _is_exempt(trial) or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
-        study_id = self._history.study.id
-        trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, trial.number)
-        frozen = storage.get_trial(trial_id)
+        frozen = storage.get_trial(id_of(trial, storage, self._history))
         if pruner.prune(self.searched(), frozen):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
         return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
@@ -322,12 +306,9 @@ class Searcher:
         mean_of = dict(zip(some, means.tolist(), strict=True))
         return sorted(some, key=lambda n: (trials[n].violation > 0, mean_of[n], n))
 
-    def _recall(self, rungs: Rungs) -> None:
-        for trial in self._history.trials:
-            if trial.role is not Role.CONFIRM:
-                self._recall_trial(rungs, trial)
-
-    def _recall_trial(self, rungs: Rungs, trial: Trial) -> None:
+    def _recall(self, rungs: Rungs, trial: Trial) -> None:
+        if trial.role is Role.CONFIRM:
+            return
         number = trial.number
         for resource in sorted(trial.reports):
             score = self._scoring.score(trial.reports[resource])

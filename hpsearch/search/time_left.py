@@ -61,7 +61,7 @@ class TimeLeft:
         levels = rung_levels(spec) if spec.search.pruner.kind == PROMOTION else ()
         self._levels = [*(level for level in levels if level < self._total), self._total]
         self._repeated = REPEATED
-        self._now = self._held_s = self._pace = self._start_up_s = self._longest_s = 0.0
+        self._now = self._held_s = self._pace = self._start_up_s = 0.0
 
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends; None where that cannot be known yet.
@@ -70,7 +70,7 @@ class TimeLeft:
             active_s: Seconds that it has been worked on.
             now: The time, by the clock of its attempts.
         """
-        self._now, self._longest_s = now, 0.0
+        self._now = now
         trained = sum(map(self._reached, self._trials))
         attempts = [attempt for trial in self._trials for attempt in trial.attempts]
         held = [max(0.0, (attempt.ended or now) - attempt.started) for attempt in attempts]
@@ -118,20 +118,23 @@ class TimeLeft:
         if most is None or resting < min(FEWEST, most):
             return None
         fresh = max(0, most - len(self._search))
-        if fresh and resting < PRUNED_FROM and self._may_prune:
+        may_prune = self._spec.search.pruner.kind not in (PROMOTION, "none", "nop", "NopPruner")
+        if fresh and resting < PRUNED_FROM and may_prune:
             return None
         return self._all_s(fresh)
 
     def _all_s(self, fresh: int) -> float:
-        work_s = self._to_rungs_s(fresh) if len(self._levels) > 1 else self._one_by_one_s(fresh)
+        if len(self._levels) > 1:
+            under_way = [self._rest_s(trial, self._target(trial)) for trial in self._search]
+            new_s = self._to_rungs_s(fresh)
+        else:
+            under_way, new_s = self._one_by_one_s(fresh)
+        work_s = sum(under_way) + new_s
         seconds = 0.0
         if work_s:
-            seconds = max(work_s / self._workers, self._longest_s) + self._tail_s
+            longest = max(under_way, default=0.0)
+            seconds = max(work_s / self._workers, longest) + self._tail_s
         return seconds + self._repeats_s()
-
-    @property
-    def _may_prune(self) -> bool:
-        return self._spec.search.pruner.kind not in (PROMOTION, "none", "nop", "NopPruner")
 
     @property
     def _full_s(self) -> float:
@@ -161,13 +164,12 @@ class TimeLeft:
 
     def _rest_s(self, trial: Trial, until: float) -> float:
         pace = 1 / trial.speed if trial.speed else self._pace
-        seconds = max(0.0, until - self._reached(trial)) * pace
-        self._longest_s = max(self._longest_s, seconds)
-        return seconds
+        return max(0.0, until - self._reached(trial)) * pace
 
     def _to_rungs_s(self, fresh: int) -> float:
+        """The work on trials that are not under way to a rung, level by level."""
         assumed = 1 / self._spec.search.pruner.arguments.get("eta", ETA)
-        work_s = sum(self._rest_s(trial, self._target(trial)) for trial in self._search)
+        work_s = 0.0
         expected = float(fresh + len(self._search))
         low = 0.0
         for level in self._levels:
@@ -221,16 +223,18 @@ class TimeLeft:
                 found.append(trial)
         return found
 
-    def _one_by_one_s(self, fresh: int) -> float:
+    def _one_by_one_s(self, fresh: int) -> tuple[list[float], float]:
+        """The rest of each trial under way, and the work on new ones, without rungs."""
         ended = [trial.resource for trial in self._search if trial.state.terminal]
         lately = ended[len(ended) // 2 :]
         work_s = fresh * (fmean(lately or [self._total]) * self._pace + self._start_up_s)
+        under_way = []
         for trial in self._search:
             if trial.state in (State.RUNNING, State.QUEUED):
                 reached = self._reached(trial)
                 further = [each for each in lately if each > reached]
-                work_s += self._rest_s(trial, fmean(further or [self._total]))
-        return work_s
+                under_way.append(self._rest_s(trial, fmean(further or [self._total])))
+        return under_way, work_s
 
     def _repeats_s(self) -> float:
         confirm = self._spec.search.confirm

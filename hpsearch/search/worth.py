@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.rungs import score_of
 from hpsearch.study_file.models import Limit, StudySpec
 from hpsearch.study_file.space import is_open
 
@@ -46,6 +45,13 @@ class Worth:
         0 if it keeps them all.
         """
         return _sum_outside(self.margins)
+
+
+def score_of(value: float | None, sign: float) -> float:
+    """A value as a score to minimise; what is not a number is worst."""
+    if value is None or math.isnan(value):
+        return math.inf
+    return sign * value
 
 
 class Scoring:

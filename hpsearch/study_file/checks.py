@@ -7,7 +7,7 @@ imports a training library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,11 @@ class Draft:
         """True if trials may ask for parameters that the space does not name."""
         return self.task is not None and spaces.is_open(self.task)
 
+    @property
+    def known_settings(self) -> Mapping[str, Setting] | None:
+        """The settings that the task has; None if only its own code knows them."""
+        return None if self.description is None else self.description.settings
+
 
 def problems(draft: Draft) -> list[Problem]:
     """Everything that the checks of this module find."""
@@ -80,7 +85,6 @@ def problems(draft: Draft) -> list[Problem]:
         *_name_problems(draft),
         *_placeholder_problems(draft),
         *_setting_problems(draft),
-        *_space_problems(draft),
         *conditions,
         *_metric_problems(draft),
         *_budget_problems(draft),
@@ -96,17 +100,20 @@ def problems(draft: Draft) -> list[Problem]:
 def _name_problems(draft: Draft) -> Iterator[Problem]:
     settings = draft.settings or {}
     for name in sorted(draft.names):
-        if not _can_be_a_name(name):
+        can_be_a_name = name and name.isprintable() and not name.startswith("$")
+        if not can_be_a_name:
             what = "is not a name; use letters, digits and marks such as _ or /"
             yield Problem(f"space.{name}", what)
     given_twice = draft.names & settings.keys()
     for name in sorted(given_twice):
         yield Problem(f"space.{name}", "is also fixed under settings; keep it in one of the two")
-    if draft.description is None or draft.description.settings is None:
+    known = draft.known_settings
+    if known is None:
         return
-    known = draft.description.settings
-    yield from _unknown_names("settings", settings.keys(), known)
-    yield from _unknown_names("space", draft.names, known)
+    for section, names in (("settings", settings.keys()), ("space", draft.names)):
+        for name in sorted(names - known.keys()):
+            what = f"the task has no such setting; {nearest(name, known)}"
+            yield Problem(f"{section}.{name}", what)
 
 
 def _placeholder_problems(draft: Draft) -> list[Problem]:
@@ -124,20 +131,6 @@ def _always_has_a_value(draft: Draft, name: str) -> bool:
     return not parameter.when and not is_nullable
 
 
-def _can_be_a_name(name: str) -> bool:
-    if not name or name.startswith("$"):
-        return False
-    return name.isprintable()
-
-
-def _unknown_names(
-    section: str, names: Set[str], known: Mapping[str, Setting]
-) -> Iterator[Problem]:
-    for name in sorted(names - known.keys()):
-        what = f"the task has no such setting; {nearest(name, known)}"
-        yield Problem(f"{section}.{name}", what)
-
-
 def _budget_problems(draft: Draft) -> list[Problem]:
     if draft.per_trial is None or draft.description is None:
         return []
@@ -145,30 +138,18 @@ def _budget_problems(draft: Draft) -> list[Problem]:
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
-    built_in = draft.description is not None and draft.description.settings is not None
-    if not built_in or not isinstance(draft.gpu, float):
-        return
-    if draft.gpu > 1:
+    is_built_in = draft.known_settings is not None
+    if is_built_in and isinstance(draft.gpu, float) and draft.gpu > 1:
         what = f"a trial of this task trains on one GPU, and {draft.gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
         yield Problem("resources.gpu", f"{what}; {hint}")
 
 
-def _known_settings(draft: Draft) -> Mapping[str, Setting]:
-    if draft.description is None:
-        return {}
-    return draft.description.settings or {}
-
-
 def _setting_problems(draft: Draft) -> Iterator[Problem]:
-    known = _known_settings(draft)
+    known = draft.known_settings or {}
     for name, value in (draft.settings or {}).items():
         if name in known and (what := known[name].problem_with(value)):
             yield Problem(f"settings.{name}", what)
-
-
-def _space_problems(draft: Draft) -> Iterator[Problem]:
-    known = _known_settings(draft)
     for name, parameter in draft.space.items():
         if name in known:
             yield from _parameter_problems(f"space.{name}", parameter, known[name])
@@ -197,8 +178,13 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
             what = _problem_with_parent(draft, name, parent, values)
             if what is not None:
                 yield Problem(where, what)
-            elif parent in draft.space:
-                yield from _value_problems(where, draft.space[parent], values)
+                continue
+            searched = draft.space.get(parent)
+            if searched is None:
+                continue
+            for value in values:
+                if what := searched.problem_with(value):
+                    yield Problem(where, f"the condition {what}")
     for cycle in _cycles(draft.space):
         around = " -> ".join([*cycle, cycle[0]])
         what = f"the conditions form a cycle ({around}); remove one of them"
@@ -219,12 +205,6 @@ def _problem_with_parent(
     if not values:
         return "lists no value, so the parameter is never active; give at least one"
     return None
-
-
-def _value_problems(where: str, parent: Parameter, values: tuple[Any, ...]) -> Iterator[Problem]:
-    for value in values:
-        if what := parent.problem_with(value):
-            yield Problem(where, f"the condition {what}")
 
 
 def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:

@@ -48,6 +48,13 @@ _NOT_SECTIONS = ("objectives", "space", "base", "text")
 _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
 """The other top-level keys."""
 
+_CHECKED_PARTS: Mapping[str, tuple[type[Model], tuple[str, ...]]] = {
+    "budget": (StudyBudget, ("per_trial",)),
+    "search": (Search, ("sampler", "pruner", "confirm", "warm_start")),
+    "resources": (Resources, ("gpu",)),
+}
+"""By section, the parts that `Draft` has, each of them even if others of its section are wrong."""
+
 SEVERAL = {"sampler": "tpe", "pruner": "none"}
 """The defaults of `search` with several objectives: the usual ones compare trials by one value."""
 
@@ -166,6 +173,10 @@ def _draft(
     written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None
 ) -> Draft:
     space = written.get("space")
+    parts: dict[str, Any] = {}
+    for section, (model, names) in _CHECKED_PARTS.items():
+        for name in names:
+            parts[name] = _part_or_none(model, name, written.get(section))
     return Draft(
         task=sections.get("task"),
         settings=sections.get("settings"),
@@ -173,15 +184,10 @@ def _draft(
         names=frozenset(space) if isinstance(space, dict) else frozenset(),
         metrics=_metrics(written.get("objective"), sections.get("constraints")),
         objectives=len(sections["objectives"]),
-        per_trial=_part_or_none(StudyBudget, "per_trial", written.get("budget")),
-        sampler=_part_or_none(Search, "sampler", written.get("search")),
-        pruner=_part_or_none(Search, "pruner", written.get("search")),
-        confirm=_part_or_none(Search, "confirm", written.get("search")),
-        warm_start=_part_or_none(Search, "warm_start", written.get("search")),
         study=sections.get("study"),
-        gpu=_part_or_none(Resources, "gpu", written.get("resources")),
         enqueue=sections.get("enqueue"),
         description=description,
+        **parts,
     )
 
 

@@ -177,15 +177,10 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _gpus(value: Any) -> float | str:
-    if value == "auto":
-        return "auto"
-    if not is_number(value) or not 0 <= value < EXACT:
-        raise _wrong("must be a number of at least 0, or auto", value)
-    is_whole = value == int(value)
-    if value > 1 and not is_whole:
-        raise _wrong("must be a share of at most 1 or a whole number of GPUs", value)
-    return float(value)
+def _whole_or_share(gpus: float | str) -> float | str:
+    if isinstance(gpus, float) and gpus > 1 and not gpus.is_integer():
+        raise _wrong("must be a share of at most 1 or a whole number of GPUs", gpus)
+    return gpus
 
 
 def _study_name(value: str) -> str:
@@ -195,17 +190,15 @@ def _study_name(value: str) -> str:
     raise _wrong(f"must be 1 to 100 {marks}, starting with a letter, digit or '_'", value)
 
 
-def _earlier(value: Any) -> Any:
-    if value == AUTO:
-        return AUTO
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise _wrong("must be a list of names of studies, or auto", value)
-    if not 1 <= len(value) <= MOST_EARLIER:
-        raise _wrong(f"must name 1 to {MOST_EARLIER} studies", value)
-    names = tuple(map(_study_name, value))
-    if len(set(names)) < len(names):
-        raise _wrong("must name each study once", value)
-    return names
+def _different_studies(earlier: tuple[str, ...] | str) -> tuple[str, ...] | str:
+    if isinstance(earlier, str):
+        return earlier
+    if not 1 <= len(earlier) <= MOST_EARLIER:
+        raise _wrong(f"must name 1 to {MOST_EARLIER} studies", list(earlier))
+    names = {_study_name(name) for name in earlier}
+    if len(names) < len(earlier):
+        raise _wrong("must name each study once", list(earlier))
+    return earlier
 
 
 # What our own validators accept, as JSON Schema: pydantic cannot derive it.
@@ -265,8 +258,17 @@ Workers = Annotated[
     Annotated[int, Field(ge=1, le=EXACT)] | Literal["auto"],
     Worded("must be a whole number of at least 1, or auto"),
 ]
-Gpus = Annotated[float | Literal["auto"], PlainValidator(_gpus), WithJsonSchema(_GPUS_SCHEMA)]
+Gpus = Annotated[
+    Annotated[float, Field(ge=0, lt=EXACT)] | Literal["auto"],
+    Worded("must be a number of at least 0, or auto"),
+    AfterValidator(_whole_or_share),
+    WithJsonSchema(_GPUS_SCHEMA),
+]
 Earlier = Annotated[
-    tuple[str, ...] | Literal["auto"], PlainValidator(_earlier), WithJsonSchema(_EARLIER_SCHEMA)
+    tuple[str, ...] | Literal["auto"],
+    BeforeValidator(_tuple),
+    Worded("must be a list of names of studies, or auto"),
+    AfterValidator(_different_studies),
+    WithJsonSchema(_EARLIER_SCHEMA),
 ]
 StudyName = Annotated[str, AfterValidator(_study_name), WithJsonSchema(_STUDY_NAME_SCHEMA)]

@@ -79,7 +79,7 @@ def test_a_study_that_is_taken_up_again_proposes_what_it_would_have() -> None:
     history = Simulation(spec, curves=Valley(), workers=1).run().history
     again = brain(spec, _copied(history, spec, 20))
     trial = again.history.add_trial(Trial(20, State.QUEUED, {}))
-    again._searcher.propose(trial)
+    again._searcher.proposals.propose(trial)
     assert trial.params == history.trials[20].params
 
 
@@ -95,7 +95,7 @@ def _copied(history: History, spec: Any, count: int) -> History:
         for trial in history.trials[:number]:
             partial.add_trial(trial)
         replay = brain(spec, partial)
-        replay._searcher.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
+        replay._searcher.proposals.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
     assert searched
     return copied
 
@@ -140,7 +140,7 @@ def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
         CurveModel, "condition", lambda self, r: rows.append(len(r)) or condition(self, r)
     )
     for number in (1000, 1001):
-        search.propose(history.add_trial(Trial(number, State.QUEUED, {})))
+        search.proposals.propose(history.add_trial(Trial(number, State.QUEUED, {})))
     assert sum(number < 1000 for number in read) == 1000, (
         "the second decision reads no old trial again"
     )

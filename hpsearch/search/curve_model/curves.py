@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import Trial, sign_of
 from hpsearch.search.curve_model.blend import LossBlend
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.model import Evidence, Points
@@ -110,7 +110,7 @@ class CurveReader:
         self._total = total
         self._losses = losses
         self._blend = LossBlend()
-        self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+        self._sign = sign_of(history.study.directions[0])
         self._clock = 0
         self._known: dict[int, ShownCurve] = {}
         self._ordered: list[ShownCurve] = []

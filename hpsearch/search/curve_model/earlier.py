@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 
 from hpsearch.domain.facts import EarlierStudy, EarlierTrial
 from hpsearch.domain.history import History
+from hpsearch.domain.records import sign_of
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import SpaceEncoding
@@ -69,7 +70,7 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
         history: A study with one objective, with its trials.
         space: What the new study searches.
     """
-    sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+    sign = sign_of(history.study.directions[0])
     configurations = []
     values = []
     outside = []

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hpsearch.domain.history import History
+from hpsearch.domain.records import sign_of
 from hpsearch.ranking.ranges import range_of
 from hpsearch.ranking.selection import REACH
 from hpsearch.search.curve_model.curves import (
@@ -167,7 +168,7 @@ class Forecast:
         self.encoding = encoding
         self._history = history
         self._metric = metric
-        self._sign = -1.0 if history.study.directions[0] == "maximize" else 1.0
+        self._sign = sign_of(history.study.directions[0])
         self.reader = CurveReader(self.encoding, history, total, losses)
         told = history.study.warm_start
         self.earlier = EarlierStudies(encoding, told) if told else None

@@ -27,7 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpsearch.domain.facts import FAILED, Role
 from hpsearch.domain.history import History
-from hpsearch.domain.records import CONSTRAINT
+from hpsearch.domain.records import CONSTRAINT, Trial
 from hpsearch.search.optuna_private import brackets_of
 
 FAILURE = f"{CONSTRAINT}failed"
@@ -107,6 +107,11 @@ class _Shown:
         return _selected(self._show(trials), deepcopy, states)
 
     get_best_trial = BaseStorage.get_best_trial
+
+
+def id_of(trial: Trial, storage: BaseStorage, history: History) -> int:
+    """The number that an Optuna storage knows a trial of this history by."""
+    return storage.get_trial_id_from_study_id_trial_number(history.study.id, trial.number)
 
 
 def underway(storage: BaseStorage) -> BaseStorage:

@@ -65,7 +65,9 @@ def study_file_schema(
     for name, setting in TABLE.items():
         tasks.add_setting(definitions, name, setting)
 
-    others = [tasks.of_any_parameter(task) for task in (command, ASK)]
+    any_parameter = [tasks.of_any_parameter({"pattern": OWN_CODE}, own_code)]
+    for task in (command, ASK):
+        any_parameter.append(tasks.of_any_parameter({"const": task.kind}, task))
     kinds = [tasks.one_kind(definitions, task) for task in built_in.values()]
     return {
         "$schema": DIALECT,
@@ -74,7 +76,7 @@ def study_file_schema(
         "properties": _sections(whole["properties"], [*built_in, command.kind, ASK.kind]),
         "required": list(_REQUIRED),
         "additionalProperties": False,
-        "allOf": [*kinds, tasks.own_code(own_code), *others, _space_is_named()],
+        "allOf": [*kinds, *any_parameter, _space_is_named()],
         "$defs": dict(sorted(definitions.items())),
     }
 
@@ -112,7 +114,8 @@ def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
         "properties": {"kind": _kind(kinds)},
         "required": ["kind"],
     }
-    return {key: sections[key] for key in sorted(sections, key=_order)}
+    names = ["objective" if name == "objectives" else name for name in StudySpec.model_fields]
+    return {key: sections[key] for key in sorted(sections, key=names.index)}
 
 
 def _space_is_named() -> Schema:
@@ -121,11 +124,6 @@ def _space_is_named() -> Schema:
     is_open = {"properties": {"task": library}}
     named = {"required": ["space"], "properties": {"space": {"minProperties": 1, "not": NULL}}}
     return {"if": is_open, "else": named}
-
-
-def _order(key: str) -> int:
-    names = list(StudySpec.model_fields)
-    return names.index("objectives" if key == "objective" else key)
 
 
 def _kind(built_in: list[str]) -> Schema:

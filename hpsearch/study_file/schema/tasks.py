@@ -34,19 +34,15 @@ _TYPES: Mapping[type, str] = {
 }
 
 
-def own_code(task: TaskDescription) -> Schema:
-    """The condition for a task that is a function in the user's own code."""
-    return _of_others(_of_kind({"pattern": OWN_CODE}), task)
+def of_any_parameter(kind: Schema, task: TaskDescription) -> Schema:
+    """The condition for a kind of task that takes any parameter, such as a command.
 
-
-def of_any_parameter(task: TaskDescription) -> Schema:
-    """The condition for a kind of task that takes any parameter, such as a command."""
-    return _of_others(_of_kind({"const": task.kind}), task)
-
-
-def _of_others(condition: Schema, task: TaskDescription) -> Schema:
+    Args:
+        kind: The schema of `kind` under `task`.
+        task: The task.
+    """
     return {
-        "if": condition,
+        "if": _of_kind(kind),
         "then": {
             "properties": {
                 "task": _task_part(task),

@@ -32,17 +32,29 @@ HEAVY = [
 ]
 
 
-def test_help_loads_nothing_heavy() -> None:
-    program = (
-        "import json, sys\nfrom hpsearch.cli.main import main\n"
-        "try: main(['--help'])\nexcept SystemExit: pass\n"
-        f"print(json.dumps([m for m in {HEAVY} if m in sys.modules]))"
-    )
+def loaded_after(program: str, modules: list[str]) -> tuple[list[str], str]:
+    """Some modules that a program has imported in a process of its own, and what it wrote."""
+    ending = f"print(json.dumps([m for m in {modules} if m in sys.modules]))"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import json, sys\n{program}\n{ending}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert "Hyperparameter search" in done.stdout
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    return json.loads(done.stdout.splitlines()[-1]), done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = "from hpsearch.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    loaded, written = loaded_after(program, HEAVY)
+    assert "Hyperparameter search" in written
+    assert loaded == []
+
+
+def test_listing_studies_loads_nothing_that_only_training_and_searching_need() -> None:
+    heavy = ["torch", "ray", "pandas", "transformers", "scipy"]
+    loaded, _ = loaded_after("import hpsearch.cli.results.ls", heavy)
+    assert loaded == []
 
 
 COMMANDS = [
