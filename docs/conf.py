@@ -37,7 +37,7 @@ autodoc_typehints_description_target = "documented"
 # A name in the reference that leads nowhere is a mistake, except those of other projects.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections\.abc|numpy|optuna|pandas|pathlib|plotly|torch)\..*|Path|go\..*"),
-    ("py:.*", r"os\.PathLike|Written"),
+    ("py:.*", r"os\.PathLike|SpecSource"),
 ]
 
 
