@@ -170,7 +170,7 @@ class Decisions:
             fits.append(_ms_since(started))
 
         forecast.CurveModel.fit = timed  # type: ignore[assignment, method-assign]
-        list(self.searcher.expectations())
+        self.searcher.promotion(more=False)
         forecast.CurveModel.fit = fit  # type: ignore[method-assign]
         (took,) = fits
         return took
@@ -208,7 +208,7 @@ class Decisions:
         self._something_happens()
         trial = self._study.new_trial()
         started = time.process_time()
-        self.searcher.propose(trial)
+        self.searcher.proposals.propose(trial)
         return _ms_since(started)
 
     def _expectations(self) -> float:
@@ -220,7 +220,7 @@ class Decisions:
     def _running(self) -> Trial:
         """A new trial that trains, with parameters."""
         trial = self._study.new_trial()
-        self.searcher.propose(trial)
+        self.searcher.proposals.propose(trial)
         trial.state = State.RUNNING
         self._history.touch(trial)
         return trial

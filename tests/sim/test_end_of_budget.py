@@ -72,10 +72,11 @@ def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
 ) -> None:
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
-    propose = Searcher.propose
+    searcher: Searcher = simulation.study._searcher
+    propose = searcher.proposals.propose
     late = 0
 
-    def proposes(searcher: Searcher, trial: Trial, given: dict[str, Any] | None = None) -> None:
+    def proposes(trial: Trial, given: dict[str, Any] | None = None) -> None:
         nonlocal late
         left = 900 - simulation.executor.now
 
@@ -85,9 +86,9 @@ def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
         if left < 80:  # a new one takes 90 s
             late += 1
             assert searcher.promotion(can_finish, more=False) is None
-        propose(searcher, trial, given)
+        propose(trial, given)
 
-    monkeypatch.setattr(Searcher, "propose", proposes)
+    monkeypatch.setattr(searcher.proposals, "propose", proposes)
     simulation.run()
     assert late > 0
 
