@@ -22,8 +22,7 @@ from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
-from hpsearch.search.samplers.design import Design
-from hpsearch.search.samplers.informed_random import InformedRandom
+from hpsearch.search.samplers.random_points import Design, InformedRandom
 from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import Method, StudySpec
@@ -125,8 +124,8 @@ class Proposals:
         study_seed = self._spec.seed
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(study_seed, "design", "sampler")
-            distributions = space.distributions(self._spec.space)
-            return Design(distributions, trial.number, seed, **self._method.arguments)
+            encoding = encoding_of(self._spec.space)
+            return Design(encoding, trial.number, seed, **self._method.arguments)
         seed = derived_seed(study_seed, trial.number, "sampler")
         if self._priors and self._class == "RandomSampler":
             encoding = encoding_of(self._spec.space)

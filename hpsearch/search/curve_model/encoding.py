@@ -50,6 +50,8 @@ class SpaceEncoding:
         is_category = [isinstance(each, CategoricalDistribution) for each in distributions]
         self.categorical = np.array(is_category)
         """(parameters,) Which coordinates have no order."""
+        self.drawn = {name: each for name, each in space.items() if not each.single()}
+        """The parameters that have more than one value."""
 
     def point(self, params: Mapping[str, Any]) -> Floats:
         """(parameters,) The point of a configuration; missing parameters are at 0.5."""

@@ -15,14 +15,9 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
-from optuna.study import Study
-from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
 from hpsearch.domain.facts import Role
@@ -30,10 +25,10 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.curves import HORIZON, tau_of
-from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
+from hpsearch.search.samplers.random_points import PointSampler
 from hpsearch.study_file.space import Prior
 
 Floats = NDArray[np.float64]
@@ -58,7 +53,7 @@ one's. Where only failures were seen, little is known and much is expected, and 
 up for that (measured: benchmarks/failing.py)."""
 
 
-class CurveGPSampler(BaseSampler):
+class CurveGPSampler(PointSampler):
     """Proposes configurations by a Gaussian process over learning curves.
 
     Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
@@ -77,8 +72,8 @@ class CurveGPSampler(BaseSampler):
         seed: int,
         priors: Mapping[str, Prior] | None = None,
     ) -> None:
+        super().__init__(forecast.encoding)
         self._forecast = forecast
-        self._encoding = forecast.encoding
         self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
         self._seed = seed
@@ -87,36 +82,6 @@ class CurveGPSampler(BaseSampler):
         """The trials that failed because of their configurations, or exceed a limit, by number."""
         self._worked: list[int] = []
         """Other trials that have reported, by number."""
-
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """The whole space, inactive parameters with it, which are not asked for."""
-        space = self._encoding.space
-        return {name: each for name, each in space.items() if not each.single()}
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """A configuration for the trial."""
-        point = self.propose(trial.number)
-        params = self._encoding.params(point)
-        return {name: params[name] for name in search_space}
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """A parameter that the space does not name, at random."""
-        rng = np.random.default_rng([self._seed, trial.number, len(trial.params)])
-        alone = SpaceEncoding({param_name: param_distribution})
-        params = alone.params(rng.random(1))
-        return params[param_name]
-
-    # ------------------------------------------------------------------------------------ proposing
 
     def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
