@@ -1,8 +1,7 @@
 """Experiment trackers of a study, each with a process of its own, and notices to people.
 
 `news`         a study and its trials as a tracker is sent them, and what it must do
-`mirror`       from the database to news, and to the tracker
-`sent`         what a tracker has been sent, in a file beside the study's checkpoints
+`mirror`       from the database to news, and to the tracker, which is sent nothing twice
 `sender`       the process that sends to one tracker
 `processes`    these processes, as a driver starts and ends them
 `packages`     what must be installed

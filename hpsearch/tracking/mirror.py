@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
-from hpsearch.checkpoint_folders import folder_name
+from hpsearch.checkpoint_folders import TRACKING, folder_name
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -17,10 +19,91 @@ from hpsearch.ranking.selection import leading
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.tracking.news import Point, StudyNews, Tracker, TrialNews
-from hpsearch.tracking.sent import Sent, SentTrial, digest_of
+from hpsearch.tracking.secrets import without_passwords
+from trials.checkpoints.folders import folder_at, inside
 
 SAVE_S = 5.0
 """A sending that takes longer than this writes down on the way what it has sent."""
+
+
+class SentTrial(NamedTuple):
+    """The part of a trial that a tracker has been sent."""
+
+    until: float = 0.0
+    """The resource of the last point; 0 before the first."""
+    digest: str = ""
+    """The digest of the facts; empty before the first."""
+
+
+class Sent:
+    """The record of what one tracker has been sent of one study, in a file beside its checkpoints.
+
+    A sender that takes up a study again begins where the last one ended, so that nothing is sent
+    twice. The file is written after what it names was sent: a sender that is killed in between
+    sends its last few trials again.
+
+    Args:
+        folder: The study's folder of checkpoints, a path or a URL.
+        tracker: The name of the tracker.
+        target: Where the tracker keeps the study; what it was sent elsewhere does not count.
+        again: Whether to forget everything.
+
+    Attributes:
+        study: The digest of the facts of the study.
+    """
+
+    def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
+        self._place = folder_at(inside(folder, TRACKING))
+        self._file = f"{tracker}.json"
+        self._target = without_passwords(target)
+        self.study = ""
+        self._trials: dict[int, SentTrial] = {}
+        self._before: dict[int, SentTrial] = {}
+        """Of trials that were sent and are not safe yet, what was safe before."""
+        self._is_new = False
+        if not again:
+            self._read()
+
+    def of(self, number: int) -> SentTrial:
+        return self._trials.get(number, SentTrial())
+
+    def note_study(self, digest: str) -> None:
+        """The study was sent."""
+        self.study = digest
+        self._is_new = True
+
+    def note(self, number: int, sent: SentTrial) -> None:
+        """A trial was sent."""
+        self._before.setdefault(number, self.of(number))
+        self._trials[number] = sent
+        self._is_new = True
+
+    def write(self, unsafe: Collection[int] = ()) -> None:
+        """Write the file, if there is anything new.
+
+        Args:
+            unsafe: Trials that the tracker may still lose: the file does not name them as sent.
+
+        Raises:
+            Exception: It cannot be written; each store has errors of its own.
+        """
+        if not self._is_new:
+            return
+        self._before = {n: sent for n, sent in self._before.items() if n in unsafe}
+        trials = {**self._trials, **self._before}
+        content = {"target": self._target, "study": self.study, "trials": trials}
+        self._place.write(self._file, json.dumps(content))
+        self._is_new = bool(self._before)
+
+    def _read(self) -> None:
+        """Read the file. One that is damaged counts as missing: everything is sent again."""
+        try:
+            content = json.loads(self._place.text(self._file) or "{}")
+            if content.get("target") == self._target:
+                trials = {int(key): SentTrial(*sent) for key, sent in content["trials"].items()}
+                self.study, self._trials = str(content["study"]), trials
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return
 
 
 class Mirror:
@@ -67,7 +150,7 @@ class Mirror:
         if study.has_ended and not self._had_ended:
             self._waiting |= {trial.number for trial in self._history.trials}
         self._had_ended = study.has_ended
-        digest = digest_of(study.facts)
+        digest = _digest_of(study.facts)
         if not self._is_introduced or digest != self._sent.study:
             self._tracker.send_study(study)
             self._is_introduced = True
@@ -94,7 +177,7 @@ class Mirror:
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:
         before = self._sent.of(trial.number)
         news = self._trial_news(study, trial, before.until)
-        digest = digest_of({**news.facts, "is_over": news.is_over})
+        digest = _digest_of({**news.facts, "is_over": news.is_over})
         is_news = bool(news.points) or digest != before.digest
         if is_news and self._tracker.wants(news):
             self._tracker.send_trial(study, news)
@@ -104,51 +187,39 @@ class Mirror:
 
     def _study_news(self) -> StudyNews:
         record, trials = self._history.study, self._history.trials
-        found = Counter(trial.state for trial in trials)
-        counts = {state.value: found[state] for state in State}
+        counts = Counter(trial.state for trial in trials)
         best = None
         if len(record.directions) == 1:
             best = leading(trials, self._spec.objective.sign)
         uid = record.uid or f"{record.name}-{record.created:.0f}"
-        gpu_seconds = sum(trial.gpu_seconds for trial in trials)
-        best_value = None if best is None else best.value
         facts = {
             "state": record.state.value,
             "reason": record.reason,
-            "gpu_seconds": gpu_seconds,
+            "gpu_seconds": sum(trial.gpu_seconds for trial in trials),
             "best_trial": None if best is None else best.number,
-            "best_value": best_value,
-            **{f"trials_{state}": count for state, count in counts.items()},
+            "best_value": None if best is None else best.value,
+            **{f"trials_{state.value}": counts[state] for state in State},
         }
         return StudyNews(
-            uid=uid,
-            label=folder_name(record.name, uid),
-            name=record.name,
-            text=record.spec,
-            metric=self._spec.objective.metric,
-            unit=self._spec.budget.per_trial.unit.value,
-            created=record.created,
-            ended=record.ended,
-            state=record.state,
-            counts=counts,
-            gpu_seconds=gpu_seconds,
-            best_value=best_value,
-            best_params={} if best is None else best.params,
-            facts=_known(facts),
+            record,
+            uid,
+            folder_name(record.name, uid),
+            self._spec.objective.metric,
+            self._spec.budget.per_trial.unit.value,
+            sum(trial.state.terminal for trial in trials),
+            {} if best is None else best.params,
+            _known(facts),
         )
 
     def _trial_news(self, study: StudyNews, trial: Trial, until: float) -> TrialNews:
         reports = [trial.reports[resource] for resource in sorted(trial.reports)]
         points = [self._point(report) for report in reports if report.resource > until]
-        value = trial.value
-        if value is not None and not math.isfinite(value):
-            value = None
-        error = None
+        value, error = trial.value, None
         if trial.error_kind is not None:
             error = f"{trial.error_kind.value}: {trial.error_text}"
         facts = {
             "state": trial.state.value,
-            "value": value,
+            "value": None if value is None or not math.isfinite(value) else value,
             "resource": trial.resource,
             "gpu_seconds": trial.gpu_seconds,
             "checkpoint": trial.best_checkpoint or trial.checkpoint,
@@ -159,21 +230,9 @@ class Mirror:
             "seed": trial.seed,
             **{f"value_{i}": each for i, each in enumerate(trial.values or ())},
         }
-        return TrialNews(
-            number=trial.number,
-            state=trial.state,
-            params=trial.params,
-            points=points,
-            step=self._step(reports[-1].resource) if reports else 0,
-            value=value,
-            gpu_seconds=trial.gpu_seconds,
-            started=trial.started,
-            ended=trial.ended,
-            role=trial.role.value,
-            seed=trial.seed,
-            is_over=trial.state.terminal or study.has_ended,
-            facts=_known(facts),
-        )
+        step = self._step(reports[-1].resource) if reports else 0
+        is_over = trial.state.terminal or study.has_ended
+        return TrialNews(trial, points, step, is_over, _known(facts))
 
     def _point(self, report: ReportRecord) -> Point:
         metrics: dict[str, float] = {**report.metrics}
@@ -185,3 +244,9 @@ class Mirror:
 
 def _known(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _digest_of(facts: Mapping[str, Any]) -> str:
+    """A short digest of plain values."""
+    text = json.dumps(facts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]

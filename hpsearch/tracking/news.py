@@ -1,4 +1,4 @@
-"""News of a study for a tracker, as plain values, and what a tracker does with it."""
+"""News of a study for a tracker, and what a tracker does with them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyRecord, StudyState, Trial
 
 
 @dataclass(frozen=True)
@@ -32,46 +31,29 @@ class StudyNews:
     """A study as it is now.
 
     Attributes:
+        record: Its record.
         uid: Tells it from all other studies.
         label: A name for people that no other study has.
-        name: Its name.
-        text: The study file.
         metric: The name of the first objective.
         unit: The unit of resources, such as epochs.
-        created: When it began, in seconds since the epoch.
-        ended: When it ended; None while it has not.
-        state: Its state.
-        counts: The number of trials by state.
-        gpu_seconds: Used by its trials.
-        best_value: The value of its best trial; None with several objectives, or before there is
-            one.
-        best_params: The parameters of that trial.
+        done: How many of its trials have ended.
+        best_params: The parameters of its best trial; empty with several objectives, or before
+            there is one.
         facts: Everything that changes of it, by name, as far as it is known.
     """
 
+    record: StudyRecord
     uid: str
     label: str
-    name: str
-    text: str
     metric: str
     unit: str
-    created: float
-    ended: float | None
-    state: StudyState
-    counts: Mapping[str, int]
-    gpu_seconds: float
-    best_value: float | None
+    done: int
     best_params: Mapping[str, Any]
     facts: Mapping[str, Any]
 
     @property
     def has_ended(self) -> bool:
-        return self.state in (StudyState.FINISHED, StudyState.FAILED)
-
-    @property
-    def done(self) -> int:
-        """How many trials have ended."""
-        return sum(self.counts.get(state.value, 0) for state in State if state.terminal)
+        return self.record.state in (StudyState.FINISHED, StudyState.FAILED)
 
 
 @dataclass(frozen=True)
@@ -79,32 +61,16 @@ class TrialNews:
     """A trial as it is now, with the points that the tracker has not been sent.
 
     Attributes:
-        number: Its number.
-        state: Its state.
-        params: Its parameters and their values.
+        trial: Its record.
         points: The new points, in order.
         step: The step of its last point, sent before or not; 0 before the first.
-        value: The best value of the objective so far, if it is finite.
-        gpu_seconds: Used by it.
-        started: When it first began, in seconds since the epoch; None before.
-        ended: When it ended; None while it has not.
-        role: Whether it is one of the search or the repeat of another.
-        seed: Its seed.
-        is_over: Whether nothing is expected to follow: it has ended, or its study has.
+        is_over: True if nothing is expected to follow: it has ended, or its study has.
         facts: Everything that changes of it, by name, as far as it is known.
     """
 
-    number: int
-    state: State
-    params: Mapping[str, Any]
+    trial: Trial
     points: Sequence[Point]
     step: int
-    value: float | None
-    gpu_seconds: float
-    started: float | None
-    ended: float | None
-    role: str
-    seed: int
     is_over: bool
     facts: Mapping[str, Any]
 
@@ -128,11 +94,11 @@ class Tracker:
         """Take in the study. Called before any of its trials, and again when it has changed."""
         raise NotImplementedError
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Take in a trial that is new or has changed."""
         raise NotImplementedError
 
-    def wants(self, trial: TrialNews) -> bool:
+    def wants(self, news: TrialNews) -> bool:
         """True if it takes a trial in this state; else it is asked again when that changes."""
         return True
 

@@ -29,9 +29,8 @@ from hpsearch.checkpoint_folders import TRACKING
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker, as_named
-from hpsearch.tracking.mirror import Mirror
+from hpsearch.tracking.mirror import Mirror, Sent
 from hpsearch.tracking.secrets import in_short, without_secrets
-from hpsearch.tracking.sent import Sent
 from trials.checkpoints.folders import is_url
 
 LONGEST_PAUSE_S = 60.0

@@ -339,7 +339,7 @@ def test_what_a_full_disk_has_no_room_for_is_sent_again_and_read(
         tracker.send_trial(study, trial)
     tracker.send_trial(study, trial)
     tracker.close()
-    folder = tmp_path / "runs" / study.label / trial_folder(trial.number)
+    folder = tmp_path / "runs" / study.label / trial_folder(trial.trial.number)
     assert len(list(folder.iterdir())) == 2, "one ends in half an event"
     events = EventAccumulator(str(folder))
     events.Reload()

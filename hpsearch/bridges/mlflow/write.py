@@ -15,7 +15,7 @@ from mlflow.entities import Metric, Param, Run, RunTag
 from mlflow.tracking import MlflowClient
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.study_file.trackers import MlflowOptions
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
 
@@ -66,45 +66,39 @@ class MlflowTracker(Tracker):
 
     def send_study(self, study: StudyNews) -> None:
         """Begin or update the study's run."""
+        record = study.record
         if self._experiment_id is None:
             self._experiment_id = self._experiment_of(study)
-        run = self._run(study, "", study.name, study.created)
-        at = study.ended or study.created
-        facts = {"gpu_seconds": study.gpu_seconds, "best_value": study.best_value}
-        metrics = [
-            _metric(f"hpsearch.{name}", value, at, study.done) for name, value in facts.items()
-        ]
-        best = {f"best.{name}": value for name, value in study.best_params.items()}
+        run = self._run(study)
+        at = record.ended or record.created
+        metrics = _numbers(study.facts, ("gpu_seconds", "best_value"), at, study.done)
         tags = {
             **_named(study.facts),
-            **best,
-            "mlflow.note.content": f"```yaml\n{study.text.strip()}\n```",
+            **{f"best.{name}": value for name, value in study.best_params.items()},
+            "mlflow.note.content": f"```yaml\n{record.spec.strip()}\n```",
         }
         self._send(run, metrics, tags)
-        self._set_status(run, _STUDY_STATUS[study.state], study.ended)
+        self._set_status(run, _STUDY_STATUS[record.state], record.ended)
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Begin or update a trial's run."""
-        began = trial.started or study.created
-        run = self._run(study, str(trial.number), f"{study.name} {trial.number}", began)
+        trial = news.trial
+        run = self._run(study, trial)
         metrics = [
-            _metric(name, value, point.at, point.step)
-            for point in trial.points
+            Metric(_key(name), value, _milliseconds(point.at), point.step)
+            for point in news.points
             for name, value in point.metrics.items()
         ]
-        at = trial.ended or began
-        for name in ("value", "gpu_seconds", "resource"):
-            metrics.append(_metric(f"hpsearch.{name}", trial.facts.get(name), at, trial.step))
+        at = trial.ended or trial.started or study.record.created
+        metrics += _numbers(news.facts, ("value", "gpu_seconds", "resource"), at, news.step)
         params = [Param(_key(name), _short(value)) for name, value in trial.params.items()]
-        self._send(run, metrics, _named(trial.facts), params)
+        self._send(run, metrics, _named(news.facts), params)
         self._set_status(run, _STATUS[trial.state], trial.ended)
 
     def _experiment_of(self, study: StudyNews) -> str:
-        name = self._experiment or study.name
+        name = self._experiment or study.record.name
         found = self._client.get_experiment_by_name(name)
-        if found is not None:
-            return str(found.experiment_id)
-        return str(self._client.create_experiment(name))
+        return str(found.experiment_id if found else self._client.create_experiment(name))
 
     def _runs_of(self, study: StudyNews) -> dict[str, str]:
         wanted = f"tags.`{STUDY_TAG}` = '{study.uid}'"
@@ -119,12 +113,14 @@ class MlflowTracker(Tracker):
             if not token:
                 return runs
 
-    def _run(self, study: StudyNews, key: str, name: str, began: float) -> str:
-        """The id of a run, which is created if it is not there."""
-        tags = {"mlflow.runName": name, STUDY_TAG: study.uid}
-        if key:
-            parent = self._run(study, "", study.name, study.created)
-            tags |= {TRIAL_TAG: key, "mlflow.parentRunId": parent}
+    def _run(self, study: StudyNews, trial: Trial | None = None) -> str:
+        """The id of a trial's run, or of the study's, which is created if it is not there."""
+        key, name, began = "", study.record.name, study.record.created
+        nested = {}
+        if trial is not None:
+            key, name, began = str(trial.number), f"{name} {trial.number}", trial.started or began
+            nested = {TRIAL_TAG: key, "mlflow.parentRunId": self._run(study)}
+        tags = {"mlflow.runName": name, STUDY_TAG: study.uid, **nested}
         runs = self._runs_of(study) if self._runs is None else self._runs
         if key not in runs:
             self._runs = None  # if this fails, the run may be there all the same
@@ -138,16 +134,15 @@ class MlflowTracker(Tracker):
     def _send(
         self,
         run: str,
-        metrics: Sequence[Metric | None],
+        metrics: Sequence[Metric],
         tags: Mapping[str, Any],
         params: Sequence[Param] = (),
     ) -> None:
-        known = [metric for metric in metrics if metric is not None]
         texts = [RunTag(_key(name), _short(value)) for name, value in tags.items()]
         self._client.log_batch(run, tags=texts[:90])
         for some in _parts(params, 90):
             self._client.log_batch(run, params=some)
-        for each in _parts(known, MOST_METRICS):
+        for each in _parts(metrics, MOST_METRICS):
             self._client.log_batch(run, metrics=each)
 
     def _set_status(self, run: str, status: str, ended: float | None) -> None:
@@ -160,10 +155,10 @@ class MlflowTracker(Tracker):
 open_tracker = MlflowTracker
 
 
-def _metric(name: str, value: float | None, at: float, step: int) -> Metric | None:
-    if value is None:
-        return None
-    return Metric(_key(name), float(value), _milliseconds(at), step)
+def _numbers(facts: Mapping[str, Any], names: Sequence[str], at: float, step: int) -> list[Metric]:
+    """Some of the facts as metrics of a run."""
+    known = [(name, facts[name]) for name in names if name in facts]
+    return [Metric(f"hpsearch.{name}", float(v), _milliseconds(at), step) for name, v in known]
 
 
 def _named(facts: Mapping[str, Any]) -> dict[str, Any]:

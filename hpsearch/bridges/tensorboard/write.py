@@ -50,46 +50,42 @@ class TensorboardTracker(Tracker):
 
     def send_study(self, study: StudyNews) -> None:
         """Write the study's file and facts, and the best value so far."""
-        done = study.done
-        at = study.ended or time.time()
         best = {f"best.{name}": value for name, value in study.best_params.items()}
+        summaries = [
+            _text("study_file", f"```\n{study.record.spec}\n```"),
+            _table("study", {**study.facts, **best}),
+        ]
+        if "best_value" in study.facts:
+            value = study.facts["best_value"]
+            summaries.append(_scalar(f"hpsearch/best_{study.metric}", value))
+        at = study.record.ended or time.time()
         with self._writing(study, STUDY, is_last=True) as writer:
-            writer.add_event(_event(_text("study_file", f"```\n{study.text}\n```"), at, done))
-            writer.add_event(_event(_table("study", {**study.facts, **best}), at, done))
-            if study.best_value is not None:
-                best_value = _scalar(f"hpsearch/best_{study.metric}", study.best_value)
-                writer.add_event(_event(best_value, at, done))
+            for summary in summaries:
+                writer.add_event(_event(summary, at, study.done))
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Write what is new of a trial, and close its file unless it trains."""
+        trial = news.trial
         name = trial_folder(trial.number)
-        began = trial.started or study.created
-        at = trial.ended or (trial.points[-1].at if trial.points else began)
+        began = trial.started or study.record.created
+        at = trial.ended or (news.points[-1].at if news.points else began)
         is_last = trial.state is not State.RUNNING
         with self._writing(study, name, is_last=is_last) as writer:
-            writer.add_event(_event(_session_start(name, trial, began), began))
-            for point in trial.points:
+            writer.add_event(_event(_session_start(name, trial.params, began), began))
+            for point in news.points:
                 for metric, value in point.metrics.items():
                     writer.add_event(_event(_scalar(metric, value), point.at, point.step))
-            writer.add_event(_event(_table("trial", trial.facts), at, trial.step))
-            if is_last:
-                self._end(writer, trial, at)
+            writer.add_event(_event(_table("trial", news.facts), at, news.step))
+            if is_last and news.is_over:
+                if "value" in news.facts:
+                    value = _scalar("hpsearch/value", news.facts["value"])
+                    writer.add_event(_event(value, at, news.step))
+                writer.add_event(_event(_session_end(trial.state is State.FAILED, at), at))
 
     def close(self) -> None:
         """Close all files."""
         for writer in self._writers.values():
             writer.close()
-
-    def _end(self, writer: EventFileWriter, trial: TrialNews, at: float) -> None:
-        if not trial.is_over:
-            return
-        if trial.value is not None:
-            value = _scalar("hpsearch/value", trial.value)
-            writer.add_event(_event(value, at, trial.step))
-        failed = trial.state is State.FAILED
-        end = SessionEndInfo(status=STATUS_FAILURE if failed else STATUS_SUCCESS, end_time_secs=at)
-        data = HParamsPluginData(session_end_info=end)
-        writer.add_event(_event(_hparams("session_end_info", data), at))
 
     @contextmanager
     def _writing(self, study: StudyNews, name: str, *, is_last: bool) -> Iterator[EventFileWriter]:
@@ -138,9 +134,9 @@ def _text(tag: str, text: str) -> Summary:
     return Summary(value=[Summary.Value(tag=tag, metadata=_of_plugin("text"), tensor=tensor)])
 
 
-def _session_start(name: str, trial: TrialNews, began: float) -> Summary:
+def _session_start(name: str, params: Mapping[str, Any], began: float) -> Summary:
     start = SessionStartInfo(group_name=name, start_time_secs=began)
-    for key, value in trial.params.items():
+    for key, value in params.items():
         if isinstance(value, bool):
             start.hparams[key].bool_value = value
         elif isinstance(value, int | float):
@@ -148,6 +144,12 @@ def _session_start(name: str, trial: TrialNews, began: float) -> Summary:
         else:
             start.hparams[key].string_value = "null" if value is None else str(value)
     return _hparams("session_start_info", HParamsPluginData(session_start_info=start))
+
+
+def _session_end(failed: bool, ended: float) -> Summary:
+    status = STATUS_FAILURE if failed else STATUS_SUCCESS
+    end = SessionEndInfo(status=status, end_time_secs=ended)
+    return _hparams("session_end_info", HParamsPluginData(session_end_info=end))
 
 
 def _hparams(tag: str, data: HParamsPluginData) -> Summary:

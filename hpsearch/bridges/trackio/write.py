@@ -42,23 +42,20 @@ class TrackioTracker(Tracker):
         return f"{options.space or self._folder} {options.project or ''}"
 
     def send_study(self, study: StudyNews) -> None:
-        """Log the best value so far, by the number of trials."""
-        known = {"best_value": study.best_value, "gpu_seconds": study.gpu_seconds}
-        metrics = {f"hpsearch/{name}": value for name, value in known.items() if value is not None}
-        config = {**study.facts, "study_file": study.text}
+        """Log the best value so far, by the number of trials that have ended."""
+        config = {**study.facts, "study_file": study.record.spec}
         with self._run(study, "study", config) as run:
-            run.log(metrics, step=sum(study.counts.values()))
+            run.log(_named(study.facts, "best_value", "gpu_seconds"), step=study.done)
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Log what is new of a trial."""
-        facts = {f"hpsearch/{name}": value for name, value in trial.facts.items()}
-        known = {"hpsearch/value": trial.value, "hpsearch/gpu_seconds": trial.gpu_seconds}
-        with self._run(study, str(trial.number), {**trial.params, **facts}) as run:
-            for point in trial.points:
+        trial = news.trial
+        config = {**trial.params, **_named(news.facts, *news.facts)}
+        with self._run(study, str(trial.number), config) as run:
+            for point in news.points:
                 run.log({**point.metrics, study.unit: point.resource}, step=point.step)
-            if not trial.points or trial.is_over:
-                metrics = {name: value for name, value in known.items() if value is not None}
-                run.log(metrics, step=trial.step)
+            if not news.points or news.is_over:
+                run.log(_named(news.facts, "value", "gpu_seconds"), step=news.step)
 
     @contextmanager
     def _run(self, study: StudyNews, key: str, config: Mapping[str, Any]) -> Iterator[Any]:
@@ -66,7 +63,7 @@ class TrackioTracker(Tracker):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             run = self._trackio.init(
-                project=self._options.project or study.name,
+                project=self._options.project or study.record.name,
                 name=f"{study.label}-{key}",
                 group=study.label,
                 space_id=self._options.space,
@@ -84,3 +81,7 @@ class TrackioTracker(Tracker):
 
 
 open_tracker = TrackioTracker
+
+
+def _named(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {f"hpsearch/{name}": facts[name] for name in names if name in facts}

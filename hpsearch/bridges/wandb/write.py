@@ -44,28 +44,30 @@ class WandbTracker(Tracker):
         options = self._options
         return f"{options.entity or ''}/{options.project} {self._mode} {options.folder or ''}"
 
-    def wants(self, trial: TrialNews) -> bool:
+    def wants(self, news: TrialNews) -> bool:
         """Online every trial; offline those that nothing is expected to follow for."""
-        return trial.is_over or not self._is_offline
+        return news.is_over or not self._is_offline
 
     def send_study(self, study: StudyNews) -> None:
         """Update the study's own run."""
         if self._is_offline and not study.has_ended:
             return
-        run = self._run(study, STUDY, study.name, {"study_file": study.text})
+        record = study.record
+        run = self._run(study, STUDY, record.name, {"study_file": record.spec})
         run.summary.update(_named(study.facts))
         run.summary.update({f"best/{name}": value for name, value in study.best_params.items()})
         if study.has_ended:
-            self._finish(STUDY, failed=study.state is StudyState.FAILED)
+            self._finish(STUDY, failed=record.state is StudyState.FAILED)
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Log what is new of a trial, and end its run unless it trains."""
-        key = str(trial.number)
+        trial, key = news.trial, str(news.trial.number)
         config = {**trial.params, "seed": trial.seed}
-        run = self._run(study, key, f"{study.name} {trial.number}", config, trial.role)
-        for point in trial.points:
+        name = f"{study.record.name} {key}"
+        run = self._run(study, key, name, config, trial.role.value)
+        for point in news.points:
             run.log({**point.metrics, study.unit: point.resource}, step=point.step)
-        run.summary.update(_named(trial.facts))
+        run.summary.update(_named(news.facts))
         if trial.state is not State.RUNNING:
             self._finish(key, failed=trial.state is State.FAILED)
 

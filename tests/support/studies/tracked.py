@@ -11,9 +11,8 @@ from typing import Any
 from hpsearch.domain.history import History
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.tracking.mirror import Mirror
+from hpsearch.tracking.mirror import Mirror, Sent
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
-from hpsearch.tracking.sent import Sent
 from support.studies.driven import drive
 from support.studies.small import Bowl, spec_with
 
@@ -40,13 +39,13 @@ class Notebook(Tracker):
     def send_study(self, study: StudyNews) -> None:
         self.studies.append(study)
 
-    def send_trial(self, study: StudyNews, trial: TrialNews) -> None:
-        if trial.number == self.fails_at:
+    def send_trial(self, study: StudyNews, news: TrialNews) -> None:
+        if news.trial.number == self.fails_at:
             raise ConnectionError("no network")
-        self.trials.append(trial)
+        self.trials.append(news)
 
-    def wants(self, trial: TrialNews) -> bool:
-        return self.wanted(trial)
+    def wants(self, news: TrialNews) -> bool:
+        return self.wanted(news)
 
     def unsafe(self) -> Collection[int]:
         return self.still_unsafe
@@ -55,14 +54,15 @@ class Notebook(Tracker):
     def points(self) -> dict[int, list[float]]:
         """The resources of all points, by the number of their trial, in the order they came."""
         points: dict[int, list[float]] = {}
-        for trial in self.trials:
-            points.setdefault(trial.number, []).extend(point.resource for point in trial.points)
+        for news in self.trials:
+            resources = [point.resource for point in news.points]
+            points.setdefault(news.trial.number, []).extend(resources)
         return points
 
     @property
     def last(self) -> dict[int, TrialNews]:
         """The last news of each trial."""
-        return {trial.number: trial for trial in self.trials}
+        return {news.trial.number: news for news in self.trials}
 
 
 def tracked(url: str, **changes: Any) -> StudySpec:

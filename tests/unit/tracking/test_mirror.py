@@ -9,7 +9,7 @@ import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
-from hpsearch.tracking.sent import Sent
+from hpsearch.tracking.mirror import Sent
 from support.studies.tracked import Notebook, finish, points_of, recorded, send, tracked
 
 
@@ -18,7 +18,7 @@ def test_a_study_that_is_interrupted_and_resumed_is_told_once(
 ) -> None:
     spec, notebook = tracked(sqlite_url), Notebook()
     send(sqlite_url, spec, tmp_path, notebook)
-    assert notebook.studies[-1].state is StudyState.INTERRUPTED
+    assert notebook.studies[-1].record.state is StudyState.INTERRUPTED
     early = points_of(recorded(sqlite_url, spec))
     assert notebook.points == early
     finish(sqlite_url, spec)
@@ -27,16 +27,17 @@ def test_a_study_that_is_interrupted_and_resumed_is_told_once(
     assert notebook.points == points_of(history) != early
     for trial in history.trials:
         news = notebook.last[trial.number]
-        assert (news.state, news.params, news.is_over) == (trial.state, trial.params, True)
-        assert news.value == trial.value
+        assert (news.trial.state, news.trial.params) == (trial.state, trial.params)
+        assert news.is_over
+        assert news.facts.get("value") == trial.value
     assert {State.COMPLETE, State.PRUNED, State.FAILED} == {
-        news.state for news in notebook.last.values()
+        news.trial.state for news in notebook.last.values()
     }
     study = notebook.studies[-1]
-    assert study.state is StudyState.FINISHED
-    assert study.counts["failed"] == sum(t.state is State.FAILED for t in history.trials)
-    assert study.counts["running"] == 0
-    assert study.best_value == min(t.value for t in history.trials if t.value is not None)
+    assert study.record.state is StudyState.FINISHED
+    assert study.facts["trials_failed"] == sum(t.state is State.FAILED for t in history.trials)
+    assert study.facts["trials_running"] == 0
+    assert study.facts["best_value"] == min(t.value for t in history.trials if t.value is not None)
 
 
 def test_what_has_not_changed_is_not_sent_again(sqlite_url: str, tmp_path: Path) -> None:
