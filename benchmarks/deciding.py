@@ -42,6 +42,7 @@ import yaml
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.curve_model import forecast
@@ -170,7 +171,7 @@ class Decisions:
             fits.append(_ms_since(started))
 
         forecast.CurveModel.fit = timed  # type: ignore[assignment, method-assign]
-        self.searcher.promotion(more=False)
+        self.searcher.likeliest_to_win()
         forecast.CurveModel.fit = fit  # type: ignore[method-assign]
         (took,) = fits
         return took
@@ -189,7 +190,7 @@ class Decisions:
         trial = self._running()
         report = self._study.report(trial, 1)
         started = time.process_time()
-        self.searcher.assess(trial, report)
+        self.searcher.assess(trial, report, Phase.SEARCHING)
         return _ms_since(started)
 
     def _promotion(self) -> float:
@@ -201,7 +202,7 @@ class Decisions:
     def _last_promotion(self) -> float:
         self._something_happens()
         started = time.process_time()
-        self.searcher.promotion(more=False)
+        self.searcher.likeliest_to_win()
         return _ms_since(started)
 
     def _proposal(self) -> float:
@@ -233,7 +234,7 @@ class Decisions:
         self.searcher.continues(trial)
         trial.state = State.RUNNING
         report = self._study.report(trial, 10)
-        self.searcher.assess(trial, report)
+        self.searcher.assess(trial, report, Phase.SEARCHING)
 
 
 def _ms_since(started: float) -> float:

@@ -206,8 +206,7 @@ class AskingSession:
             if stops_all and not is_stopping:
                 request.refused = leases.FORGOTTEN
             for command in transaction.brain.on_request(request, transaction.now):
-                if not stops_all:  # what runs goes on until its next report
-                    transaction.free_slot_of((command.trial, command.attempt))
+                transaction.free_slot_of((command.trial, command.attempt))
 
     # ------------------------------------------------------------------------------------ the end
 

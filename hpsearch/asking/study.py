@@ -188,7 +188,7 @@ class AskedStudy:
             return _Asked(self._made(transaction, order))
         if transaction.stop_requested:
             return _Asked(ended=f"it was stopped: hpsearch stop {self.name}")
-        ending = None if transaction.brain is None else transaction.brain.ending
+        ending = None if transaction.brain is None else transaction.brain.reason
         transaction.close_if_finished()
         study = transaction.history.study
         if transaction.brain is None:

@@ -108,7 +108,7 @@ class Transaction:
         if brain is None:
             return None
         if self.stop_requested:
-            brain.interrupt(self.now)
+            brain.interrupt()
         slot = worker
         number = 1
         while slot in brain.slots:
@@ -188,7 +188,7 @@ class Transaction:
         brain = self._brain()
         key = (live.attempt.trial, live.attempt.number)
         if self.stop_requested:
-            brain.interrupt(self.now)
+            brain.interrupt()
         self._obey(live, checkpoint)
         brain.on_tick(self.now)
         self._obey(live, checkpoint)

@@ -5,9 +5,11 @@ An attempt holds a slot, and a reservation in the ledger, from its launch to its
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from hpsearch.brain.agenda.continuing import begun_at
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.domain import events as ev
@@ -111,6 +113,16 @@ class Attempts:
         """By name."""
         self.live: dict[int, Live] = {}
         """The current attempts, by the number of their trial."""
+        self._commands: list[ev.Command] = []
+
+    def send(self, command: ev.Command) -> None:
+        """Have the driver carry out a command, once what led to it is in the database."""
+        self._commands.append(command)
+
+    def commands(self) -> list[ev.Command]:
+        """Hand out what was sent since the last call, in order."""
+        commands, self._commands = self._commands, []
+        return commands
 
     def settle_unfinished(self, trial: Trial, last_seen: float) -> bool:
         """End the attempt of a trial that was running when its driver died; False if there is none.
@@ -161,6 +173,15 @@ class Attempts:
             return None
         return live
 
+    def add_slot(self, event: ev.SlotUp) -> None:
+        """A worker is there."""
+        self.slots[event.slot] = Slot(event.slot, event.node, event.device, event.gpus)
+
+    def drop_slot(self, name: str) -> Key | None:
+        """A worker is gone; returns the attempt that it worked on, if any."""
+        slot = self.slots.pop(name, None)
+        return None if slot is None else slot.holds
+
     def free_slots(self) -> list[Slot]:
         """The slots that hold no attempt."""
         return [slot for slot in self.slots.values() if slot.holds is None]
@@ -171,10 +192,8 @@ class Attempts:
             if slot.holds == key:
                 slot.holds = None
 
-    def launch(
-        self, trial: Trial, slot: Slot, until: float, stretch: float, now: float
-    ) -> ev.Launch:
-        """Make an attempt of a trial on a slot.
+    def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
+        """Start an attempt of a trial on a slot.
 
         Args:
             trial: The trial; the worst case of its stretch can be reserved.
@@ -203,7 +222,7 @@ class Attempts:
         self.live[number] = Live(attempt, slot, until, start_resource, heard=now)
         per_trial = self._spec.budget.per_trial
         study = self._history.study
-        return ev.Launch(
+        launch = ev.Launch(
             number,
             attempt.number,
             slot.name,
@@ -217,6 +236,28 @@ class Attempts:
             continues=trial.continues,
             takes_over=borrowed is not None,
         )
+        self.send(launch)
+
+    def correct_beginning(self, live: Live, trial: Trial, reported: float) -> str | None:
+        """Note where a trial that continues another one has really begun.
+
+        Its first report may show that it began with a state before the other one's last report.
+
+        Args:
+            live: Its attempt.
+            trial: The trial.
+            reported: The resource of its first report.
+
+        Returns: Why it cannot have continued the other one, if so.
+        """
+        began = begun_at(self._history, trial, reported)
+        if began is None:
+            continued = f"though it continues trial {trial.continues}"
+            return f"reported at {reported:g}, {continued}: it began anew"
+        trial.continues_at = trial.resource = began
+        live.attempt.start_resource = live.resource = began
+        self._history.touch_attempt(live.attempt)
+        return None
 
     def began(self, live: Live, event: ev.Began) -> None:
         """An attempt has come to train, or to fail at the start."""
@@ -252,17 +293,27 @@ class Attempts:
         self._spending.settle(attempt, outcome, now, live.slot.gpus, note)
         del self.live[attempt.trial]
 
-    def stop_all(self, why: str, spared: Collection[int] = ()) -> list[ev.Command]:
-        """Ask every attempt that was not asked before to save and stop, but not those of the
-        spared trials."""
-        live = [each for number, each in self.live.items() if number not in spared]
-        asked = [each for each in live if each.stopping is None]
-        return [self.stop(each, why) for each in asked]
+    def advance(self, live: Live, until: float, values: Mapping[str, Any] | None = None) -> None:
+        """Let an attempt train further, or answer its question.
 
-    def stop(self, live: Live, why: str) -> ev.Command:
-        """Ask an attempt to save and stop."""
-        live.stopping = why
-        return ev.Stop(live.attempt.trial, live.attempt.number, save=True)
+        Args:
+            live: The attempt.
+            until: The resource up to which it may train.
+            values: Parameters that it has asked for.
+        """
+        live.until = until
+        attempt = live.attempt
+        self.send(ev.Advance(attempt.trial, attempt.number, until, dict(values or {})))
+
+    def stop(self, live: Live, why: str) -> None:
+        """Ask an attempt to save and stop, unless it was asked before."""
+        if live.stopping is None:
+            live.stopping = why
+            self.send(ev.Stop(live.attempt.trial, live.attempt.number, save=True))
+
+    def is_trained(self, trial: Trial) -> bool:
+        """True if a trial has reported its full budget: however it ends then, it has its result."""
+        return trial.resource >= self._spec.budget.per_trial.total and trial.value is not None
 
 
 def last_on_record(history: History) -> float:

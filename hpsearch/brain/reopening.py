@@ -12,7 +12,7 @@ that were lost until then count against no trial.
 from __future__ import annotations
 
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import Outcome, StudyState, Trial
 
 
@@ -47,7 +47,7 @@ def _send_back(trial: Trial, to: State) -> None:
     """Let a trial that has ended wait again, as if it had not."""
     what = f"trial {trial.number} at {trial.resource:g}"
     trial.left_as = None
-    trial.state = move(trial.state, to, what)
+    trial.state = MOVES.move(trial.state, to, what)
     trial.ended = None
     trial.error_kind = None
     trial.error_text = None

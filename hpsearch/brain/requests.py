@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.brain.agenda import Agenda
+from hpsearch.brain.agenda.agenda import Agenda
+from hpsearch.brain.agenda.continuing import refuse_to_continue
 from hpsearch.brain.attempts import Attempts
-from hpsearch.brain.continuing import refuse_to_continue
+from hpsearch.brain.phase.progress import Progress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, Trial
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.study_file import space
@@ -46,7 +48,7 @@ class Requests:
         log: Writes down what is decided.
         with_more: Gives the study other limits, as its study file writes them; raises a `UserError`
             where they cannot be.
-        interrupt: Lets the study save everything and end for now, for a reason.
+        progress: Its phase.
     """
 
     def __init__(
@@ -56,16 +58,16 @@ class Requests:
         attempts: Attempts,
         log: TrialLog,
         with_more: Callable[[Mapping[str, Any]], None],
-        interrupt: Callable[[str], list[ev.Command]],
+        progress: Progress,
     ) -> None:
         self._history = history
         self._agenda = agenda
         self._attempts = attempts
         self._log = log
         self._with_more = with_more
-        self._interrupt = interrupt
+        self._progress = progress
 
-    def handle(self, request: Request, spec: StudySpec, now: float) -> list[ev.Command]:
+    def handle(self, request: Request, spec: StudySpec, now: float) -> None:
         """Do what is asked, or refuse it.
 
         Args:
@@ -73,22 +75,20 @@ class Requests:
             spec: The study.
             now: The time.
         """
-        commands: list[ev.Command] = []
         try:
             match request.kind:
                 case RequestKind.STOP:
-                    commands = self._stop(request, now)
+                    self._stop(request, now)
                 case RequestKind.PROPOSE:
                     self._propose(request, spec, now)
                 case RequestKind.BUDGET:
                     self._with_more(request.content)
                 case RequestKind.INTERRUPT:
-                    commands = self._interrupt(f"{STOPPED_BY}{request.origin}")
+                    self._progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
             request.refused = _reason(error)
         self._answered(request, now)
-        return commands
 
     def refuse(self, request: Request, why: str, now: float) -> None:
         """Answer a request that comes too late."""
@@ -99,24 +99,22 @@ class Requests:
         request.handled = now
         self._history.answer(request)
 
-    def _stop(self, request: Request, now: float) -> list[ev.Command]:
+    def _stop(self, request: Request, now: float) -> None:
         """End a trial for good: what runs stops, what waits does not start."""
         trial = self._trial(request.content["trial"])
         if trial.state.terminal:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
-        commands: list[ev.Command] = []
         why = f"{STOPPED_BY}{request.origin}"
         live = self._attempts.live.get(trial.number)
         if live is not None:
-            commands.append(ev.Stop(trial.number, live.attempt.number))
+            self._attempts.send(ev.Stop(trial.number, live.attempt.number))
             self._attempts.end(live, Outcome.PRUNED, now, why)
         self._agenda.drop(trial)
         self._log.decide(trial, DecisionKind.PRUNE, why, now)
         self._log.move(trial, State.PRUNED, ended=now)
         request.trial = trial.number
-        return commands
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
         """Add a trial with the parameters that are asked for.

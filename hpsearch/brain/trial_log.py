@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from hpsearch.domain.events import Noted, Reported
+from hpsearch.domain.events import Failed, Finished, Noted, Reported, Stopped
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.searcher import Assessment
 from hpsearch.study_file.models import StudySpec
@@ -43,7 +43,7 @@ class TrialLog:
             ended: The time, where the trial has ended with that.
         """
         what = f"trial {trial.number} at {trial.resource:g}"
-        trial.state = move(trial.state, to, what)
+        trial.state = MOVES.move(trial.state, to, what)
         if ended is not None:
             trial.ended = ended
         self._history.touch(trial)
@@ -54,6 +54,10 @@ class TrialLog:
         """Record a decision: its kind, the reason, and the trials it was compared with."""
         decision = Decision(trial.number, kind, why, trial.resource, list(against), now)
         self._history.add_decision(decision)
+
+    def report(self, record: ReportRecord) -> ReportRecord:
+        """Record a report; returns it as it stands in the history."""
+        return self._history.add_report(record)
 
     def assessed(self, trial: Trial, answer: Assessment) -> None:
         """Make the newest report the trial's value if it is its best one, and note the trial's
@@ -69,6 +73,22 @@ class TrialLog:
                 trial.system_attrs[constraint] = over
         trial.rung = answer.rung
         self._history.touch(trial)
+
+    def found(self, event: Finished | Stopped | Failed) -> None:
+        """Keep the findings of a trial's latest attempt about its training.
+
+        The trial may be recorded as ended already: the worker of a pruned one sends its last
+        message after that.
+        """
+        trials = self._history.trials
+        if event.trial >= len(trials):
+            return
+        trial = trials[event.trial]
+        is_latest = event.attempt == len(trial.attempts)
+        findings = list(event.findings)
+        if is_latest and findings != trial.findings:
+            trial.findings = findings
+            self._history.touch(trial)
 
     def note(self, trial: Trial, event: Noted) -> None:
         """Keep what a trial says of itself."""

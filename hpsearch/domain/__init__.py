@@ -3,7 +3,9 @@
 records: a class for each table; each field is declared only there.
 history: the records of one study, and which of them have changed.
 facts: roles, kinds of failure and decision, and the state of the race of the best trials.
-lifecycle: the states of a trial, and the one table of moves between them.
+moves: tables of moves from state to state.
+lifecycle: the states of a trial, and their moves.
+phase: the phases of a study, and their moves.
 seeds: seeds that are derived from their parts.
 events: what happens to a study, and the commands to an executor.
 """

@@ -156,19 +156,8 @@ class Learned:
     facts: Mapping[str, Sequence[int | None]] = field(hash=False)
 
 
-Event = (
-    SlotUp
-    | SlotDown
-    | Began
-    | Reported
-    | Asked
-    | Noted
-    | Finished
-    | Stopped
-    | Failed
-    | Lost
-    | Learned
-)
+AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
+Event = SlotUp | SlotDown | Learned | AttemptEvent
 
 # ----------------------------------------------------------------------------------------- commands
 

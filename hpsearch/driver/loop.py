@@ -13,6 +13,7 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.executor import Executor
@@ -109,7 +110,7 @@ class Driver:
     def _close(self) -> None:
         now = self._clock()
         self.study.close(now)
-        if not self.study.interrupted:  # else they wait for the next driver
+        if self.study.phase is not Phase.INTERRUPTED:  # else they wait for the next driver
             for request in self.journal.requests():
                 self.study.on_request(request, now)
         self._commit(now)
@@ -133,7 +134,7 @@ class Driver:
 
     def _wait_s(self) -> float:
         """How long the next poll may take."""
-        if self._stop_requested and not self.study.interrupted:
+        if self._stop_requested and self.study.phase is not Phase.INTERRUPTED:
             return 0.0
         due = due_of(self.study)
         if due is None:
@@ -155,7 +156,7 @@ class Driver:
             commands += self.study.on_event(event, now)
         commands += self._answer_requests(now)
         if self._stop_requested:
-            commands += self._interrupt(now)
+            self._interrupt(now)
         commands += self.study.on_tick(now)
         return commands
 
@@ -171,16 +172,15 @@ class Driver:
                 self._stop_requested = True
         return commands
 
-    def _interrupt(self, now: float) -> list[ev.Command]:
+    def _interrupt(self, now: float) -> None:
         """Ask all workers to save and stop, once; stop waiting for them when their time is up."""
         study = self.study
         if self._stop_by is None:
             self._stop_by = self._listened + self._patience.workers_s
-        if not study.interrupted:
-            return study.interrupt(now)
-        if self._listened > self._stop_by:
+        if study.phase is not Phase.INTERRUPTED:
+            study.interrupt()
+        elif self._listened > self._stop_by:
             study.abandon(now)
-        return []
 
     def _commit(self, now: float, commands: Sequence[ev.Command] = ()) -> Changes:
         """Write what has changed since the last call, and return it.

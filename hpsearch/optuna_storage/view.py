@@ -22,7 +22,7 @@ from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.optuna_storage.frozen import (
     FROM_OPTUNA,
@@ -151,7 +151,7 @@ class HistoryStorage(BaseStorage):
             to = FROM_OPTUNA[state]
             if to is not trial.state:
                 who = f"trial {trial.number}, ordered through Optuna"
-                trial.state = move(trial.state, to, who)
+                trial.state = MOVES.move(trial.state, to, who)
             if values is not None:
                 set_values(trial, list(values))
             if state == TrialState.RUNNING:

@@ -20,6 +20,7 @@ from optuna.storages import BaseStorage
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.proposals import Proposals, forecast_of
@@ -104,14 +105,15 @@ class Searcher:
 
     # -------------------------------------------------------------------------------------- judging
 
-    def assess(self, trial: Trial, report: ReportRecord, *, more: bool = True) -> Assessment:
+    def assess(self, trial: Trial, report: ReportRecord, phase: Phase) -> Assessment:
         """Say what a report is worth and what its trial does next.
 
         Args:
             trial: A running trial, with the report in its history and its resource, but with its
                 former value.
             report: Its newest report.
-            more: Whether new trials are to come.
+            phase: The phase of the study. Once no new trials come, the trial that is likeliest
+                to win goes on at once where it would have paused.
         """
         worth = self._scoring.worth_of(report, trial)
         rung = trial.rung
@@ -121,7 +123,8 @@ class Searcher:
         else:
             index = _entered(rungs, trial, report.resource)
             judgement = self._judge_at_rung(rungs, trial, index, worth.score)
-            if judgement.verdict is Verdict.PAUSE and not more:
+            waits = judgement.verdict is Verdict.PAUSE
+            if waits and phase in (Phase.FINISHING, Phase.CONFIRMING):
                 judgement = self._judged_at_the_end(rungs, trial, judgement)
             reached = [each for each in (rung, index) if each is not None]
             rung = max(reached, default=None)
@@ -204,7 +207,7 @@ class Searcher:
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
         """Where no new trials come, what would be the next to go on does so at once."""
-        found = self._likeliest_to_win(rungs, lambda each: True)
+        found = self.likeliest_to_win()
         if found is None or found[0] is not trial:
             return judgement
         rungs.promote(trial.number)
@@ -213,43 +216,35 @@ class Searcher:
     # ----------------------------------------------------------------------------------- promotions
 
     def promotion(
-        self, can_finish: Callable[[Trial], bool] = lambda trial: True, *, more: bool = True
+        self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial to continue on a free slot, if there is one that should.
+        """The paused trial that its rung lets go on, while new trials are to come.
 
         Args:
-            can_finish: Whether enough of the budget is left to train a trial in full.
-            more: Whether new trials are to come. Without them a paused trial goes on if it may
-                still turn out the best.
+            can_finish: True for a trial if enough of the budget is left to train it in full.
         """
         rungs = self._rungs
         if rungs is None:
             return None
         trials = self._history.trials
-        if not more:
-            return self._likeliest_to_win(rungs, can_finish)
         found = rungs.promotion(lambda number: can_finish(trials[number]))
         if found is None:
             return None
         number, judgement = found
         return trials[number], judgement
 
-    def continues(self, trial: Trial) -> None:
-        """A paused trial runs again: it waits at no rung."""
-        if self._rungs is not None:
-            self._rungs.promote(trial.number)
-
-    def stops(self, trial: Trial) -> None:
-        """A paused trial has ended: it waits at no rung, and has not gone on."""
-        if self._rungs is not None:
-            self._rungs.stop(trial.number)
-
-    def _likeliest_to_win(
-        self, rungs: Rungs, can_finish: Callable[[Trial], bool]
+    def likeliest_to_win(
+        self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that is likeliest to turn out the best, if that is likely enough."""
+        """The paused trial that is likeliest to turn out the best, if that is likely enough.
+
+        Args:
+            can_finish: True for a trial if enough of the budget is left to train it in full.
+        """
+        if self._rungs is None:
+            return None
         trials = self._history.trials
-        waiting = [trials[number] for number in rungs.waiting()]
+        waiting = [trials[number] for number in self._rungs.waiting()]
         able = [trial for trial in waiting if can_finish(trial)]
         if not able:
             return None
@@ -264,6 +259,16 @@ class Searcher:
             return None
         why = f"may still turn out the best, with a probability of {chance:.2f}"
         return trials[numbers[first]], Judgement(Verdict.CONTINUE, why)
+
+    def continues(self, trial: Trial) -> None:
+        """A paused trial runs again: it waits at no rung."""
+        if self._rungs is not None:
+            self._rungs.promote(trial.number)
+
+    def stops(self, trial: Trial) -> None:
+        """A paused trial has ended: it waits at no rung, and has not gone on."""
+        if self._rungs is not None:
+            self._rungs.stop(trial.number)
 
     def _furthest(self, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
         """Of trials that no forecast compares, the one that has trained the furthest, if none has

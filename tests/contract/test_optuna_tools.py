@@ -19,7 +19,7 @@ from optuna.trial import TrialState
 
 from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import State, move
+from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StudyHeld
 from hpsearch.optuna_storage.view import HistoryStorage
@@ -218,7 +218,7 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     history.add_report(
         ReportRecord(trial=0, resource=3.0, value=0.5, metrics={"loss": 0.5}, created=1753900000.0)
     )
-    trial.state, trial.value = move(trial.state, State.PAUSED), 0.5
+    trial.state, trial.value = MOVES.move(trial.state, State.PAUSED), 0.5
     history.touch(trial)
     (paused,) = study.trials
     assert (paused.state, paused.value, paused.last_step) == (TrialState.PRUNED, 0.5, 3)
@@ -226,7 +226,7 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     with pytest.raises(UpdateFinishedTrialError):
         storage.set_trial_user_attr(paused._trial_id, "key", 1)
 
-    trial.state = move(trial.state, State.RUNNING)
+    trial.state = MOVES.move(trial.state, State.RUNNING)
     history.touch(trial)
     (running,) = study.trials
     assert (running.state, running.value, running.datetime_complete) == (

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.brain.agenda.confirmation import FURTHER, Confirmation
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
-from hpsearch.brain.confirmation import FURTHER, Confirmation
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import rank
@@ -53,7 +54,7 @@ def raced(
     race = Confirmation(spec, history, nothing_new)
     while True:
         running = []
-        while len(running) < slots and (leader := race.leader_to_repeat()) is not None:
+        while len(running) < slots and (leader := fresh(race).leader_to_repeat()) is not None:
             repeat = Trial(
                 len(history.trials), State.RUNNING, {}, role=Role.CONFIRM, repeats=leader.number
             )
@@ -76,7 +77,7 @@ def test_the_race_is_between_those_of_which_most_is_expected_and_not_the_lucky()
         history.add_trial(made)
     race = Confirmation(spec, history, nothing_new)
     repeated = []
-    while (leader := race.leader_to_repeat()) is not None:
+    while (leader := fresh(race).leader_to_repeat()) is not None:
         repeated.append(leader.number)
         made = Trial(len(history.trials), State.COMPLETE, {}, value=0.5, role=Role.CONFIRM)
         made.repeats = leader.number
@@ -144,7 +145,7 @@ def test_a_leader_whose_repeats_fail_is_out_of_the_race() -> None:
     history.add_trial(
         Trial(2, State.FAILED, {}, role=Role.CONFIRM, repeats=0, error_kind=ErrorKind.DIVERGED)
     )
-    leader = Confirmation(spec, history, nothing_new).leader_to_repeat()
+    leader = fresh(Confirmation(spec, history, nothing_new)).leader_to_repeat()
     assert leader is not None
     assert leader.number == 1
 
@@ -224,8 +225,16 @@ def confirmed_studies(pruner: Any) -> list[tuple[StudySpec, Simulation]]:
     return found
 
 
-def race_of(simulation: Simulation) -> Confirmation:
-    return simulation.study._confirmation
+def fresh(race: Confirmation) -> Confirmation:
+    """The race, with the contenders of this moment."""
+    race.refresh()
+    return race
+
+
+def waits_for_race(simulation: Simulation) -> bool:
+    """True if the search waits for the race, or did so when the study ended."""
+    race = simulation.history.study.race
+    return race is not None and race.begun
 
 
 @pytest.mark.thorough
@@ -241,7 +250,7 @@ def test_a_budget_of_trials_pays_as_many_repeats_as_promised_and_no_search_besid
         roles = [trial.role for trial in done.history.trials]
         if spec.budget.trials is not None:
             assert roles.count(Role.CONFIRM) <= 6, spec.seed
-            assert race_of(done).begun, spec.seed
+            assert waits_for_race(done), spec.seed
 
 
 @pytest.mark.parametrize(
@@ -252,9 +261,9 @@ def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner: str) ->
     for spec, simulation in confirmed_studies(pruner):
         study, trials = simulation.study, simulation.history.trials
         while not study.finished:
-            begun_before = race_of(simulation).begun
+            begun_before = waits_for_race(simulation)
             simulation.tick()
-            if not (begun_before and race_of(simulation).begun):
+            if not (begun_before and waits_for_race(simulation)):
                 continue
             decisions = simulation.written[-1].decisions
             begun = [each.trial for each in decisions if each.kind in ("start", "promote")]
@@ -274,7 +283,7 @@ def test_a_race_that_was_interrupted_goes_on_as_a_race() -> None:
         simulation.tick()
     before = len(simulation.history.trials)
     resumed = Simulation(spec, simulation.history, start=simulation.executor.now)
-    assert race_of(resumed).begun
+    assert resumed.study.phase is Phase.CONFIRMING
     done = resumed.run().history
     leaders = {trial.repeats for trial in done.trials[:before] if trial.role is Role.CONFIRM}
     after = [trial.role for trial in done.trials[before:]]
@@ -355,12 +364,12 @@ def test_while_many_trials_run_no_leader_is_sure() -> None:
     for number in range(4):
         history.add_trial(Trial(number, State.COMPLETE, {}, value=float(number), resource=9.0))
     race = Confirmation(spec, history, nothing_new)
-    assert race.early_repeat(running=6) is None
-    assert (first := race.early_repeat(running=5)) is not None
+    assert fresh(race).early_repeat(running=6) is None
+    assert (first := fresh(race).early_repeat(running=5)) is not None
     assert first.number == 0
     history.add_trial(Trial(4, State.RUNNING, {}, role=Role.CONFIRM, repeats=0))
-    assert race.early_repeat(running=5) is None
-    assert (second := race.early_repeat(running=3)) is not None
+    assert fresh(race).early_repeat(running=5) is None
+    assert (second := fresh(race).early_repeat(running=3)) is not None
     assert second.number == 1
 
 
@@ -442,15 +451,15 @@ def test_nothing_is_kept_back_before_a_trial_is_complete() -> None:
     )
     history = history_for(spec)
     race = Confirmation(spec, history, nothing_new)
-    assert race.to_come == 0
+    assert fresh(race).to_come == 0
     history.add_trial(Trial(0, State.PAUSED, {}, value=0.1, resource=3.0))
-    assert race.to_come == 0
+    assert fresh(race).to_come == 0
     history.add_trial(Trial(1, State.COMPLETE, {}, value=0.2, resource=9.0))
-    assert race.to_come == 2 + 2, "for the leader, and for one that may join it"
+    assert fresh(race).to_come == 2 + 2, "for the leader, and for one that may join it"
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.3, resource=9.0))
-    assert race.to_come == 4 + 2
+    assert fresh(race).to_come == 4 + 2
     history.add_trial(Trial(3, State.RUNNING, {}, role=Role.CONFIRM, repeats=1))
-    assert race.to_come == 3 + 2
+    assert fresh(race).to_come == 3 + 2
 
 
 def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
@@ -463,12 +472,12 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.2, resource=9.0, speed=0.1))
     race = Confirmation(spec, history, nothing_new)
     spending = Spending(spec.budget, history)
-    room = Headroom(spending, 1.0, 1, 600.0, 250.0, kept=race.to_come * 9.0)
-    assert race.room_for(ahead, room).in_time(6.0)
-    assert not race.room_for(behind, room).in_time(6.0)
+    room = Headroom(spending, 1.0, 1, 600.0, 250.0, kept=fresh(race).to_come * 9.0)
+    assert fresh(race).room_for(ahead, room).in_time(6.0)
+    assert not fresh(race).room_for(behind, room).in_time(6.0)
     assert room.in_time(5.0), "at most a third of the 600 s is kept back"
-    short = Headroom(spending, 1.0, 1, 600.0, 80.0, kept=race.to_come * 9.0)
-    assert race.room_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
+    short = Headroom(spending, 1.0, 1, 600.0, 80.0, kept=fresh(race).to_come * 9.0)
+    assert fresh(race).room_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
 
 
 @pytest.mark.thorough
@@ -530,12 +539,12 @@ def test_a_race_that_began_again_is_taken_up_as_it_was() -> None:
         simulation = Simulation(spec, curves=curves, workers=1)
         for _ in range(ticks):
             simulation.tick()
-        race = race_of(simulation)
+        race = simulation.study._agenda._confirmation
         again = Confirmation(spec, simulation.history, nothing_new)
-        assert again.begun == race.begun
-        assert again.to_come == race.to_come
-        assert again.leader_to_repeat() is race.leader_to_repeat()
-        assert again.further_repeats() == race.further_repeats()
+        assert again.is_under_way == (simulation.study.phase is Phase.CONFIRMING)
+        assert fresh(again).to_come == fresh(race).to_come
+        assert fresh(again).leader_to_repeat() is fresh(race).leader_to_repeat()
+        assert fresh(again).further_repeats() == fresh(race).further_repeats()
     assert any(trial.role is Role.CONFIRM for trial in whole.trials)
 
 

@@ -85,7 +85,7 @@ def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
 
         if left < 80:  # a new one takes 90 s
             late += 1
-            assert searcher.promotion(can_finish, more=False) is None
+            assert searcher.likeliest_to_win(can_finish) is None
         propose(trial, given)
 
     monkeypatch.setattr(searcher.proposals, "propose", proposes)
@@ -154,7 +154,7 @@ def test_an_interrupted_study_is_not_reopened() -> None:
     study = Simulation(spec_with(budget={"trials": 12, **EPOCHS}))
     for _ in range(10):
         study.tick()
-    study.study.interrupt(study.executor.now)
+    study.study.interrupt()
     study.study.abandon(study.executor.now)
     study.study.close(study.executor.now)
     before = ended(study.history)

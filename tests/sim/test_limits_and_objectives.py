@@ -186,7 +186,7 @@ def test_known_good_configurations_from_the_command_line_are_tried_next() -> Non
     first = Simulation(spec, history)
     while len(history.trials) < 4:
         first.tick()
-    first.study.interrupt(first.executor.now)
+    first.study.interrupt()
     first.run()
     history.study.enqueued = [{"x": 0.5}, {"x": 0.6, "y": 0.7}]
     trials = Simulation(spec, history, start=first.executor.now).run().history.trials

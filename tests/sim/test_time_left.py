@@ -57,7 +57,7 @@ def ratios(changes: dict[str, Any], workers: int, seed: int) -> list[float]:
     while not simulation.study.finished:
         simulation.tick()
         now = simulation.executor.now
-        left = simulation.study.seconds_left(now) if simulation.study.ending is None else None
+        left = simulation.study.seconds_left(now)
         said.append((now, left))
     end = simulation.executor.now
     found = []

@@ -39,7 +39,10 @@ class Headroom:
         time_left_s: What is left of it.
         kept: Resource to keep back: of the repeats that are to confirm the winners.
         start_up: What an attempt on the slot takes before it trains.
-        begins: Whether the work is a new attempt, which has its start-up before it.
+        begins: True for a new attempt, which has its start-up before it.
+        running: How many trials of the search run, which may still change the standings.
+        last_call: True if none of the search ran before slots were given work just now: nothing
+            will be given back of what is reserved.
     """
 
     spending: Spending
@@ -50,6 +53,8 @@ class Headroom:
     kept: float = 0.0
     start_up: StartUp = AT_ONCE
     begins: bool = True
+    running: int = 0
+    last_call: bool = False
 
     def under_way(self) -> Headroom:
         """The same for an attempt that trains already."""

@@ -257,14 +257,17 @@ class Spending:
         moments = [_outgrown_at(attempt, gpus) for attempt, gpus in running]
         return min(moments, default=None)
 
-    def outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
-        """Whether an attempt has used up its reservation, and no more could be reserved."""
+    def is_outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
+        """True if an attempt has used up its reservation."""
         if self.ledger.limit is None:
             return False
-        if now + ROUNDING_S < _outgrown_at(attempt, gpus):
-            return False
+        return now + ROUNDING_S >= _outgrown_at(attempt, gpus)
+
+    def extend(self, attempt: Attempt) -> bool:
+        """Reserve a quarter more for an attempt; False, and nothing changed, if that is not
+        left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
-        return not self.reserve(attempt, more)
+        return self.reserve(attempt, more)
 
     # ----------------------------------------------------------------------------------- afterwards
 

@@ -25,6 +25,7 @@ from hpsearch.checkpoint_folders import folder_of_new
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import Changes, History
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S, STOP_GRACE_S
@@ -478,7 +479,7 @@ class _Visit:
     def _check_the_race(self, study: Study, changes: Changes) -> None:
         trials = study.history.trials
         begun_before = self._race_begun
-        self._race_begun = study._agenda._confirmation.begun
+        self._race_begun = study.phase is Phase.CONFIRMING
         if begun_before and self._race_begun:
             begun = [
                 d

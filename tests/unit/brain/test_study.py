@@ -336,7 +336,7 @@ def test_a_study_that_has_worked_is_not_given_up_after_a_resume() -> None:
     study = brain(spec)
     (launch,) = begun(study)
     study.on_event(report(launch, 1.0), 1.0)
-    study.interrupt(1.0)
+    study.interrupt()
     study.close(1.0)
     again = brain(spec, study.history)
     (launch,) = begun(again)
@@ -491,14 +491,15 @@ def test_the_target_ends_the_study() -> None:
     assert study.on_tick(1.0) == [ev.Stop(1, 1, save=True)]
     study.on_event(ev.Stopped(1, 1), 2.0)
     assert study.finished
-    assert study.ending == "trial 0 reached the target with 0.15"
+    assert study.reason == "trial 0 reached the target with 0.15"
 
 
 def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again() -> None:
     spec = spec_with(**NO_PRUNING)
     study = brain(spec)
     begun(study, slots=2)
-    assert study.interrupt(5.0) == [ev.Stop(0, 1, save=True), ev.Stop(1, 1, save=True)]
+    study.interrupt()
+    assert study.on_tick(5.0) == [ev.Stop(0, 1, save=True), ev.Stop(1, 1, save=True)]
     study.on_event(ev.Stopped(0, 1, 0.5, "mid"), 6.0)
     assert not study.finished
     study.abandon(7.0)
@@ -612,7 +613,7 @@ def told(study: Study, kind: str, trial: int, attempt: int, amount: float, now: 
     if kind in events:
         study.on_event(events[kind], now)
     elif kind == "interrupt":
-        study.interrupt(now)
+        study.interrupt()
     study.on_tick(now)
 
 

@@ -11,6 +11,7 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome
 from hpsearch.driver.clock import SteadyClock
 from support.studies.small import brain, spec_with
@@ -83,10 +84,10 @@ def test_a_full_disk_is_not_waited_for_while_nobody_listened() -> None:
     study.was_away(1000.0)
     study.on_tick(1001.0)
     study.on_event(ev.Failed(0, 2, ErrorKind.DISK_FULL, "no room"), 1002.0)
-    assert not study.interrupted
+    assert study.phase is not Phase.INTERRUPTED
     study.on_tick(1042.0)
     study.on_event(ev.Failed(0, 3, ErrorKind.DISK_FULL, "no room"), 1043.0)
-    assert study.interrupted
+    assert study.phase is Phase.INTERRUPTED
 
 
 def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> None:

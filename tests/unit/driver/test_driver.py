@@ -15,6 +15,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Request, StudyState
 from hpsearch.driver.journal import Journal, Patience
 from hpsearch.driver.loop import Driver
@@ -300,7 +301,7 @@ def test_nobody_is_told_to_stop_by_a_driver_that_cannot_write(
     write = Journal.write
 
     def write_or_fail(journal: Journal, *arguments: Any) -> bool:
-        if driver.study.interrupted:
+        if driver.study.phase is Phase.INTERRUPTED:
             sent_before.append(len(executor.sent))
             raise error
         return write(journal, *arguments)

@@ -1,35 +1,39 @@
-"""What a free slot does next: an interrupted trial, then a promotion, then a new configuration.
+"""The next work of a free slot, by the phase of the study.
 
-When too little of the budget is left to train a new configuration in full, paused trials that may
-still turn out the best go before new ones. When a new one would not even reach the highest rung, or
-when all have been tried, they are all that goes on, as long as they can be trained in full. A
-budget in which nothing can be is spent on getting the most promising ones as far as it lasts.
+A trial that was cut short comes first, in every phase. Then:
 
-After that, and on slots that have nothing else to do before, the leading configurations are
-confirmed on fresh seeds (`hpsearch.brain.confirmation`), where the study file asks for it. What is
-left of a budget of time or money once they have their repeats goes to the search again, or else to
-further repeats.
+- While the study is *searching*, a promotion, and then a new configuration. When too little of the
+  budget is left to train a new one in full, paused trials that may still turn out the best go
+  before it.
+- While it is *finishing*, because all configurations have been tried or a new one would not even
+  reach the highest rung, paused trials that may still win and can be trained in full. Where no
+  trial can be trained in full, the most promising ones go as far as the budget lasts. Slots that
+  are left begin to confirm the leaders, where the study file asks for that.
+- While it is *confirming*, repeats of the leaders on fresh seeds (`confirmation`). What is left of
+  a budget of time or money after that goes to the search again, or else to further repeats.
 
-The agenda is given what is left of the budget, as `Headroom`. Work that does not fit into it stays
-where it is.
+`Headroom` says what is left of the budget. Work that does not fit into it stays where it is.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hpsearch.brain.agenda.confirmation import Confirmation
+from hpsearch.brain.agenda.continuing import continue_trial
 from hpsearch.brain.budget.headroom import Headroom
-from hpsearch.brain.confirmation import Confirmation
-from hpsearch.brain.continuing import continue_trial
+from hpsearch.brain.phase.progress import Progress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
+from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
@@ -87,6 +91,7 @@ class Agenda:
         history: Its live state; new trials are added to it.
         searcher: Proposes and promotes over the same history.
         confirmation: The race of its leaders.
+        progress: Its phase, which the agenda moves between searching, finishing and confirming.
         first: The configurations to try first.
     """
 
@@ -96,12 +101,14 @@ class Agenda:
         history: History,
         searcher: Searcher,
         confirmation: Confirmation,
+        progress: Progress,
         first: Sequence[AskedFor],
     ) -> None:
         self._spec = spec
         self._history = history
         self._searcher = searcher
         self._confirmation = confirmation
+        self._progress = progress
         self._first = first
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
@@ -144,41 +151,38 @@ class Agenda:
         self.put_back(trial)
         return trial
 
-    def go_on_with(self, spec: StudySpec, confirmation: Confirmation) -> None:
-        """The study has a larger budget from now on."""
+    def keep_to(self, spec: StudySpec) -> None:
+        """Go on with a larger budget: the search goes on before its leaders are confirmed."""
         self._spec = spec
-        self._confirmation = confirmation
+        self._confirmation.keep_to(spec.budget)
+        if self._progress.phase is Phase.CONFIRMING:
+            self._wait_for_race(False)
 
-    def next(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
+    def follow(self, room: Headroom) -> None:
+        """Move between searching and finishing, by what is left of the budget."""
+        if self._progress.phase in (Phase.SEARCHING, Phase.FINISHING):
+            has_more = self._has_more(room)
+            self._progress.move(Phase.SEARCHING if has_more else Phase.FINISHING)
+
+    def next(self, now: float, room: Headroom) -> Work | None:
         """The next piece of work, if there is one and the budget allows it.
 
         Args:
             now: The time, for what is created.
             room: What is left of the budget.
-            running: How many trials of the search run, which may still change the standings.
-            last_call: None of the search ran before this slot and others were given work just now.
         """
         interrupted = self._interrupted(room)
         if interrupted is not None:
             return interrupted
-        if self._confirmation.begun:
-            return self._race(now, room, running=running, last_call=last_call)
-        more = self._more(room, last_call)
-        promotion = self._promotion(room, more=more, last_call=last_call)
-        if promotion is None and more and not room.reaches(self._total):
-            promotion = self._promotion(room, more=False, last_call=last_call)
-        if promotion is not None:
-            return promotion if self._can_go_on(promotion.trial, room) else None
-        if more:
-            can_start = room.can_start(self._searcher.first_stretch)
-            return self._new_trial(now, room) if can_start else None
-        if running == 0:
-            self._confirmation.begin()
-        return self._race(now, room, running=running, last_call=last_call)
-
-    def has_more(self, room: Headroom) -> bool:
-        """Whether new trials are to come, by what is left of the budget."""
-        return not self._confirmation.begun and self._more(room, last_call=False)
+        self.follow(room)
+        match self._progress.phase:
+            case Phase.SEARCHING:
+                return self._search(now, room)
+            case Phase.FINISHING:
+                return self._finish(now, room)
+            case Phase.CONFIRMING:
+                return self._race(now, room)
+        return None
 
     def why_empty(self) -> str:
         """Why `next` has nothing to hand out though nothing runs."""
@@ -204,15 +208,15 @@ class Agenda:
         most = self._spec.budget.trials
         return most is not None and self._searched >= most
 
-    def _more(self, room: Headroom, last_call: bool) -> bool:
-        """Whether new trials are to come.
+    def _has_more(self, room: Headroom) -> bool:
+        """True if new trials are to come.
 
         What runs may give back some of what was reserved for it, so what does not fit now may fit
         later; on the last call nothing runs.
         """
         if self._all_tried:
             return False
-        if last_call and not room.can_start(self._searcher.first_stretch):
+        if room.last_call and not room.can_start(self._searcher.first_stretch):
             return False
         if room.reaches(self._searcher.last_rung):
             return True
@@ -239,11 +243,11 @@ class Agenda:
             return room.under_way().in_time(distance, trial)
         return room.reaches(distance, trial)
 
-    def _can_finish(self, trial: Trial, room: Headroom, last_call: bool) -> bool:
+    def _can_finish(self, trial: Trial, room: Headroom) -> bool:
         room = self._confirmation.room_for(trial, room)
         if not room.reaches(self._total - trial.resource, trial):
             return False
-        return not last_call or self._can_go_on(trial, room)
+        return not room.last_call or self._can_go_on(trial, room)
 
     def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
         room = self._confirmation.room_for(trial, room)
@@ -266,27 +270,81 @@ class Agenda:
             return Work(trial, DecisionKind.RETRY, why)
         return None
 
-    def _promotion(self, room: Headroom, *, more: bool, last_call: bool) -> Work | None:
-        """A paused trial that should go on and can still be trained in full, if any can.
+    def _search(self, now: float, room: Headroom) -> Work | None:
+        """A promotion, or else a new trial."""
+        promotion = self._promotion(room)
+        if promotion is None and not room.reaches(self._total):
+            promotion = self._likeliest(room)
+        if promotion is not None:
+            return promotion if self._can_go_on(promotion.trial, room) else None
+        can_start = room.can_start(self._searcher.first_stretch)
+        return self._new_trial(now, room) if can_start else None
 
-        Args:
-            room: What is left of the budget.
-            more: Whether new trials are to come. Without them whatever may still turn out the best
-                goes on, on as many slots as are free.
-            last_call: As `next` has it.
-        """
-        none_ends = self._none_ends(room)
-
-        def is_able(trial: Trial) -> bool:
-            if none_ends:
-                return self._can_go_on(trial, room)
-            return self._can_finish(trial, room, last_call)
-
-        promotion = self._searcher.promotion(is_able, more=more)
-        if promotion is None:
+    def _finish(self, now: float, room: Headroom) -> Work | None:
+        """A paused trial that may win, or else the first repeats."""
+        promotion = self._likeliest(room)
+        if promotion is not None:
+            return promotion if self._can_go_on(promotion.trial, room) else None
+        if self._spec.search.confirm is None:
             return None
-        trial, judgement = promotion
-        return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)
+        if room.running == 0:
+            self._wait_for_race(True)
+            return self._race(now, room)
+        if not self._all_tried and room.in_time(self._searcher.last_rung):
+            return None  # what runs may give back some of what was reserved for it
+        leader = self._confirmation.early_repeat(room.running)
+        if leader is None:
+            return None
+        self._confirmation.note(begun=False)
+        return self._repeat(now, room, leader)
+
+    def _race(self, now: float, room: Headroom) -> Work | None:
+        """A repeat that is due, or else what the rest of the budget is used for."""
+        confirmation = self._confirmation
+        due = self._repeat(now, room, confirmation.leader_to_repeat())
+        if due is not None or not room.is_limited:
+            return due
+        more = self._more_search(now, room)
+        if more is not None:
+            self._wait_for_race(False)
+            return more
+        for leader in confirmation.further_repeats():
+            further = self._repeat(now, room, leader)
+            if further is not None:
+                return further
+        return None
+
+    def _wait_for_race(self, waits: bool) -> None:
+        """Let the search wait for the race, or go on."""
+        self._progress.move(Phase.CONFIRMING if waits else Phase.SEARCHING)
+        self._confirmation.note(begun=waits)
+
+    def _more_search(self, now: float, room: Headroom) -> Work | None:
+        """A paused trial that can still be trained in full, or a new one.
+
+        None if less is left than that takes, with the repeats of one that leads.
+        """
+        promotion = self._likeliest(room)
+        if promotion is not None and self._can_go_on(promotion.trial, room):
+            return promotion
+        if self._all_tried or not room.reaches(self._total):
+            return None
+        return self._new_trial(now, room) if room.can_start(self._searcher.first_stretch) else None
+
+    def _promotion(self, room: Headroom) -> Work | None:
+        """The trial that its rung lets go on, if one can still be trained in full."""
+        return _promoted(self._searcher.promotion(self._able(room)))
+
+    def _likeliest(self, room: Headroom) -> Work | None:
+        """The paused trial that is likeliest to turn out the best, among those that can still be
+        trained in full."""
+        return _promoted(self._searcher.likeliest_to_win(self._able(room)))
+
+    def _able(self, room: Headroom) -> Callable[[Trial], bool]:
+        """Tells which paused trials can still be trained in full, or if none can, further."""
+        if self._none_ends(room):
+            return lambda trial: self._can_go_on(trial, room)
+        return lambda trial: self._can_finish(trial, room)
 
     def _new_trial(self, now: float, room: Headroom) -> Work:
         """A configuration that was asked for, or else one that the sampler draws."""
@@ -317,45 +375,6 @@ class Agenda:
         self._searcher.proposals.propose(trial, params)
         return Work(trial, DecisionKind.START, why)
 
-    def _race(self, now: float, room: Headroom, *, running: int, last_call: bool) -> Work | None:
-        """A repeat that is due, or else what the rest of the budget is used for.
-
-        Args:
-            now: The time, for what is created.
-            room: What is left of the budget.
-            running: As `next` has it.
-            last_call: As `next` has it.
-        """
-        confirmation = self._confirmation
-        if not confirmation.begun:
-            if not self._all_tried and room.in_time(self._searcher.last_rung):
-                return None  # what runs may give back some of what was reserved for it
-            return self._repeat(now, room, confirmation.early_repeat(running))
-        due = self._repeat(now, room, confirmation.leader_to_repeat())
-        if due is not None or not room.is_limited:
-            return due
-        more = self._more_search(now, room, last_call)
-        if more is not None:
-            confirmation.resume_search()
-            return more
-        for leader in confirmation.further_repeats():
-            further = self._repeat(now, room, leader)
-            if further is not None:
-                return further
-        return None
-
-    def _more_search(self, now: float, room: Headroom, last_call: bool) -> Work | None:
-        """A paused trial that can still be trained in full, or a new one.
-
-        None if less is left than that takes, with the repeats of one that leads.
-        """
-        promotion = self._promotion(room, more=False, last_call=last_call)
-        if promotion is not None and self._can_go_on(promotion.trial, room):
-            return promotion
-        if self._all_tried or not room.reaches(self._total):
-            return None
-        return self._new_trial(now, room) if room.can_start(self._searcher.first_stretch) else None
-
     def _repeat(self, now: float, room: Headroom, leader: Trial | None) -> Work | None:
         """A leading configuration once more in full, on a fresh seed, if there is room for it."""
         if leader is None or not room.without_reserve().can_start(self._total, leader):
@@ -372,3 +391,10 @@ class Agenda:
         seed = derived_seed(self._spec.seed, number, "trial")
         trial = Trial(number, State.QUEUED, {}, seed=seed, created=now, role=role)
         return self._history.add_trial(trial)
+
+
+def _promoted(found: tuple[Trial, Judgement] | None) -> Work | None:
+    if found is None:
+        return None
+    trial, judgement = found
+    return Work(trial, DecisionKind.PROMOTE, judgement.why, judgement.against)

@@ -1,7 +1,7 @@
-"""What workers find out, on record: the health of each trial, and what fits in memory.
+"""Sizes of micro-batches that fit in memory, as workers find them out.
 
-`Facts` are what is known of micro-batches, as plain data: by the kind of run, the largest one that
-fits for sure, and the smallest one that does not (None if that was not seen).
+`Facts` are plain data: by the kind of run, the largest micro-batch that fits for sure, and the
+smallest one that does not (None if that was not seen).
 """
 
 from __future__ import annotations
@@ -27,25 +27,6 @@ def forget_shortages(history: History) -> None:
     if study.memory:
         study.memory = aged(study.memory)
         history.touch_study()
-
-
-def note_findings(history: History, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
-    """Keep what a trial's latest attempt found out about itself.
-
-    This includes trials that are already recorded as ended: a pruned trial's worker sends its last
-    message after that.
-    """
-    trials = history.trials
-    if event.trial >= len(trials):
-        return
-    trial = trials[event.trial]
-    latest = len(trial.attempts)
-    if event.attempt != latest:
-        return
-    findings = list(event.findings)
-    if findings != trial.findings:
-        trial.findings = findings
-        history.touch(trial)
 
 
 def merged(known: Facts, learnt: Facts) -> dict[str, list[int | None]]:

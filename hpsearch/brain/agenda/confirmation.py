@@ -29,7 +29,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.contenders import Contenders
 from hpsearch.ranking.repeats import Repeats, runs_of
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4
 """How many times its `seeds` a leader is repeated at most, with what is left of a budget at the
@@ -54,43 +54,57 @@ class Confirmation:
         expect: Callable[[], None],
         asked_for: int = 0,
     ) -> None:
-        study = history.study
-        budget = spec.budget
         self._confirm = spec.search.confirm
         self._history = history
         self._expect = expect
-        self._direction = study.directions[0]
-        self._given: tuple[float | None, ...] = (
-            budget.trials,
-            budget.gpu_hours,
-            budget.cost,
-            budget.wall_clock_s,
-            asked_for,
-        )
-        limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
-        self._limited = any(limit is not None for limit in limits)
-        race = study.race or Race(self._given)
-        under_way = race.given == self._given
-        self._first = race.first if under_way else len(history.trials)
-        """The first trial whose repeats count against what this budget promises."""
-        self.begun = under_way and race.begun
-        """Whether the search waits for the race: nothing but repeats starts."""
+        self._asked_for = asked_for
+        self._direction = history.study.directions[0]
+        self.keep_to(spec.budget)
         self._contenders = Contenders([], self._direction)
         self._seen = 0
         """The history's clock when the contenders were last looked for."""
         self._reported: set[int] = set()
         """The trials whose first report the contenders were found with."""
 
-    def begin(self) -> None:
-        """Note that the search waits for the race."""
-        if self._confirm is not None and not self.begun:
-            self.begun = True
-            self._note()
+    def keep_to(self, budget: StudyBudget) -> None:
+        """Promise the repeats of a budget: one that is larger promises its own."""
+        limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
+        self._limited = any(limit is not None for limit in limits)
+        self._given: tuple[float | None, ...] = (budget.trials, *limits, self._asked_for)
+        race = self._history.study.race
+        under_way = race is not None and race.given == self._given
+        self._first = race.first if race and under_way else len(self._history.trials)
+        """The first trial whose repeats count against what this budget promises."""
 
-    def resume_search(self) -> None:
-        """Note that the search goes on, because all repeats that are due have been handed out."""
-        self.begun = False
-        self._note()
+    @property
+    def is_under_way(self) -> bool:
+        """True if the search waits for the race, by the record."""
+        race = self._history.study.race
+        return race is not None and race.given == self._given and race.begun
+
+    def note(self, begun: bool) -> None:
+        """Record if the search waits for the race, for the next driver."""
+        study = self._history.study
+        race = Race(self._given, self._first, begun)
+        if study.race != race:
+            study.race = race
+            self._history.touch_study()
+
+    def refresh(self) -> None:
+        """Find the contenders again after a change that may matter.
+
+        Everything below goes by the contenders as they were found last.
+        """
+        if self._confirm is None:
+            return
+        history = self._history
+        trials = history.trials
+        self._seen, changed = history.changed_since(self._seen)
+        if any(self._may_matter(trials[number]) for number in changed):
+            self._expect()
+            self._seen, _ = history.changed_since(self._seen)
+            self._contenders = Contenders(trials, self._direction)
+            self._reported.update(trial.number for trial in trials if trial.reports)
 
     @property
     def runs(self) -> int:
@@ -128,7 +142,7 @@ class Confirmation:
         """
         if not room.kept:
             return room
-        if trial.role is Role.CONFIRM or self._up_to_date().leads(trial):
+        if trial.role is Role.CONFIRM or self._contenders.leads(trial):
             return room.without_reserve()
         return room
 
@@ -146,7 +160,6 @@ class Confirmation:
             return None
         if self._is_used_up() and not self._limited:
             return None
-        self._note()
         repeats = self._repeats()
         given = _by_leader(repeats)
         out = self._out(repeats)
@@ -197,13 +210,6 @@ class Confirmation:
         racing = [leader for leader in self._racing() if given[leader.number] < most]
         return sorted(racing, key=lambda leader: given[leader.number])
 
-    def _note(self) -> None:
-        race = Race(self._given, self._first, self.begun)
-        study = self._history.study
-        if study.race != race:
-            study.race = race
-            self._history.touch_study()
-
     def _repeats(self) -> list[Trial]:
         return [trial for trial in self._history.trials if trial.role is Role.CONFIRM]
 
@@ -230,19 +236,7 @@ class Confirmation:
         return [leader for leader in leaders if leader.number not in out]
 
     def _leaders(self, top: int) -> list[Trial]:
-        return self._up_to_date().leaders(top)
-
-    def _up_to_date(self) -> Contenders:
-        """The contenders of this moment: found again only after a change that may matter."""
-        history = self._history
-        trials = history.trials
-        self._seen, changed = history.changed_since(self._seen)
-        if any(self._may_matter(trials[number]) for number in changed):
-            self._expect()
-            self._seen, _ = history.changed_since(self._seen)
-            self._contenders = Contenders(trials, self._direction)
-            self._reported.update(trial.number for trial in trials if trial.reports)
-        return self._contenders
+        return self._contenders.leaders(top)
 
     def _may_matter(self, trial: Trial) -> bool:
         """Whether a change of this trial may change the leaders: one that is complete, a repeat, or

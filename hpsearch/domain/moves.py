@@ -1,0 +1,57 @@
+"""Tables of moves between states: the one way in which the state of a trial or of a study changes.
+
+The diagrams in docs/architecture.md are made from the tables.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+S = TypeVar("S", bound=enum.StrEnum)
+
+
+class IllegalMove(AssertionError):
+    """A bug: a move that its table does not list."""
+
+
+@dataclass(frozen=True)
+class MoveTable(Generic[S]):
+    """The moves that are allowed.
+
+    Args:
+        first: The state in which everything begins.
+        moves: For each state, the states that may follow it, with what makes the move.
+        last: The states in which it may end.
+    """
+
+    first: S
+    moves: Mapping[S, Mapping[S, str]]
+    last: frozenset[S]
+
+    def move(self, current: S, to: S, story: str = "") -> S:
+        """Return `to` if it may follow the current state.
+
+        Args:
+            current: The state now.
+            to: The state wanted.
+            story: The past of what moves, for the error.
+
+        Raises:
+            IllegalMove: The table has no such move.
+        """
+        if to not in self.moves[current]:
+            past = f"; {story}" if story else ""
+            raise IllegalMove(f"{current.value} -> {to.value} is not a legal move{past}")
+        return to
+
+    def diagram(self) -> str:
+        """The table as a Mermaid state diagram."""
+        lines = ["stateDiagram-v2", f"    [*] --> {self.first.value}"]
+        for state, moves in self.moves.items():
+            lines += [f"    {state.value} --> {to.value}: {why}" for to, why in moves.items()]
+            if state in self.last:
+                lines.append(f"    {state.value} --> [*]")
+        return "\n".join(lines)
