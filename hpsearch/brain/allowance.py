@@ -12,7 +12,7 @@ from hpsearch.domain.records import Trial
 
 
 class Allowance:
-    """What one study may still begin.
+    """The part of the budget of one study that is left.
 
     Args:
         history: Its records.
@@ -38,12 +38,12 @@ class Allowance:
 
     @property
     def running(self) -> int:
-        """How many trials of the search run."""
+        """The number of trials of the search that run."""
         trials = self._history.trials
         return sum(trials[number].role is not Role.CONFIRM for number in self._attempts.live)
 
     def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
-        """What a slot may begin, less what is kept back for repeats to come.
+        """The part of the budget for a slot, less what is kept back for repeats to come.
 
         Args:
             slot: The slot.

@@ -32,7 +32,7 @@ class Slot:
     holds: tuple[int, int] | None = None
     """The attempt it works on, current or being stopped, as (trial, attempt)."""
     is_warm: bool = False
-    """Whether an attempt has come to train on it, so that the next one finds all it needs there."""
+    """True if an attempt has come to train on it, so that the next one finds all it needs there."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpsearch.brain.agenda.agenda import Agenda
 from hpsearch.brain.attempts import Attempts, Live
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.reopening import workers_lost
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
@@ -38,7 +38,7 @@ class Endings:
         attempts: Attempts,
         log: TrialLog,
         agenda: Agenda,
-        progress: Progress,
+        progress: StudyProgress,
     ) -> None:
         self._spec = spec
         self._history = history

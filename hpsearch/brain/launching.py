@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpsearch.brain.agenda.agenda import Agenda, Work
 from hpsearch.brain.allowance import Allowance
 from hpsearch.brain.attempts import Attempts, Slot
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -31,7 +31,7 @@ class Launcher:
         log: TrialLog,
         agenda: Agenda,
         allowance: Allowance,
-        progress: Progress,
+        progress: StudyProgress,
     ) -> None:
         self._searcher = searcher
         self._attempts = attempts

@@ -6,7 +6,7 @@ from hpsearch.brain.agenda.agenda import Agenda
 from hpsearch.brain.allowance import Allowance
 from hpsearch.brain.attempts import Attempts, Live
 from hpsearch.brain.endings import Endings
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog, lacking, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind
@@ -40,7 +40,7 @@ class Reports:
         agenda: Agenda,
         allowance: Allowance,
         endings: Endings,
-        progress: Progress,
+        progress: StudyProgress,
     ) -> None:
         self._spec = spec
         self._searcher = searcher

@@ -1,5 +1,4 @@
-"""What people and programs ask of a study while it runs: each request is done, or refused with the
-reason.
+"""Requests of people and programs while a study runs: each is done, or refused with the reason.
 
 A trial that was asked for is added at once and waits for a slot, before anything new. A budget can
 only be raised.
@@ -13,7 +12,7 @@ from typing import Any
 from hpsearch.brain.agenda.agenda import Agenda
 from hpsearch.brain.agenda.continuing import refuse_to_continue
 from hpsearch.brain.attempts import Attempts
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
@@ -34,7 +33,7 @@ STOPPED_BY = "stopped by "
 
 
 def was_asked_to_stop(reason: str | None) -> bool:
-    """Whether a study was interrupted because somebody wanted it, by the reason on record."""
+    """True if a study was interrupted because somebody wanted it, by the reason on record."""
     return reason is None or reason == INTERRUPTED or reason.startswith(STOPPED_BY)
 
 
@@ -58,7 +57,7 @@ class Requests:
         attempts: Attempts,
         log: TrialLog,
         with_more: Callable[[Mapping[str, Any]], None],
-        progress: Progress,
+        progress: StudyProgress,
     ) -> None:
         self._history = history
         self._agenda = agenda

@@ -188,7 +188,7 @@ class Retention:
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
-        """What may be dropped if space runs out, in the order in which it goes."""
+        """The checkpoints that may be dropped if space runs out, in the order in which they go."""
         best = self._best_of_all()
         droppable = []
         for trial in held:
@@ -230,7 +230,7 @@ def in_gb(amount: float) -> str:
 
 
 def waits(trial: Trial) -> bool:
-    """Whether a trial may come back from its checkpoint.
+    """True if a trial may come back from its checkpoint.
 
     It waits at a rung, or its study ended while it did.
     """
@@ -247,7 +247,7 @@ def lent_by(trials: Iterable[Trial]) -> set[int]:
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:
-    """What the checkpoints of trials take.
+    """The space that the checkpoints of trials take.
 
     One that runs may take as much as the largest of those that do.
     """

@@ -42,7 +42,7 @@ from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.endings import Endings
 from hpsearch.brain.launching import Launcher
 from hpsearch.brain.memory import forget_shortages, note_memory
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.reopening import leave
 from hpsearch.brain.reports import Reports
 from hpsearch.brain.requests import INTERRUPTED, Requests, raised
@@ -88,7 +88,7 @@ class Study:
         confirmation = Confirmation(spec, history, self._expect, len(first))
         phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
         worked = any(trial.reports for trial in history.trials)
-        self._progress = progress = Progress(spec, phase, worked)
+        self._progress = progress = StudyProgress(spec, phase, worked)
         self._time = WorkingTime(history, spec.budget.wall_clock_s)
         self._attempts = attempts = Attempts(spec, history, self.spending)
         self._log = log = TrialLog(history)

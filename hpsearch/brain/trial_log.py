@@ -1,4 +1,4 @@
-"""What the brain writes down about a trial: reports, moves, value, checkpoints and decisions."""
+"""The record of a trial: its reports, moves, value, checkpoints and decisions."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _kept_bytes(state: State, held: Held) -> int:
 
 
 def lacking(spec: StudySpec, event: Reported) -> str | None:
-    """Which metrics of objectives and limits a report lacks, in a sentence.
+    """The metrics of objectives and limits that a report lacks, in a sentence.
 
     None if it has them all.
     """

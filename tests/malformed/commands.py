@@ -107,9 +107,9 @@ CASES = [
     Case("a trial to train that is missing", study, "no trial 99", "0 to 2", ("train", "flowers", "--trial", "99")),
     Case("a trial to train of 30 digits", study, "'--trial'", "less than", ("train", "flowers", "--trial", DIGITS)),
     Case("a study to remove", study, "remove study flowers", "--yes", ("rm", "flowers")),
-    Case("a study to stop", study, "other", "did you mean flowers?", ("stop", "other")),
-    Case("a study to resume", study, "other", "did you mean flowers?", ("resume", "other")),
-    Case("a study to look at", study, "other", "did you mean flowers?", ("dashboard", "other", "--port", "0")),
+    Case("a study to stop", study, "other", "there is: flowers", ("stop", "other")),
+    Case("a study to resume", study, "other", "there is: flowers", ("resume", "other")),
+    Case("a study to look at", study, "other", "there is: flowers", ("dashboard", "other", "--port", "0")),
     Case("a study that is there", study, "flowers is already", "hpsearch resume flowers", RUN),
     # what is written and read
     Case("an export of another kind", study, "out.xlsx", "--to out.csv", ("export", "--to", "out.xlsx")),

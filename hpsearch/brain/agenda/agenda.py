@@ -25,7 +25,7 @@ from typing import Any
 from hpsearch.brain.agenda.confirmation import Confirmation
 from hpsearch.brain.agenda.continuing import continue_trial
 from hpsearch.brain.budget.headroom import Headroom
-from hpsearch.brain.phase.progress import Progress
+from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -101,7 +101,7 @@ class Agenda:
         history: History,
         searcher: Searcher,
         confirmation: Confirmation,
-        progress: Progress,
+        progress: StudyProgress,
         first: Sequence[AskedFor],
     ) -> None:
         self._spec = spec
@@ -112,9 +112,9 @@ class Agenda:
         self._first = first
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
-        """How many of the first ones have a trial."""
+        """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
-        """How many trials there are, repeats left out."""
+        """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
 
@@ -223,7 +223,7 @@ class Agenda:
         return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
-        """Whether no trial has been trained in full, and none can be any more.
+        """True if no trial has been trained in full, and none can be any more.
 
         Then the study hands out what is expected of one that got as far as it could.
         """
@@ -235,7 +235,7 @@ class Agenda:
         return not any(self._may_end(trial, room) for trial in trials)
 
     def _may_end(self, trial: Trial, room: Headroom) -> bool:
-        """Whether a trial can still be trained in full; what runs has its share of the budget."""
+        """True if a trial can still be trained in full; what runs has its share of the budget."""
         if trial.state.terminal:
             return False
         distance = self._total - trial.resource

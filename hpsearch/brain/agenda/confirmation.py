@@ -32,7 +32,7 @@ from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4
-"""How many times its `seeds` a leader is repeated at most, with what is left of a budget at the
+"""The multiple of its `seeds` that a leader is repeated at most, with what is left of a budget at the
 end. Four times as many repeats halve the width of an interval; more would hardly narrow it."""
 
 
@@ -108,13 +108,13 @@ class Confirmation:
 
     @property
     def runs(self) -> int:
-        """How many repeats are promised: all that a study takes whose budget is a number of
+        """The number of repeats promised: all that a study takes whose budget is a number of
         trials."""
         return 0 if self._confirm is None else self._confirm.top * self._confirm.seeds
 
     @property
     def to_come(self) -> int:
-        """How many repeats to keep a part of the budget back for.
+        """The number of repeats for which a part of the budget is kept back.
 
         None before a trial that is worth repeating is complete. Then those that the leaders still
         miss, and those of one more that the search may find.
@@ -135,7 +135,7 @@ class Confirmation:
         return min(self.runs, missing + confirm.seeds)
 
     def room_for(self, trial: Trial, room: Headroom) -> Headroom:
-        """What is left of the budget for a trial: also what is kept back if it is a repeat.
+        """The part of the budget for a trial: also what is kept back, if the trial is a repeat.
 
         The same holds for a trial that leads and is not complete: the repeats would otherwise go to
         others that are behind it.
@@ -214,7 +214,7 @@ class Confirmation:
         return [trial for trial in self._history.trials if trial.role is Role.CONFIRM]
 
     def _is_used_up(self) -> bool:
-        """Whether the race has taken the repeats that are promised: those of its leaders, and all
+        """True if the race has taken the repeats that are promised: those of its leaders, and all
         that it has begun."""
         confirm = self._confirm
         assert confirm is not None
@@ -239,7 +239,7 @@ class Confirmation:
         return self._contenders.leaders(top)
 
     def _may_matter(self, trial: Trial) -> bool:
-        """Whether a change of this trial may change the leaders: one that is complete, a repeat, or
+        """True if a change of this trial may change the leaders: one that is complete, a repeat, or
         one that has reported for the first time."""
         if trial.role is Role.CONFIRM or trial.state is State.COMPLETE:
             return True
@@ -259,7 +259,7 @@ class Confirmation:
 
 
 def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:
-    """How many repeats each leader has, by its number."""
+    """The number of repeats of each leader."""
     count: Counter[int] = Counter()
     for repeat in repeats:
         if repeat.repeats is not None:

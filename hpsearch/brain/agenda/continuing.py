@@ -62,7 +62,7 @@ def continue_trial(trial: Trial, source: Trial) -> None:
 
 
 def begun_at(history: History, trial: Trial, reported: float) -> float | None:
-    """How far a trial had been trained before its first report, where it continues another one.
+    """The resource at which a trial began that continues another one.
 
     The checkpoint that it began with may be older than the last report of the other trial.
 

@@ -1,4 +1,4 @@
-"""What a study may spend, and has spent.
+"""The budget of a study: its limits, and what is spent.
 
 `ledger`    the sums: reserved and spent, by attempt
 `spending`  what a stretch of training may cost, and did cost

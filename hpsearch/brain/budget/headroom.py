@@ -1,4 +1,4 @@
-"""What is left of a study's budget for one slot at one moment, and what still fits into it.
+"""The budget that is left for one slot at one moment, and what still fits into it.
 
 Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
 left. And near the end, only work that can still win is begun: work that is expected, at the pace of
@@ -29,7 +29,7 @@ little."""
 
 @dataclass(frozen=True)
 class Headroom:
-    """What one slot may still begin.
+    """The budget that is left for one slot.
 
     Args:
         spending: The study's.
@@ -66,22 +66,22 @@ class Headroom:
 
     @property
     def is_limited(self) -> bool:
-        """Whether time, GPU time or money may run out."""
+        """True if time, GPU time or money may run out."""
         return self.wall_clock_s is not None or self.spending.ledger.limit is not None
 
     def can_start(self, stretch: float, trial: Trial | None = None) -> bool:
-        """Whether a further stretch of training can be afforded, and is expected to end in time."""
+        """True if a further stretch of training can be afforded, and is expected to end in time."""
         return self.affords(stretch, trial) and self.in_time(stretch, trial)
 
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
-        """Whether the worst case of a further stretch of training can be reserved now."""
+        """True if the worst case of a further stretch of training can be reserved now."""
         spending = self.spending
         start_up_s = self.start_up.worst_s if self.begins else 0.0
         need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s)
         return spending.affordable(need + self._kept_gpu_seconds())
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
-        """Whether this much training is expected to fit into what is left."""
+        """True if this much training is expected to fit into what is left."""
         pace = self._pace(trial)
         if pace is None:
             return True
@@ -94,7 +94,7 @@ class Headroom:
         return self.in_time(distance, trial)
 
     def in_time(self, distance: float, trial: Trial | None = None) -> bool:
-        """Whether this much training is expected to end before the wall-clock limit.
+        """True if this much training is expected to end before the wall-clock limit.
 
         With a distance of 0: whether any time is left.
         """
@@ -114,7 +114,7 @@ class Headroom:
         return spending.pace_of(trial) or spending.pace
 
     def _kept_gpu_seconds(self) -> float:
-        """What to keep back of the ledger; nothing if not even one repeat can begin any more."""
+        """The part of the ledger that is kept back; nothing if not even one repeat can begin any more."""
         spending = self.spending
         ledger = spending.ledger
         limit = ledger.limit
@@ -128,7 +128,7 @@ class Headroom:
         return min(limit * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
-        """What to keep back of the time; nothing if not even one repeat would end in it."""
+        """The part of the time that is kept back; nothing if not even one repeat would end in it."""
         limit_s = self.wall_clock_s
         spending = self.spending
         pace = spending.pace
@@ -143,7 +143,7 @@ class Headroom:
 
     @property
     def _repeats(self) -> float:
-        """How many repeats something is kept back for."""
+        """The number of repeats for which something is kept back."""
         return self.kept / self.spending.total
 
     def _repeat_s(self, pace: float) -> float:
@@ -183,13 +183,13 @@ class WorkingTime:
         return self._before + max(0.0, now - self._began)
 
     def left(self, now: float) -> float:
-        """What is left of the limit; 0 without one."""
+        """Seconds left of the limit; 0 without one."""
         if self.limit_s is None:
             return 0.0
         return self.limit_s - self.so_far(now)
 
     def is_used(self, now: float) -> bool:
-        """Whether the limit is reached."""
+        """True if the limit is reached."""
         if self.limit_s is None:
             return False
         return self.so_far(now) >= self.limit_s

@@ -25,7 +25,7 @@ def gpu_share(gpus: float) -> float:
 
 @dataclass
 class Ledger:
-    """What one study has reserved and spent.
+    """The GPU-seconds that one study has reserved and spent.
 
     Args:
         limit: GPU-seconds the study may spend; None for no limit.

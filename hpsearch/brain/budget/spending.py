@@ -1,4 +1,4 @@
-"""What a stretch of training may cost at most, what is reserved for it, and what it has cost.
+"""The cost of stretches of training: expected at most, reserved, and spent.
 
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
@@ -23,7 +23,7 @@ from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 
 MARGIN = 1.5
-"""How much slower than the slowest trial so far the next one may be."""
+"""The factor by which the next trial may be slower than the slowest one so far."""
 
 STOPPING_S = 5.0
 """How long an attempt may take to stop, where a tenth of its reservation is not less."""
@@ -37,7 +37,7 @@ LATELY = 10
 
 @dataclass(frozen=True)
 class StartUp:
-    """What an attempt takes before it trains.
+    """The time of an attempt before it trains.
 
     Args:
         expected_s: Seconds that are expected.
@@ -53,7 +53,7 @@ AT_ONCE = StartUp()
 
 
 class StartUps:
-    """How long attempts have taken lately before they trained, in seconds."""
+    """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
         self._cold: deque[float] = deque(maxlen=LATELY)
@@ -72,7 +72,7 @@ class StartUps:
         of_its_kind.append(seconds)
 
     def next(self, *, is_warm: bool) -> StartUp:
-        """What the next one takes on a worker that is warm, or that is not.
+        """The start-up of the next attempt on a worker that is warm, or is not.
 
         A warm worker of which nothing is known may take as long as a cold one and is expected to
         take nothing; a cold one of which nothing is known takes what warm ones do.
@@ -137,7 +137,7 @@ class Spending:
         self._start_ups.saw(seconds, is_warm=is_warm)
 
     def start_up(self, *, is_warm: bool) -> StartUp:
-        """What the next attempt on a worker takes before it trains; see `StartUps.next`."""
+        """The start-up of the next attempt on a worker; see `StartUps.next`."""
         return self._start_ups.next(is_warm=is_warm)
 
     @property
@@ -221,7 +221,7 @@ class Spending:
         return min(worst, limit)
 
     def affordable(self, amount: float) -> bool:
-        """Whether something that costs this much could start now."""
+        """True if something that costs this much could start now."""
         left = self.ledger.left
         return left is None or 0 < left >= amount
 
@@ -245,7 +245,7 @@ class Spending:
         self.ledger.reserved[attempt.trial, attempt.number] = attempt.reserved_gpu_seconds
 
     def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
-        """When the first of these attempts will have outgrown its reservation.
+        """The time at which the first of these attempts will have outgrown its reservation.
 
         Each runs on a slot of so many GPUs.
 
@@ -320,6 +320,6 @@ def _own_pace(trial: Trial) -> float | None:
 
 
 def _outgrown_at(attempt: Attempt, gpus: float) -> float:
-    """When an attempt must have more reserved, or stop."""
+    """The time at which an attempt must have more reserved, or stop."""
     reserved_s = attempt.reserved_gpu_seconds / gpu_share(gpus)
     return attempt.started + max(reserved_s - STOPPING_S, reserved_s * 0.9)

@@ -17,7 +17,7 @@ DISK_PAUSE_S = 10.0
 """How long nothing starts after a checkpoint could not be written."""
 
 NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
-"""What may differ between the texts of two failures that are the same."""
+"""The parts that may differ between the texts of two failures that are the same."""
 
 
 class FailureWatch:
@@ -53,7 +53,7 @@ class FailureWatch:
         return self.summary()
 
     def summary(self) -> str | None:
-        """What failed most, in a sentence; None if nothing did."""
+        """The most frequent failure, in a sentence; None if nothing failed."""
         if not self._counts:
             return None
         key, count = max(self._counts.items(), key=lambda item: item[1])
@@ -90,11 +90,11 @@ class DiskWatch:
         self._since = None
 
     def waits(self, now: float) -> bool:
-        """Whether nothing should start now."""
+        """True if nothing should start now."""
         return now < self._until
 
     def hopeless(self, now: float) -> bool:
-        """Whether it has been full for too long."""
+        """True if it has been full for too long."""
         if self._since is None:
             return False
         return now - self._since > self._patience_s

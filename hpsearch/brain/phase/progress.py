@@ -9,7 +9,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.study_file.models import StudySpec
 
 
-class Progress:
+class StudyProgress:
     """The phase of one study while it is driven.
 
     Args:
