@@ -32,8 +32,8 @@ from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4
-"""The multiple of its `seeds` that a leader is repeated at most, with what is left of a budget at the
-end. Four times as many repeats halve the width of an interval; more would hardly narrow it."""
+"""The multiple of `seeds` up to which a leader is repeated with what is left of a budget at the end.
+Four times as many repeats halve the width of an interval; more would hardly narrow it."""
 
 
 class Confirmation:

@@ -114,7 +114,7 @@ class Headroom:
         return spending.pace_of(trial) or spending.pace
 
     def _kept_gpu_seconds(self) -> float:
-        """The part of the ledger that is kept back; nothing if not even one repeat can begin any more."""
+        """The part of the ledger kept back; nothing if not even one repeat can begin any more."""
         spending = self.spending
         ledger = spending.ledger
         limit = ledger.limit
@@ -128,7 +128,7 @@ class Headroom:
         return min(limit * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
-        """The part of the time that is kept back; nothing if not even one repeat would end in it."""
+        """The part of the time kept back; nothing if not even one repeat would end in it."""
         limit_s = self.wall_clock_s
         spending = self.spending
         pace = spending.pace
