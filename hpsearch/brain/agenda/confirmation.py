@@ -32,7 +32,7 @@ from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4
-"""The multiple of `seeds` up to which a leader is repeated with what is left of a budget at the end.
+"""A leader is repeated at most this multiple of `seeds`, with what is left of a budget at the end.
 Four times as many repeats halve the width of an interval; more would hardly narrow it."""
 
 
