@@ -4,11 +4,10 @@
 goes: `read` (past runs of the program), `write` (a study for the program) and `translate` (a study
 file from what the program searches by). They share:
 
-- `past_runs`: past runs as every `read` leaves them, and the error that lists what does not fit
-- `cells`: numbers, words, states and times as other programs write them
-- `columns`: which column of a table is what, from options or a mapping file
-- `searched_space`: the space that past runs searched: stated, or inferred
-- `imported_study`: past runs into the database, all or nothing
+- `past_runs`: past runs as every `read` leaves them, the columns that they are read from, and the
+  error that lists what does not fit
+- `cells`: numbers, words and states as other programs write them
+- `imported_study`: past runs as a study: the space that they searched, and their records
 - `draft`: a study file in the making, with remarks on what is lost
 - `sources`: which program a source belongs to
 """

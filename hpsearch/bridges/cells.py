@@ -1,10 +1,9 @@
-"""Numbers, words, states and times as other programs write them."""
+"""Numbers, words and states as other programs write them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from hpsearch.domain.lifecycle import State
@@ -63,17 +62,3 @@ def state(word: Any) -> State:
     if text in STATES:
         return STATES[text]
     raise ValueError(f"{str(word)!r} is not a known state; {nearest(text, STATES)}")
-
-
-def flat(nested: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
-    """A nested mapping with joined names; lists and the like become their text."""
-    found: dict[str, Any] = {}
-    for name, value in nested.items():
-        if isinstance(value, dict) and value:
-            inner = flat(value, between)
-            found |= {f"{name}{between}{below}": each for below, each in inner.items()}
-        elif value is None or isinstance(value, bool | int | float | str):
-            found[str(name)] = value
-        else:
-            found[str(name)] = str(value)
-    return found

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpsearch.bridges.columns import Mapped
+from hpsearch.bridges.optuna.read import is_storage
 from hpsearch.bridges.optuna.read import read as read_optuna
-from hpsearch.bridges.optuna.storages import is_storage
 from hpsearch.bridges.optuna.translate import translate as translate_optuna
-from hpsearch.bridges.past_runs import Misfits, PastRuns, settle
+from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, settle
 from hpsearch.bridges.ray_tune.read import is_experiment
 from hpsearch.bridges.ray_tune.read import read as read_ray_tune
 from hpsearch.bridges.tables.read import SUFFIXES

@@ -8,7 +8,6 @@
 `advice`       notes on what a study file asks for
 `text`         the file as text: YAML with line numbers, another budget, the texts for mistakes
 `trackers`     which experiment trackers are told
-`imported`     what stands for the study file of a study that was imported
 `schema`       the study file as a JSON Schema, for editors
 
 Only this package uses `checks` (mistakes between parts).

@@ -55,6 +55,9 @@ _CHECKED_PARTS: Mapping[str, tuple[type[Model], tuple[str, ...]]] = {
 }
 """By section, the parts that `Draft` has, each of them even if others of its section are wrong."""
 
+IMPORTED = "imported"
+"""The key of the text that stands for the study file of imported runs: where they are from."""
+
 SEVERAL = {"sampler": "tpe", "pruner": "none"}
 """The defaults of `search` with several objectives: the usual ones compare trials by one value."""
 
@@ -122,6 +125,16 @@ def _not_a_mapping(value: Any) -> Problem:
     if value is None:
         return Problem("", "is empty; write a study file with: hpsearch init")
     return Problem("", f"must be a mapping that starts with study:, not {shown(value)}")
+
+
+def origin_of(written: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Where a study was imported from; None for any other study.
+
+    Args:
+        written: Its study file, as it is written.
+    """
+    origin = written.get(IMPORTED)
+    return origin if isinstance(origin, dict) else None
 
 
 def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:

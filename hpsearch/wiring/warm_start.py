@@ -14,8 +14,8 @@ from hpsearch.errors import Damaged, UserError, tell
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
-from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO
 
 MOST = 8

@@ -1,5 +1,5 @@
 """Optuna: what is exchanged with its storages.
 
 - `read`: past runs; `translate`: study files; `write`: a copy of a study
-- `storages`: opens stock storages of Optuna's; `storage`: the database as one
+- `storage`: our database as a storage of Optuna's
 """

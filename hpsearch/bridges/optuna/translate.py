@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft, study_name
-from hpsearch.bridges.optuna.read import objectives_of
-from hpsearch.bridges.optuna.storages import opened_study
-from hpsearch.bridges.searched_space import drawn_from
+from hpsearch.bridges.imported_study import drawn_from
+from hpsearch.bridges.optuna.read import objectives_of, opened_study
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpsearch.adapters.ray_tune.configs import flat
 from hpsearch.bridges import cells
-from hpsearch.bridges.columns import Mapped
-from hpsearch.bridges.past_runs import Misfits, PastRun, PastRuns
+from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from trials.settings import nearest
@@ -129,7 +129,7 @@ class _Experiment:
         """The run in a trial's folder; None if that is broken."""
         place = f"{trial.name}/params.json"
         try:
-            written = cells.flat(json.loads((trial / "params.json").read_text(encoding="utf-8")))
+            written = flat(json.loads((trial / "params.json").read_text(encoding="utf-8")), ".")
             results = _json_lines(trial / "result.json")
         except (OSError, ValueError, AttributeError) as error:
             self.misfits.add(place, f"cannot be read: {error}")
@@ -137,7 +137,7 @@ class _Experiment:
         except UserError as error:
             self.misfits.add(trial.name, error.message)
             return None
-        known = {name: value for name, value in written.items() if value is not None}
+        known = {name: _plain(value) for name, value in written.items() if value is not None}
         params = self.mapped.chosen(known, place, self.misfits)
         run = PastRun(trial.name, params, self._state(trial, results), name=trial.name)
         run.curve = self._curve(results)
@@ -203,6 +203,11 @@ class _Experiment:
         return found
 
 
+def _plain(value: Any) -> Any:
+    """A value as a parameter can have it: lists become their text."""
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
 def _json_lines(file: Path) -> Results:
     """The objects of a file of JSON lines; none where there is no file."""
     results: Results = []
@@ -212,7 +217,7 @@ def _json_lines(file: Path) -> Results:
         if not line.strip():
             continue
         try:
-            result = cells.flat(json.loads(line), "/")
+            result = flat(json.loads(line), "/")
         except (ValueError, AttributeError) as error:
             raise UserError(f"{file.name}:{number}: is not JSON of a result: {error}") from None
         results.append((f"{file.parent.name}/{file.name}:{number}", result))

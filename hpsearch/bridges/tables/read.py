@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.bridges import cells
-from hpsearch.bridges.columns import Mapped
-from hpsearch.bridges.past_runs import Misfits, PastRun, PastRuns
+from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.study_file.types import same

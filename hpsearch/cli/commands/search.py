@@ -299,7 +299,7 @@ def import_(
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Bring past runs of other programs in as a study, for queries and for warm starts."""
-    from hpsearch.bridges.columns import Mapped, pairs
+    from hpsearch.bridges.past_runs import Mapped, pairs
     from hpsearch.cli.studies.import_runs import ImportOptions, import_runs
 
     columns = pairs("--params", params or ())

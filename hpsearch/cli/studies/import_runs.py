@@ -8,10 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hpsearch.bridges import searched_space, sources
-from hpsearch.bridges.columns import Mapped
-from hpsearch.bridges.imported_study import Destination, unit_of, write
-from hpsearch.bridges.past_runs import Misfits, PastRuns
+from hpsearch.bridges import imported_study, sources
+from hpsearch.bridges.imported_study import Destination, unit_of
+from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.store.store import Store
@@ -59,19 +58,19 @@ def import_runs(source: str, options: ImportOptions) -> None:
     found = sources.past_runs(source, _measured_as(options.mapped, stated), misfits)
     if stated is None:
         counted = unit_of(found, None if unit is None else Unit(unit))
-        destination = Destination(name, searched_space.inferred(found.runs), counted)
+        destination = Destination(name, imported_study.inferred(found.runs), counted)
     else:
         counted = unit_of(found, Unit(unit or stated.budget.per_trial.unit))
-        searched_space.fit(found.runs, stated.space, misfits)
+        imported_study.fit(found.runs, stated.space, misfits)
         misfits.refuse()
-        destination = Destination(name, dict(stated.space), counted, str(stated.task["kind"]))
+        destination = Destination(name, stated.space, counted, str(stated.task["kind"]))
     _print_understood(found, destination)
     if options.dry_run:
         note("nothing was written: --dry-run")
         return
     with closing(Store.open(options.storage)) as store:
         try:
-            write(store, found, destination)
+            imported_study.write(store, found, destination)
         except StudyExists as error:
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
@@ -105,7 +104,7 @@ def _print_understood(found: PastRuns, destination: Destination) -> None:
     if destination.task is None:
         how = "inferred from the runs; state it with --space if it was another"
     note(f"space, {how}:")
-    for line in searched_space.lines(destination.space, found.runs):
+    for line in imported_study.lines(destination.space, found.runs):
         note(line)
     for text in found.notes:
         note(text)

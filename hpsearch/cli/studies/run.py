@@ -29,9 +29,8 @@ from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.advice import advice
-from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import Resources, StudySpec
-from hpsearch.study_file.reading import load
+from hpsearch.study_file.reading import load, origin_of
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker

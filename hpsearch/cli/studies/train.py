@@ -19,9 +19,8 @@ from hpsearch.store.reading.queries import (
     trial_detail,
 )
 from hpsearch.study_file.advice import code_that_runs
-from hpsearch.study_file.imported import origin_of
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import parse, refusal
+from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.wiring.environment import environment
 from hpsearch.wiring.workers import worker_config
 from hpsearch.words.estimates import continued, expected, may_change
