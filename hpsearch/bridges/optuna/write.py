@@ -19,7 +19,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import URL, event
+from sqlalchemy import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from hpsearch.domain.history import History
@@ -57,8 +57,8 @@ def write(history: History, to: str, *, replace: bool) -> None:
     """
     url = parse_url(to)
     _refuse_place(url)
-    with _optuna_errors(url), _quiet():
-        storage = _opened(url)
+    with _optuna_quiet(url):
+        storage = RDBStorage(url.render_as_string(hide_password=False))
         try:
             _remove_earlier(storage, history.study, url, replace=replace)
             _copy(storage, history)
@@ -86,21 +86,6 @@ def _refuse_place(url: URL) -> None:
         raise UserError(what, f"name another one: {EXAMPLE}")
 
 
-def _opened(url: URL) -> RDBStorage:
-    """The Optuna storage at a URL, which is made where there is none."""
-    storage = RDBStorage(url.render_as_string(hide_password=False))
-    if is_sqlite(url):
-        # A copy can be made again: it is not worth waiting for the disk after every trial.
-        event.listen(storage.engine, "connect", _write_without_waiting)
-        storage.remove_session()
-        storage.engine.dispose()
-    return storage
-
-
-def _write_without_waiting(connection: Any, record: object) -> None:
-    connection.execute("PRAGMA synchronous = OFF")
-
-
 def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replace: bool) -> None:
     """Remove an earlier copy of the study."""
     name, shown = study.name, display(url)
@@ -115,6 +100,10 @@ def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replac
         what = f"{shown} already has a copy of the study {name}"
         raise StudyExists(what, "bring it up to date with --force, which replaces it")
     optuna.delete_study(study_name=name, storage=storage)
+
+
+def _source(study: StudyRecord) -> str:
+    return study.uid or f"{study.name} of {study.created:.3f}"
 
 
 def _copy(storage: RDBStorage, history: History) -> None:
@@ -183,25 +172,12 @@ def _facts(trial: Trial) -> dict[str, Any]:
     return {OURS + name: value for name, value in facts.items() if value is not None}
 
 
-def _source(study: StudyRecord) -> str:
-    return study.uid or f"{study.name} of {study.created:.3f}"
-
-
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Optuna from saying what it does; its warnings come through."""
+def _optuna_quiet(url: URL) -> Iterator[None]:
+    """Optuna says nothing itself, and what it refuses is said in the words of this program."""
+    shown = display(url)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
-
-
-@contextmanager
-def _optuna_errors(url: URL) -> Iterator[None]:
-    """Say what Optuna or its database refuses in the words of this program."""
-    shown = display(url)
     try:
         yield
     except RuntimeError as error:  # another version of Optuna made its tables
@@ -211,3 +187,5 @@ def _optuna_errors(url: URL) -> Iterator[None]:
         reason = str(error.__cause__ or error).splitlines()[0]
         what = f"{shown} cannot be used as an Optuna storage: {reason}"
         raise StoreUnreachable(what, f"name a new file, such as {EXAMPLE}") from error
+    finally:
+        optuna.logging.set_verbosity(before)
