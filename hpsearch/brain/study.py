@@ -41,7 +41,7 @@ from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.endings import Endings
 from hpsearch.brain.launching import Launcher
-from hpsearch.brain.memory import forget_shortages, note_memory
+from hpsearch.brain.micro_batches import forget_shortages, note_memory
 from hpsearch.brain.phase.progress import StudyProgress
 from hpsearch.brain.reopening import leave
 from hpsearch.brain.reports import Reports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.brain.memory import aged, merged
+from hpsearch.brain.micro_batches import aged, merged
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
