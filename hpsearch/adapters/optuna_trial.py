@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NoReturn
 
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
     check_distribution_compatibility,
     distribution_to_json,
 )
 from optuna.study import StudyDirection
-from optuna.trial import BaseTrial
+from optuna.trial import FixedTrial
 
 from hpsearch.adapters.suggestions import fitting, place_of, refuse_name, written
 from trials.contract import Goal, Note, TrialStopped
@@ -28,8 +24,9 @@ from trials.tasks.function.trial import FunctionTrial
 _log = logging.getLogger(__name__)
 
 
-class ObjectiveTrial(BaseTrial):
-    """The trial that an objective is called with.
+class ObjectiveTrial(FixedTrial):
+    """The trial that an objective is called with: Optuna's own of given parameters, which asks its
+    study for those that it was not given.
 
     A suggestion is answered from the trial's parameters where they have it: those that the study
     file names, those under its `settings` and `args`, and whatever an earlier attempt of the trial
@@ -44,49 +41,20 @@ class ObjectiveTrial(BaseTrial):
     """
 
     def __init__(self, given: Mapping[str, Any], trial: FunctionTrial) -> None:
+        super().__init__(dict(given), trial.number)
         self._trial = trial
-        self._values = dict(given)
-        """By name, as the study writes them."""
-        self._params: dict[str, Any] = {}
-        self._distributions: dict[str, BaseDistribution] = {}
-        self._attributes: dict[str, Any] = {}
-        self._constraints: dict[str, float] = {}
         self._first_step: int | None = None
         self._last_step = -1
         self._last_value: float | None = None
         """Of the report at the full budget, which waits for what the objective returns."""
-        self._started = datetime.now()
-
-    # ---------------------------------------------------------------------------------- parameters
-
-    def suggest_float(
-        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
-    ) -> float:
-        value = self._suggest(name, FloatDistribution(low, high, log=log, step=step))
-        return float(value)
-
-    def suggest_int(
-        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
-    ) -> int:
-        value = self._suggest(name, IntDistribution(low, high, log=log, step=step))
-        return int(value)
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
         plain = written(name, choices)
         value = self._suggest(name, CategoricalDistribution(plain))
         chosen = choices[place_of(name, value, plain)]
-        self._params[name] = chosen
+        self._suggested_params[name] = chosen
         return chosen
-
-    def suggest_uniform(self, name: str, low: float, high: float) -> float:
-        return self.suggest_float(name, low, high)
-
-    def suggest_loguniform(self, name: str, low: float, high: float) -> float:
-        return self.suggest_float(name, low, high, log=True)
-
-    def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
-        return self.suggest_float(name, low, high, step=q)
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
         """The value of a parameter, drawn by the study if the trial does not have it."""
@@ -94,24 +62,12 @@ class ObjectiveTrial(BaseTrial):
         before = self._distributions.get(name)
         if before is not None:
             check_distribution_compatibility(before, distribution)
-        if name not in self._values:
-            self._values[name] = self._trial.ask(name, distribution_to_json(distribution))
-        value = fitting(name, self._values[name], distribution)
-        self._params[name] = value
+        if name not in self._params:
+            self._params[name] = self._trial.ask(name, distribution_to_json(distribution))
+        value = fitting(name, self._params[name], distribution)
+        self._suggested_params[name] = value
         self._distributions[name] = distribution
         return value
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The values suggested so far."""
-        return dict(self._params)
-
-    @property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """Of what has been suggested so far."""
-        return dict(self._distributions)
-
-    # ------------------------------------------------------------------------------------- reports
 
     def report(self, value: float, step: int) -> None:
         """Report the objective's value at a step, and wait for the go-ahead.
@@ -169,12 +125,10 @@ class ObjectiveTrial(BaseTrial):
         self._report(self._trial.budget, _values(returned, self._trial.goals))
 
     def _report(self, resource: float, values: Sequence[float]) -> None:
-        metrics = _metrics(self._attributes)
+        metrics = _metrics(self.user_attrs)
         names = [goal.metric for goal in self._trial.goals]
         metrics.update(zip(names, values, strict=True))
         self._trial.report(resource, metrics)
-
-    # ---------------------------------------------------------------------------------- attributes
 
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep something with the trial. Numbers are also metrics of its next reports.
@@ -185,7 +139,7 @@ class ObjectiveTrial(BaseTrial):
         if not isinstance(value, list | tuple) and hasattr(value, "item"):
             value = value.item()  # a number of numpy or torch
         kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
-        self._attributes[key] = kept
+        super().set_user_attr(key, kept)
         self._trial.note(Note(attributes={key: kept}))
 
     def set_constraint(self, key: str, value: float) -> None:
@@ -194,33 +148,8 @@ class ObjectiveTrial(BaseTrial):
         Raises:
             TypeError, ValueError: It is not a number.
         """
-        margin = _number("value", value)
-        if math.isnan(margin):
-            raise ValueError(f"Attempted to set a constraint for {key!r}, but NaN is not allowed.")
-        self._constraints[key] = margin
-        self._trial.note(Note(constraints={key: margin}))
-
-    @property
-    def user_attrs(self) -> dict[str, Any]:
-        return dict(self._attributes)
-
-    @property
-    def system_attrs(self) -> dict[str, Any]:
-        """None: notes of Optuna's samplers stay with the study."""
-        return {}
-
-    @property
-    def constraints(self) -> dict[str, float]:
-        return dict(self._constraints)
-
-    @property
-    def datetime_start(self) -> datetime | None:
-        """When this attempt began."""
-        return self._started
-
-    @property
-    def number(self) -> int:
-        return self._trial.number
+        super().set_constraint(key, value)
+        self._trial.note(Note(constraints={key: self.constraints[key]}))
 
     @property
     def study(self) -> StudyOfTrial:

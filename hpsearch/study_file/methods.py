@@ -143,10 +143,8 @@ def sampler(method: Method, seed: int) -> Any:
     import optuna.samplers
 
     sampler_class = getattr(optuna.samplers, class_name(method))
-    arguments = dict(method.arguments)
-    if _is_seeded(sampler_class):
-        arguments["seed"] = seed
-    return _built(sampler_class, arguments)
+    is_seeded = "seed" in _parameters_of(sampler_class)
+    return _built(sampler_class, {**method.arguments, **({"seed": seed} if is_seeded else {})})
 
 
 def class_name(method: Method) -> str:
@@ -161,11 +159,6 @@ def for_questions(method: Method) -> Method:
     Optuna's own default.
     """
     return Method(kind="tpe") if method.kind == CURVE_GP else method
-
-
-@cache
-def _is_seeded(sampler_class: type) -> bool:
-    return "seed" in inspect.signature(sampler_class).parameters
 
 
 def pruner(method: Method) -> Any:
@@ -219,7 +212,9 @@ def pruner_problems(
 
     if method.kind == PROMOTION:
         problems = _argument_problems(where, method, PromotionArguments)
-        return problems or _first_rung_problems(where, method.arguments, per_trial)
+        return problems or _first_rung_problems(
+            where, method.arguments.get("first_rung"), per_trial
+        )
     name = PRUNERS.get(method.kind, method.kind)
     if name not in PRUNERS.values():
         hint = nearest(method.kind, [PROMOTION, *PRUNERS])
@@ -227,30 +222,26 @@ def pruner_problems(
     problems = _argument_problems(where, method, arguments_of(getattr(optuna.pruners, name)))
     wrapped = method.arguments.get("wrapped_pruner")
     if wrapped is not None and not problems:
-        problems = _wrapped_problems(wrapped, per_trial, f"{where}.wrapped_pruner")
+        problems = _wrapped_problems(wrapped, f"{where}.wrapped_pruner")
     return problems or list(_building_problems(where, lambda: pruner(method)))
 
 
-def _wrapped_problems(
-    wrapped: str | dict[str, Any], per_trial: PerTrial | None, where: str
-) -> list[Problem]:
+def _wrapped_problems(wrapped: str | dict[str, Any], where: str) -> list[Problem]:
     inner = split_method(wrapped)
     kind = inner["kind"]
     if not isinstance(kind, str) or kind == PROMOTION:
         return [Problem(where, f"must be one of {', '.join(PRUNERS)}")]
-    return pruner_problems(Method.model_validate(inner), per_trial, where)
+    return pruner_problems(Method.model_validate(inner), None, where)
 
 
 def _first_rung_problems(
-    where: str, arguments: Mapping[str, Any], per_trial: PerTrial | None
+    where: str, first: float | None, per_trial: PerTrial | None
 ) -> list[Problem]:
-    first = arguments.get("first_rung")
     if first is None or per_trial is None or first <= per_trial.total:
         return []
     budget = f"{per_trial.total:g} {per_trial.unit.value}"
-    return [
-        Problem(f"{where}.first_rung", f"{first} is above the trial budget ({budget}); lower it")
-    ]
+    what = f"{first} is above the trial budget ({budget}); lower it"
+    return [Problem(f"{where}.first_rung", what)]
 
 
 @cache
@@ -261,12 +252,17 @@ def arguments_of(method_class: type) -> type[Model]:
     """
     ranges = RANGES.get(method_class.__name__, {})
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(method_class).parameters.items():
+    for name, parameter in _parameters_of(method_class).items():
         type_ = _type_of(parameter, ranges.get(name))
         if name != "seed" and type_ is not None:
             is_required = parameter.default is inspect.Parameter.empty
             fields[name] = (type_, ... if is_required else parameter.default)
     return create_model(method_class.__name__, __base__=Model, **fields)
+
+
+@cache
+def _parameters_of(method_class: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(method_class).parameters
 
 
 def _type_of(parameter: inspect.Parameter, limits: tuple[float, float] | None) -> Any:

@@ -186,10 +186,11 @@ def _draft(
     written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None
 ) -> Draft:
     space = written.get("space")
-    parts: dict[str, Any] = {}
-    for section, (model, names) in _CHECKED_PARTS.items():
-        for name in names:
-            parts[name] = _part_or_none(model, name, written.get(section))
+    parts: dict[str, Any] = {
+        name: _part_or_none(model, name, written.get(section))
+        for section, (model, names) in _CHECKED_PARTS.items()
+        for name in names
+    }
     return Draft(
         task=sections.get("task"),
         settings=sections.get("settings"),
@@ -258,11 +259,10 @@ def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
 
 
 def _space(written: dict[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
-    task = written.get("task")
-    may_be_empty = isinstance(task, dict) and is_open(task)
-    if may_be_empty and written.get("space") in (None, {}):
+    task, space = written.get("task"), written.get("space")
+    if space in (None, {}) and isinstance(task, dict) and is_open(task):
         return {}, []
-    return space_in(written.get("space"))
+    return space_in(space)
 
 
 def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
@@ -290,13 +290,12 @@ def _model_of(parameter: Any) -> type[Model] | None:
 
 
 def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:
-    lines: list[str] = []
-    different = dict.fromkeys(problems)
-    for problem in sorted(different, key=lambda each: source.line_of(each.where)):
-        place = f"{name}:{source.line_of(problem.where)}"
+    lines = []
+    for problem in dict.fromkeys(problems):
         where = f"{problem.where}: " if problem.where else ""
-        lines.append(f"{place}: {where}{problem.what}")
-    return lines
+        lines.append((source.line_of(problem.where), f"{where}{problem.what}"))
+    by_line = sorted(lines, key=lambda each: each[0])
+    return [f"{name}:{line}: {what}" for line, what in by_line]
 
 
 def _task(

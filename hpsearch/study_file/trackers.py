@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from hpsearch.study_file.types import Mistake, Model, shown
+from hpsearch.study_file.types import Mistake, Model, refusal, shown
 from trials.settings import nearest
 
 _PASSWORD = re.compile(
@@ -18,14 +17,10 @@ _PASSWORD = re.compile(
 """In a URL: before its host, or among its options. A number after a colon is a port."""
 
 
-def _own(text: str) -> PydanticCustomError:
-    return PydanticCustomError("own", "{text}", {"text": text})
-
-
 def _not_empty(value: str) -> str:
     if value.strip():
         return value
-    raise _own("must not be empty; give a name or leave the key out")
+    raise refusal("must not be empty; give a name or leave the key out")
 
 
 Text: TypeAlias = Annotated[
@@ -125,16 +120,14 @@ def as_named(value: Any) -> Any:
     if isinstance(value, NamedTracker):
         return value
     if not isinstance(value, dict):
-        raise _own(f"must be the name of a tracker, or a mapping of it, not {shown(value)}")
+        raise refusal(f"must be the name of a tracker, or a mapping of it, not {shown(value)}")
     for kind in value:
         if kind not in TRACKERS:
-            raise _own(f"{shown(kind)} is not a tracker; {nearest(str(kind), TRACKERS)}")
+            raise refusal(f"{shown(kind)} is not a tracker; {nearest(str(kind), TRACKERS)}")
     return {kind: {} if options is None else options for kind, options in value.items()}
 
 
 def _listed(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(value)
     return (value,) if isinstance(value, str | dict) else value
 
 
@@ -142,12 +135,13 @@ def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:
     kinds = [tracker.kind for tracker in trackers]
     for kind in TRACKERS:
         if kinds.count(kind) > 1:
-            raise _own(f"names {kind} twice; remove one")
+            raise refusal(f"names {kind} twice; remove one")
     return trackers
 
 
 TrackerList = Annotated[
     tuple[Annotated[NamedTracker, BeforeValidator(as_named)], ...],
+    Field(strict=False),
     BeforeValidator(_listed),
     AfterValidator(_different),
 ]

@@ -3,7 +3,6 @@ base of its models."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -110,8 +109,13 @@ def is_whole_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def refusal(text: str) -> PydanticCustomError:
+    """An error of a validator in its own words."""
+    return PydanticCustomError("own", "{text}", {"text": text})
+
+
 def _wrong(text: str, value: Any) -> PydanticCustomError:
-    return PydanticCustomError("own", "{text}, not {shown}", {"text": text, "shown": shown(value)})
+    return refusal(f"{text}, not {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -155,14 +159,6 @@ def _seconds_in(text: str) -> float | None:
     return seconds
 
 
-def _scalar(value: Any) -> Scalar:
-    is_scalar = isinstance(value, bool | int | float | str | None)
-    is_endless = isinstance(value, float) and not math.isfinite(value)
-    if not is_scalar or is_endless:
-        raise _wrong("must be a finite number, text, true, false or null", value)
-    return value  # type: ignore[no-any-return]
-
-
 def _value_lists(value: Any) -> Any:
     """`when: {lora: true}` as `{lora: (true,)}`."""
     if not isinstance(value, dict):
@@ -171,10 +167,6 @@ def _value_lists(value: Any) -> Any:
     for parent, values in value.items():
         lists[parent] = tuple(values) if isinstance(values, list | tuple) else (values,)
     return lists
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _whole_or_share(gpus: float | str) -> float | str:
@@ -244,8 +236,12 @@ _EARLIER_SCHEMA = {
     ]
 }
 
-Value = Annotated[Scalar, PlainValidator(_scalar), WithJsonSchema(SCALAR_SCHEMA)]
-Choices = Annotated[tuple[Value, ...], BeforeValidator(_tuple), WithJsonSchema(_CHOICES_SCHEMA)]
+Value = Annotated[
+    Scalar,
+    Worded("must be a finite number, text, true, false or null"),
+    WithJsonSchema(SCALAR_SCHEMA),
+]
+Choices = Annotated[tuple[Value, ...], Field(strict=False), WithJsonSchema(_CHOICES_SCHEMA)]
 Condition = Annotated[
     dict[str, tuple[Value, ...]], BeforeValidator(_value_lists), WithJsonSchema(_CONDITION_SCHEMA)
 ]
@@ -265,8 +261,7 @@ Gpus = Annotated[
     WithJsonSchema(_GPUS_SCHEMA),
 ]
 Earlier = Annotated[
-    tuple[str, ...] | Literal["auto"],
-    BeforeValidator(_tuple),
+    Annotated[tuple[str, ...], Field(strict=False)] | Literal["auto"],
     Worded("must be a list of names of studies, or auto"),
     AfterValidator(_different_studies),
     WithJsonSchema(_EARLIER_SCHEMA),

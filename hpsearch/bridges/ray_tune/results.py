@@ -114,7 +114,6 @@ class ResultGrid:
         metric: str | None = None,
         mode: str | None = None,
         scope: str | None = None,
-        filter_nan_and_inf: bool = True,
     ) -> Result:
         """The best trial.
 
@@ -126,7 +125,6 @@ class ResultGrid:
             mode: ``min`` or ``max``; None for the study's.
             scope: The report of a trial that counts: its ``last`` (where None), or the best of
                 ``all``.
-            filter_nan_and_inf: Whether values that are not finite do not count.
 
         Raises:
             UserError: No trial has reported the metric, or a mode or scope is unknown.
@@ -143,7 +141,7 @@ class ResultGrid:
             values = sign * _values(result, metric)
             if not values.empty:
                 value = float(values.iloc[-1] if scope == "last" else values.max())
-                if math.isfinite(value) or not filter_nan_and_inf:
+                if math.isfinite(value):
                     found[place] = value
         if not found:
             raise UserError(f"no trial has reported the metric {metric!r}", "check its name")
@@ -167,8 +165,8 @@ class ResultGrid:
             row = {name: value for name, value in result.metrics.items() if name != "config"}
             values = sign * _values(result, filter_metric)
             if not values.empty:
-                reports = result.metrics_dataframe.to_dict("records")
-                row |= {str(key): value for key, value in reports[_place_of_most(values)].items()}
+                (best,) = result.metrics_dataframe.loc[[values.idxmax()]].to_dict("records")
+                row |= {str(key): value for key, value in best.items()}
             config = {f"config/{name}": value for name, value in flat(result.config, "/").items()}
             rows.append({**row, "logdir": result.path, **config})
         return pd.DataFrame(rows)
@@ -187,12 +185,6 @@ def _values(result: Result, metric: str | None) -> pd.Series[float]:
     if metric is None or metric not in curve:
         return pd.Series(dtype=float)
     return curve[metric].dropna()
-
-
-def _place_of_most(values: pd.Series[float]) -> int:
-    """The row of the largest value, in the reports that they are of."""
-    rows: list[int] = values.index.tolist()
-    return rows[int(values.to_numpy().argmax())]
 
 
 def _result(

@@ -121,9 +121,9 @@ class Tuner:
             what = "Ray is initialised in this process, and a study starts or joins it itself"
             raise UserError(what, "remove ray.init(); set RAY_ADDRESS to use a cluster")
         if plan.dropped:
-            lines = "".join(f"\n  {line}" for line in plan.dropped)
-            message = f"not carried over from Ray Tune (docs/ray-tune.md):{lines}"
-            warnings.warn(message, NotCarriedOverWarning, stacklevel=2)
+            message = "not carried over from Ray Tune (docs/ray-tune.md):"
+            text = "\n  ".join([message, *plan.dropped])
+            warnings.warn(text, NotCarriedOverWarning, stacklevel=2)
         if plan.storage.startswith("sqlite:///"):
             Path(plan.folder).parent.mkdir(parents=True, exist_ok=True)
         with closing(Store.open(plan.storage)) as store:

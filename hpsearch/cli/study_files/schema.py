@@ -10,13 +10,9 @@ from hpsearch.cli.places import write_text
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import TITLE, study_file_schema
 from trials.data import files
-from trials.descriptions import builtin
 
 NAME = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""
-
-OWN_CODE = "module:function"
-"""Stands for the kind of any task written by the user; all of them have the same keys."""
 
 
 def print_schema() -> None:
@@ -67,5 +63,4 @@ def _not_writable(path: Path, error: OSError) -> UserError:
 
 
 def _text() -> str:
-    schema = study_file_schema(builtin.BUILT_IN, builtin.describe(OWN_CODE))
-    return json.dumps(schema, indent=1) + "\n"
+    return json.dumps(study_file_schema(), indent=1) + "\n"

@@ -1,5 +1,2 @@
-"""The study file as a JSON Schema, for editors.
-
-`document`  the whole schema; read this first
-`search`    samplers and pruners;  `tasks`  what depends on the task;  `terms`  what all parts share
-"""
+"""The study file as a JSON Schema, for editors: `document` is the whole of it, and `parts` has what
+depends on samplers, pruners and tasks."""

@@ -10,20 +10,17 @@ parameter that depends on another one that does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import CURVE_GP
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.schema import search, tasks
-from hpsearch.study_file.schema.tasks import OWN_CODE
-from hpsearch.study_file.schema.terms import NULL, PARAMETERS, Schema, WithoutTitles, or_empty, ref
+from hpsearch.study_file.schema import parts
+from hpsearch.study_file.schema.parts import NULL, OWN_CODE, PARAMETERS, Schema, or_empty, ref
 from hpsearch.study_file.trackers import TRACKERS
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
 from trials.descriptions.asked import ASK
+from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import TaskDescription
 from trials.descriptions.function import OPTUNA
 from trials.settings import TABLE
 
@@ -34,25 +31,11 @@ TITLE = "A study file of hpsearch"
 
 _REQUIRED = ("study", "task", "objective", "budget")
 """The keys that every study file has."""
-_DEFAULTS: Mapping[str, Mapping[str, str]] = {
-    "Search": {"sampler": CURVE_GP, "pruner": PROMOTION},
-}
-"""Defaults that a study file writes in another way than the models keep them."""
 
 
-def study_file_schema(
-    built_in: Mapping[str, TaskDescription],
-    own_code: TaskDescription,
-    command: TaskDescription = COMMAND,
-) -> Schema:
-    """The schema. It imports Optuna, for the arguments of its classes.
-
-    Args:
-        built_in: The built-in tasks, by kind.
-        own_code: A task of the user's own code.
-        command: A task that is a command.
-    """
-    whole = StudySpec.model_json_schema(schema_generator=WithoutTitles)
+def study_file_schema() -> Schema:
+    """The schema. It imports Optuna, for the arguments of its classes."""
+    whole = StudySpec.model_json_schema(schema_generator=parts.WithoutTitles)
     definitions = whole["$defs"]
     del definitions["Method"]
     for definition in definitions.values():
@@ -60,20 +43,22 @@ def study_file_schema(
     for name in PARAMETERS:  # the descriptions of the settings take their place
         del definitions[name]["description"]
     _add_rules(definitions)
-    search.add_methods(definitions)
+    parts.add_methods(definitions)
     definitions["Parameter"] = {"oneOf": [ref(name) for name in PARAMETERS]}
     for name, setting in TABLE.items():
-        tasks.add_setting(definitions, name, setting)
+        parts.add_setting(definitions, name, setting)
 
-    any_parameter = [tasks.of_any_parameter({"pattern": OWN_CODE}, own_code)]
-    for task in (command, ASK):
-        any_parameter.append(tasks.of_any_parameter({"const": task.kind}, task))
-    kinds = [tasks.one_kind(definitions, task) for task in built_in.values()]
+    any_parameter = [
+        parts.of_any_parameter({"pattern": OWN_CODE}, describe("module:function")),
+        parts.of_any_parameter({"const": COMMAND.kind}, COMMAND),
+        parts.of_any_parameter({"const": ASK.kind}, ASK),
+    ]
+    kinds = [parts.one_kind(definitions, task) for task in BUILT_IN.values()]
     return {
         "$schema": DIALECT,
         "title": TITLE,
         "type": "object",
-        "properties": _sections(whole["properties"], [*built_in, command.kind, ASK.kind]),
+        "properties": _sections(whole["properties"], [*BUILT_IN, COMMAND.kind, ASK.kind]),
         "required": list(_REQUIRED),
         "additionalProperties": False,
         "allOf": [*kinds, *any_parameter, _space_is_named()],
@@ -93,17 +78,12 @@ def _sections(of_the_model: Schema, kinds: list[str]) -> Schema:
     sections["space"]["type"] = "object"
     sections["space"]["additionalProperties"] = ref("Parameter")
     sections["enqueue"]["items"] = {"type": "object", "additionalProperties": SCALAR_SCHEMA}
-    place = sections["checkpoints"]
-    sections["checkpoints"] = {
-        "description": place["description"],
-        "anyOf": [{"type": "string"}, ref("CheckpointsPlace")],
-    }
-    track = sections["track"]
-    named = {"anyOf": [{"enum": list(TRACKERS)}, ref("NamedTracker")]}
-    sections["track"] = {
-        "description": track["description"],
-        "anyOf": [*named["anyOf"], {"type": "array", "items": named}],
-    }
+    named = [{"enum": list(TRACKERS)}, ref("NamedTracker")]
+    for key, options in (
+        ("checkpoints", [{"type": "string"}, ref("CheckpointsPlace")]),
+        ("track", [*named, {"type": "array", "items": {"anyOf": named}}]),
+    ):
+        sections[key] = {"description": sections[key]["description"], "anyOf": options}
     for section in ("search", "resources"):
         sections[section].pop("default")
     for key in sections.keys() - set(_REQUIRED):
@@ -140,9 +120,9 @@ def _given(key: str) -> Schema:
 
 def _add_rules(definitions: Schema) -> None:
     """Add what the models check between their fields, as far as a schema can express it."""
-    for name, defaults in _DEFAULTS.items():
-        for key, default in defaults.items():
-            definitions[name]["properties"][key]["default"] = default
+    # A study file writes these defaults in another way than the models keep them.
+    for key, default in (("sampler", CURVE_GP), ("pruner", PROMOTION)):
+        definitions["Search"]["properties"][key]["default"] = default
     for name in PARAMETERS:
         believed = {"if": _given("confidence"), "then": {"required": ["prior"]}}
         definitions[name]["allOf"] = [believed]
@@ -154,8 +134,7 @@ def _add_rules(definitions: Schema) -> None:
         logarithmic = {"required": ["log"], "properties": {"log": {"const": True}}}
         fitting = {"properties": {"low": {"exclusiveMinimum": 0}, "step": plain_step}}
         definitions[name] |= {"if": logarithmic, "then": fitting}
-    one_tracker = {"minProperties": 1, "maxProperties": 1}
-    definitions["NamedTracker"] |= one_tracker
+    definitions["NamedTracker"] |= {"minProperties": 1, "maxProperties": 1}
     definitions["Limit"]["anyOf"] = [_given("min"), _given("max")]
     definitions["PerTrial"]["oneOf"] = [_given(unit.value) for unit in Unit]
     limits = ("trials", "gpu_hours", "cost", "wall_clock")

@@ -50,20 +50,13 @@ def problems_of(
     """
     problems: list[Problem] = []
     for details in error.errors(include_url=False):
-        problems += _problems_of_one(details, details["loc"][skip:], model, where)
-    return problems
-
-
-def _problems_of_one(
-    details: ErrorDetails, loc: tuple[int | str, ...], model: type[BaseModel] | None, where: str
-) -> list[Problem]:
-    here = _joined(where, loc)
-    if details["type"] != "mistakes":
-        return [_problem_of(details, loc, model, where)]
-    problems = []
-    for key, what in details["ctx"]["mistakes"]:
-        at = place(here, key) if key else here
-        problems.append(Problem(at, what))
+        loc = details["loc"][skip:]
+        if details["type"] != "mistakes":
+            problems.append(_problem_of(details, loc, model, where))
+            continue
+        here = _joined(where, loc)
+        for key, what in details["ctx"]["mistakes"]:
+            problems.append(Problem(place(here, key) if key else here, what))
     return problems
 
 
@@ -127,10 +120,8 @@ def _with_point(value: str) -> str:
 
 def _missing(key: str, fields: dict[str, Any]) -> str:
     examples = fields[key].examples if key in fields else None
-    if examples:
-        shown_ones = " or ".join(f"{key}: {example}" for example in examples)
-        return f"is missing; add {shown_ones}"
-    return f"is missing; add {key}: and its value"
+    shown_ones = " or ".join(f"{key}: {example}" for example in examples or ())
+    return f"is missing; add {shown_ones or f'{key}: and its value'}"
 
 
 def _joined(where: str, loc: Sequence[int | str]) -> str:

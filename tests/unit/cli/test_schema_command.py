@@ -12,9 +12,8 @@ from hpsearch.cli.study_files.init import DataOptions, write_starter
 from hpsearch.cli.study_files.schema import NAME, write
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import study_file_schema
-from trials.descriptions.builtin import BUILT_IN, describe
 
-SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
+SCHEMA = study_file_schema()
 
 
 def call(*arguments: str) -> int | str | None:

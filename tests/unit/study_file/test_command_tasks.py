@@ -12,7 +12,6 @@ import yaml
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import study_file_schema
-from trials.descriptions.builtin import BUILT_IN, describe
 
 STUDY: dict[str, Any] = {
     "study": "commands",
@@ -24,7 +23,7 @@ STUDY: dict[str, Any] = {
     "objective": {"metric": "loss", "direction": "minimize"},
     "budget": {"trials": 3, "per_trial": {"epochs": 9}},
 }
-SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
+SCHEMA = study_file_schema()
 
 
 def changed(run: str | None = None, **sections: Any) -> str:

@@ -26,14 +26,14 @@ from hpsearch.study_file.text import yaml_source
 from support.files.study_files import GOOD
 from trials import tasks
 from trials.contract import Setting, TaskError
-from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import Field
 from unit.study_file.test_mistakes import MISTAKES
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOWHERE = Path("/nowhere")
-SCHEMA = study_file_schema(BUILT_IN, describe("module:function"))
+SCHEMA = study_file_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 

@@ -12,10 +12,9 @@ from hpsearch.study_file.schema.document import study_file_schema
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.trackers import MlflowOptions
 from support.files.study_files import GOOD, problems_of
-from trials.descriptions.builtin import BUILT_IN, describe
 
 VALIDATOR = jsonschema.Draft202012Validator(
-    study_file_schema(BUILT_IN, describe("module:function"))
+    study_file_schema()
 )
 
 
