@@ -110,10 +110,7 @@ class ResultGrid:
         return sum(result.state in (State.COMPLETE, State.PRUNED) for result in self)
 
     def get_best_result(
-        self,
-        metric: str | None = None,
-        mode: str | None = None,
-        scope: str | None = None,
+        self, metric: str | None = None, mode: str | None = None, scope: str | None = None
     ) -> Result:
         """The best trial.
 
