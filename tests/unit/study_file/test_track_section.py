@@ -13,9 +13,7 @@ from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.trackers import MlflowOptions
 from support.files.study_files import GOOD, problems_of
 
-VALIDATOR = jsonschema.Draft202012Validator(
-    study_file_schema()
-)
+VALIDATOR = jsonschema.Draft202012Validator(study_file_schema())
 
 
 def fits_the_schema(track: str) -> bool:
