@@ -50,12 +50,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class StudyFolder:
-    """A study's own folder.
-
-    Args:
-        mark: The study.
-        folder: An absolute path, or a URL.
-    """
+    """A study's own folder: an absolute path, or a URL."""
 
     mark: Mark
     folder: str
@@ -106,11 +101,7 @@ def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
 
 
 def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
-    """The folder of a study that is to be created.
-
-    Raises:
-        UserError: Checkpoints cannot be kept there.
-    """
+    """The folder of a study that is to be created."""
     return folder_in(checkpoint_root(spec, asked_for), spec.study, new_uid())
 
 
@@ -152,11 +143,7 @@ def usable(checkpoints: Path | str) -> str:
 
 
 def _refuse_no_folder(path: Path) -> None:
-    """Check that a path is a folder, or that a folder could be made there.
-
-    Raises:
-        UserError: Something else is in its place, or no file system accepts it.
-    """
+    """Check that a path is a folder, or that a folder could be made there."""
     if not str(path).isprintable():
         what = f"checkpoints cannot be kept at {str(path)!r}"
         raise UserError(what, "name a folder of printable letters")
@@ -188,8 +175,6 @@ def folder_in(root: str, study: str, uid: str) -> StudyFolder:
 
     Args:
         root: An absolute path or a URL.
-        study: The study's name.
-        uid: The study's.
 
     Raises:
         UserError: The root is another study's own folder, or lies in a study's, or cannot be read.
@@ -204,11 +189,7 @@ def folder_in(root: str, study: str, uid: str) -> StudyFolder:
 
 
 def _refuse_inside(root: str) -> None:
-    """Refuse what lies in a trial's folder: it would go with the trial.
-
-    Raises:
-        UserError: It does.
-    """
+    """Refuse what lies in a trial's folder: it would go with the trial."""
     folder, name = split(root)
     while name:
         owner = mark_of(str(folder)) if trial_of(name) is not None else None

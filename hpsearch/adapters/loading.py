@@ -24,7 +24,6 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
     """Build the task that the `task` part of a study file states.
 
     Args:
-        task: The part, as parsed.
         base: The folder that its relative paths and modules are found in; None for the current one.
 
     Raises:
@@ -41,12 +40,7 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 
 def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
-    function.
-
-    Args:
-        task: The `task` part of a study file.
-        base: The folder that its relative paths and modules are found in; None for the current one.
-    """
+    function."""
     if task.get("library") is None:
         return tasks.inspect(task, base)
     try:

@@ -35,10 +35,6 @@ from trials.tasks.function.trial import FunctionTrial
 def adapt(objective: Any, task: Mapping[str, Any]) -> Function:
     """An objective as a function that takes `(params, trial)`.
 
-    Args:
-        objective: The function of the study file, or an object that can be called.
-        task: The `task` part of the study file.
-
     Raises:
         TaskError: It cannot be called with a trial alone.
     """

@@ -34,10 +34,6 @@ class ObjectiveTrial(FixedTrial):
 
     A step is how far the trial has trained. Where an objective counts from 0, step 0 is the first
     unit of the budget.
-
-    Args:
-        given: The parameters that the trial has.
-        trial: The trial that runs.
     """
 
     def __init__(self, given: Mapping[str, Any], trial: FunctionTrial) -> None:
@@ -158,11 +154,7 @@ class ObjectiveTrial(FixedTrial):
 
 
 class StudyOfTrial:
-    """The study, as far as a trial's worker knows it.
-
-    Args:
-        goals: The study's objectives.
-    """
+    """The study, as far as a trial's worker knows it."""
 
     def __init__(self, goals: Sequence[Goal]) -> None:
         least, most = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE

@@ -13,11 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 
 
 def refuse_name(name: object) -> None:
-    """Refuse names that no study file could have.
-
-    Raises:
-        ValueError: It is one.
-    """
+    """Refuse a name that no study file could have, with a `ValueError`."""
     if not isinstance(name, str) or not name.isprintable() or not name or name.startswith("$"):
         what = f"a parameter cannot be named {name!r}"
         raise ValueError(f"{what}: use letters, digits and marks such as _ or /")
@@ -72,11 +68,7 @@ def fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
 
 
 def place_of(name: str, value: Any, choices: Sequence[Any]) -> int:
-    """The place of a value among choices, where true is not 1.
-
-    Raises:
-        ValueError: It is not among them.
-    """
+    """The place of a value among choices, where true is not 1; a `ValueError` if there is none."""
     for place, choice in enumerate(choices):
         if choice == value and isinstance(choice, bool) is isinstance(value, bool):
             return place

@@ -22,13 +22,8 @@ _INLINE = ("objective", "search")
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A note to a person on a part of the study file.
-
-    Attributes:
-        line: The line of the source; None for no line of it.
-        section: A key of the study file, perhaps with a parameter's name after it: `space.lr`.
-        what: The remark.
-    """
+    """A note to a person on a part of the study file: a key of it, perhaps with a parameter's name
+    after it (`space.lr`), and the line of the source, if it is about one."""
 
     line: int | None
     section: str
@@ -44,10 +39,8 @@ class StudyDraft:
 
     Attributes:
         source: Its origin, such as `sweep.yaml, a file of W&B`.
-        study: The study's name.
         sections: The content of `task`, `settings` and the like, without `space`.
         space: The parameters by name, as a study file has them.
-        remarks: In the order of the source.
     """
 
     source: str

@@ -44,14 +44,8 @@ _HEAD = "# Past runs that were imported. Use them as evidence of a new study: se
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The study that past runs become.
-
-    Attributes:
-        name: Its name.
-        space: The space that it searched.
-        unit: The unit of its resources.
-        task: The kind of its task, for `warm_start: auto`; None if it is not known.
-    """
+    """The study that past runs become. The kind of its task is for `warm_start: auto`; it is None
+    if it is not known."""
 
     name: str
     space: Mapping[str, Parameter]
@@ -197,14 +191,10 @@ def unit_of(found: PastRuns, stated: Unit | None) -> Unit:
 
 
 def write(store: Store, found: PastRuns, destination: Destination) -> None:
-    """Write past runs as a finished study, all or nothing.
+    """Write past runs, which fit the space of their destination, as a finished study, all or
+    nothing.
 
     A run without a curve has one report, at the end: at the full budget if it is complete.
-
-    Args:
-        store: The database.
-        found: The runs, which fit `destination.space`.
-        destination: The study.
 
     Raises:
         StudyExists: The name is taken.

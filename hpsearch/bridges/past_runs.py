@@ -27,13 +27,10 @@ class PastRun:
 
     Attributes:
         place: Where it is, for errors: a file with a row, or a trial of a study.
-        params: The parameters that it has.
         state: Its state; running or queued if it has not ended.
         values: One value for each objective; None if it has no result.
         curve: The metrics by resource, rising.
-        name: Its name in the source.
         error_kind: Why it failed; None if it did not.
-        error_text: The text of its error.
         started: Seconds since the epoch.
         ended: Seconds since the epoch.
         distributions: By parameter, what it was drawn from, where the source knows it.
@@ -60,7 +57,6 @@ class PastRuns:
         kind: The kind of source, such as `Ray Tune`.
         source: Where they are from, without passwords.
         objectives: The metrics that they are compared by.
-        runs: In the order of the source.
         notes: Remarks for a person, such as how many runs were left out.
     """
 
@@ -92,11 +88,7 @@ class Misfits:
         return any(found.startswith((f"{place}:", f"{place}/")) for found in self._found)
 
     def refuse(self) -> None:
-        """Refuse the source if anything does not fit.
-
-        Raises:
-            UserError: The problems.
-        """
+        """Refuse the source if anything does not fit."""
         if not self._found:
             return
         lines = [f"  {line}" for line in list(self._found)[:MOST_SHOWN]]
@@ -166,8 +158,6 @@ class Mapped:
         """The parameters of a run that are kept, by our names: all if none are named.
 
         Args:
-            params: By the source's names.
-            place: The place of the run.
             misfits: Takes those that the run lacks; None where it may lack some.
         """
         if not self.params:

@@ -56,7 +56,6 @@ def translated(source: str, study: str | None) -> tuple[str, list[str]]:
     """The study file that a W&B sweep or a study of Optuna's becomes, and lines for a person.
 
     Args:
-        source: The file of a sweep, the URL of an Optuna storage, or the path of its journal.
         study: The name of the study; for a storage, that of a study in it.
 
     Raises:

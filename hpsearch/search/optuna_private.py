@@ -35,11 +35,7 @@ def brackets_of(
 
 
 def brute_force_is_done(trials: Sequence[FrozenTrial]) -> bool:
-    """True if brute force has no configuration left.
-
-    Args:
-        trials: Those so far, each with its parameters; one that is queued or runs counts as tried.
-    """
+    """True if brute force has tried all configurations; those that are queued or run count too."""
     tree = _TreeNode()
     BruteForceSampler._populate_tree(tree, list(trials), {})
     return not tree.is_any_expandable(exclude_running=True)

@@ -38,11 +38,9 @@ class Proposals:
     """Draws the parameters of one study's trials.
 
     Args:
-        spec: The study.
         history: Its live state; proposals are written into its trials.
         storage: An Optuna storage that reads that history.
         pruner: The study's pruner: under Hyperband, a sampler sees the trials of one bracket only.
-        forecast: What is known of its trials; None with several objectives.
     """
 
     def __init__(

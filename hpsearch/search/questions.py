@@ -49,8 +49,6 @@ class Questions:
         """The value of a parameter: the one on record, or one that is drawn and recorded now.
 
         Args:
-            trial: A running trial.
-            name: The parameter's.
             distribution: What it is drawn from, in Optuna's JSON.
 
         Raises:
@@ -105,11 +103,7 @@ class Questions:
 
 
 def _asked_for(name: str, value: Any, wanted: BaseDistribution) -> Any:
-    """A value that the user asked for.
-
-    Raises:
-        Unanswerable: The parameter cannot have it.
-    """
+    """A value that the user asked for."""
     if contains(wanted, value):
         return value
     what = f"{name}={value!r} was asked for, and the objective draws it from {wanted}"

@@ -204,12 +204,8 @@ class Rungs:
     def promotion(
         self, can_finish: Callable[[int], bool] = lambda number: True
     ) -> tuple[int, Judgement] | None:
-        """The trial to continue: of the highest rung at which fewer have gone on than may.
-
-        Args:
-            can_finish: Whether a trial, by its number, can still be trained in full; others are
-                passed over.
-        """
+        """The trial to continue: of the highest rung at which fewer have gone on than may. Trials
+        that cannot be trained in full any more are passed over."""
         for index in reversed(range(len(self.rungs))):
             chosen = self._chosen(index, can_finish)
             if chosen is not None:
@@ -221,12 +217,8 @@ class Rungs:
         return sorted(number for rung in self.rungs for number in rung.able)
 
     def level_after(self, index: int | None, resource: float) -> float | None:
-        """The level of the next rung above one of them, past a resource; None above the highest.
-
-        Args:
-            index: The rung; None for one below the lowest.
-            resource: What the level must exceed.
-        """
+        """The level of the next rung above one of them (None for below the lowest) and past a
+        resource; None above the highest."""
         following = 0 if index is None else index + 1
         for rung in self.rungs[following:]:
             if rung.level > resource:

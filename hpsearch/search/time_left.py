@@ -43,13 +43,7 @@ SIDE_BY_SIDE = 3
 
 
 class TimeLeft:
-    """The time that the rest of a study takes, by what it has done so far.
-
-    Args:
-        spec: The study.
-        trials: All of them so far, with their attempts.
-        workers: How many work on it.
-    """
+    """The time that the rest of a study takes, by what it has done so far."""
 
     def __init__(self, spec: StudySpec, trials: Sequence[Trial], workers: int) -> None:
         self._spec = spec

@@ -201,13 +201,8 @@ def sampler_problems(method: Method) -> list[Problem]:
 def pruner_problems(
     method: Method, per_trial: PerTrial | None, where: str = "search.pruner"
 ) -> list[Problem]:
-    """Mistakes in the `pruner` of a study file.
-
-    Args:
-        method: The pruner.
-        per_trial: The trial budget that rungs must lie in; None if it is not known.
-        where: Its dotted place.
-    """
+    """Mistakes in the `pruner` of a study file, with rungs outside of the trial budget, if that is
+    known."""
     import optuna.pruners
 
     if method.kind == PROMOTION:

@@ -70,11 +70,7 @@ _PARAMETER_MODELS: dict[Any, type[Model]] = {
 
 
 def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
-    """Read a study file.
-
-    Args:
-        path: The file.
-        inspect: Inspects the task's data and code; None if that is not wanted.
+    """Read a study file, and its task's data and code if they are to be inspected.
 
     Raises:
         UserError: There is no such file, or it cannot be read.
@@ -128,23 +124,13 @@ def _not_a_mapping(value: Any) -> Problem:
 
 
 def origin_of(written: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Where a study was imported from; None for any other study.
-
-    Args:
-        written: Its study file, as it is written.
-    """
+    """Where a study was imported from, by its study file as it is written; None for any other."""
     origin = written.get(IMPORTED)
     return origin if isinstance(origin, dict) else None
 
 
 def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:
-    """The error for problems that were found after a study file was read.
-
-    Args:
-        text: The file's text, to find lines in.
-        name: What to call the file.
-        problems: What a task said about its part.
-    """
+    """The error for problems that a task found after a study file, of this text, was read."""
     return SpecError(_lines(problems, yaml_source.read(text), name))
 
 

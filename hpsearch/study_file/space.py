@@ -41,11 +41,8 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
-    """True if trials of a task may ask for parameters that the space does not name.
-
-    Args:
-        task: The `task` part of a study file.
-    """
+    """True if trials of a task, the `task` part of a study file, may ask for parameters that the
+    space does not name."""
     return task.get("library") == OPTUNA
 
 
@@ -169,16 +166,11 @@ def contains(space: Space, params: Mapping[str, Any], *, is_open: bool = False) 
 
 
 def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict[str, Any] | None:
-    """The task's default settings as a configuration of the space.
+    """The task's default settings as a configuration of the space, perhaps incomplete; None if no
+    parameter has a default.
 
     A number is moved to the nearest value in the space. A default that is not among the choices is
     left to the sampler, like everything without a default.
-
-    Args:
-        space: The search space.
-        settings_table: The task's settings with their defaults; None if they are not known.
-
-    Returns: A configuration, perhaps incomplete; None if no parameter has a default.
     """
     table = settings_table or {}
     params: dict[str, Any] = {}
@@ -199,12 +191,8 @@ def largest(
 ) -> dict[str, Any]:
     """The settings that make all trials measure alike.
 
-    Each has the largest value that another setting, which is searched, can have.
-
-    Args:
-        space: The search space.
-        settings: The fixed settings, which are left as they are.
-        settings_table: The task's settings; None if they are not known.
+    Each has the largest value that another setting, which is searched, can have. Fixed settings are
+    left as they are.
     """
     table = settings_table or {}
     found = {}

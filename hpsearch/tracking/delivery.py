@@ -181,12 +181,7 @@ class _Courier:
 
 @contextmanager
 def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
-    """Watch a study and send notices; errors that leave the block are sent too.
-
-    Args:
-        study: The study's name.
-        recipient: Who gets them; None for nobody.
-    """
+    """Watch a study and send notices; errors that leave the block are sent too."""
     if recipient is None:
         yield Notices(study, lambda notice: None)
         return

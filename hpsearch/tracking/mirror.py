@@ -43,13 +43,8 @@ class Sent:
     sends its last few trials again.
 
     Args:
-        folder: The study's folder of checkpoints, a path or a URL.
-        tracker: The name of the tracker.
         target: Where the tracker keeps the study; what it was sent elsewhere does not count.
         again: Whether to forget everything.
-
-    Attributes:
-        study: The digest of the facts of the study.
     """
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
@@ -79,10 +74,8 @@ class Sent:
         self._is_new = True
 
     def write(self, unsafe: Collection[int] = ()) -> None:
-        """Write the file, if there is anything new.
-
-        Args:
-            unsafe: Trials that the tracker may still lose: the file does not name them as sent.
+        """Write the file, if there is anything new. It does not name unsafe trials, which the
+        tracker may still lose.
 
         Raises:
             Exception: It cannot be written; each store has errors of its own.
@@ -107,15 +100,8 @@ class Sent:
 
 
 class Mirror:
-    """Keeps a tracker up to date with one study.
-
-    Args:
-        store: The database.
-        spec: The study file.
-        sent: The record of what the tracker has been sent.
-        tracker: The tracker.
-        on_progress: Called after each trial that was sent.
-    """
+    """Keeps a tracker up to date with one study, and calls `on_progress` after each trial that was
+    sent."""
 
     def __init__(
         self,
@@ -167,11 +153,7 @@ class Mirror:
             self.save()
 
     def save(self) -> None:
-        """Write down what was sent and is safe.
-
-        Raises:
-            Exception: It cannot be written; each store has errors of its own.
-        """
+        """Write down what was sent and is safe."""
         self._sent.write(self._tracker.unsafe())
 
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:

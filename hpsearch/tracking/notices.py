@@ -47,9 +47,7 @@ class Notices:
     """Watches a study and sends what is worth a notice.
 
     Args:
-        study: The study's name.
         deliver: Called with each notice; it must return at once.
-        clock: Seconds, for the pauses between notices.
     """
 
     def __init__(

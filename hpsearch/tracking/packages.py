@@ -24,11 +24,7 @@ def missing(trackers: Iterable[NamedTracker]) -> list[str]:
 
 
 def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
-    """Check that all packages are installed.
-
-    Raises:
-        UserError: One is not.
-    """
+    """Check that all packages are installed; raises a `UserError` if one is not."""
     absent = missing(trackers)
     if absent:
         what = f"track: {', '.join(absent)} cannot be used: not installed here"

@@ -37,10 +37,7 @@ class Senders:
     """The senders of one study: none before `begin`.
 
     Args:
-        store: The database.
-        study: The study's name.
         folder: Its folder of checkpoints, a path or a URL.
-        trackers: The trackers that are sent it.
         end_s: How long `end` waits, in seconds; None for as long as it takes.
         again: Whether to send what they were sent before, too.
     """

@@ -49,10 +49,8 @@ class Sending:
 
     Args:
         storage: The URL of the database, with its password.
-        study: The name of the study.
         folder: Its folder of checkpoints; a path or a URL.
         tracker: The tracker with its options, as in a study file.
-        again: Whether to send what the tracker was sent before, too.
     """
 
     storage: str

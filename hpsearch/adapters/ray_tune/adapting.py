@@ -42,10 +42,6 @@ class TrainableNotes:
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     """The training function of a trainable.
 
-    Args:
-        found: The object that the study file's `kind` names.
-        task: The `task` part.
-
     Raises:
         TaskError: It is not a trainable that can be trained here.
     """

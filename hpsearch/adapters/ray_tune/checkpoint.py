@@ -16,11 +16,7 @@ FOLDER = "checkpoint"
 
 
 class Checkpoint:
-    """A folder with files of a trainable.
-
-    Args:
-        path: A local folder, or the URL of one in an object store.
-    """
+    """A folder with files of a trainable: a local one, or the URL of one in an object store."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -31,11 +27,7 @@ class Checkpoint:
         return cls(path)
 
     def to_directory(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Copy the files into a folder, and return its path.
-
-        Args:
-            path: The folder, made where it is missing; None for a new temporary one.
-        """
+        """Copy the files into a folder, else into a new temporary one, and return its path."""
         target = Path(tempfile.mkdtemp(prefix="checkpoint_")) if path is None else Path(path)
         with self.as_directory() as files:
             shutil.copytree(files, target, dirs_exist_ok=True)

@@ -48,7 +48,6 @@ class Session:
     """One attempt to train a trainable.
 
     Attributes:
-        trial: The trial, as training functions see it.
         iteration: The training iterations so far, over all attempts.
     """
 
@@ -157,9 +156,6 @@ def here() -> Session | None:
 
 def current(call: str) -> Session:
     """The session of the trial that this code belongs to.
-
-    Args:
-        call: The function that was called, for the error.
 
     Raises:
         UserError: No trial runs here.

@@ -25,11 +25,9 @@ class Trainable:
     `load_checkpoint`.
 
     Args:
-        config: The trial's parameters and constants.
         parameters: Given by `with_parameters`, passed to `setup`.
 
     Attributes:
-        config: The same.
         iteration: The iterations trained, over all attempts.
         trial_id: The trial's number, as five digits.
         logdir: The trial's folder.
@@ -74,14 +72,7 @@ def drive(
     session: Session,
     parameters: Mapping[str, Any],
 ) -> None:
-    """Train a class trainable until its trial is over.
-
-    Args:
-        kind: The class.
-        config: The trial's.
-        session: The trial's.
-        parameters: For its `setup`.
-    """
+    """Train a class trainable until its trial is over."""
     trainable = kind(config, **parameters)
     saves = kind.save_checkpoint is not Trainable.save_checkpoint
     try:

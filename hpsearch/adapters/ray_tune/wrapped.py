@@ -47,7 +47,6 @@ def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
     """A trainable that says what each trial takes.
 
     Args:
-        trainable: A function or a class.
         resources: ``{"cpu": 2, "gpu": 0.5}``, or a placement group of one bundle.
 
     Raises:

@@ -29,11 +29,6 @@ _TABLES = ("studies", "study_directions", "trial_params", "version_info")
 def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
     """Past runs from a study of Optuna's. Nothing is written to its storage.
 
-    Args:
-        source: A database URL, or the path of a journal.
-        mapped: Which study, which parameters to keep, and names for the objectives.
-        misfits: Takes what does not fit.
-
     Raises:
         UserError: There is no such storage or study, or the options contradict it.
     """
@@ -105,7 +100,6 @@ def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str
 
     Args:
         source: A database URL, or the path of a journal.
-        name: The study's name; None if it is the only one.
 
     Raises:
         UserError: There is no such storage or study.

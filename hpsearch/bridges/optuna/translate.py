@@ -15,11 +15,7 @@ OWN = "is left to the objective, which draws it itself"
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a study of Optuna's.
-
-    Args:
-        source: The URL of a database, or the path of a journal.
-        study: The study's name; None if it is the only one.
+    """The study file of a study of Optuna's, which needs no name if it is the only one there.
 
     Raises:
         UserError: There is no such storage or study.

@@ -44,9 +44,7 @@ def write(history: History, to: str, *, replace: bool) -> None:
     A copy that was interrupted is always replaced.
 
     Args:
-        history: The study.
         to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
-        replace: Whether to replace an earlier copy of the same study.
 
     Raises:
         StudyExists: The storage has a study of that name, and it is not to be replaced or is not a

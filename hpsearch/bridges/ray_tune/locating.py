@@ -28,9 +28,7 @@ class Located:
 
     Args:
         kind: ``module:name``.
-        base: The folder that its module is in.
         noted: Its arguments beside its config.
-        resources: CPUs and GPUs of a trial.
     """
 
     kind: str

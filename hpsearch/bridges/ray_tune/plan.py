@@ -36,13 +36,10 @@ class PlannedStudy:
     """A study that a Tuner describes.
 
     Args:
-        name: Its name.
         storage: The URL of its database.
         folder: The folder of the experiment, with its checkpoints.
         base: The folder of its trainable's module.
-        text: Its study file.
         dropped: A text for each thing that could not be carried over.
-        quiet: Whether to show no progress.
     """
 
     name: str

@@ -59,13 +59,7 @@ class Result:
 
 
 class ResultGrid:
-    """The trials of a study, by their numbers.
-
-    Args:
-        storage: The URL of the database.
-        name: The study.
-        experiment_path: The folder of the experiment.
-    """
+    """The trials of a study, by their numbers."""
 
     def __init__(self, storage: str, name: str, experiment_path: str) -> None:
         self.experiment_path = experiment_path

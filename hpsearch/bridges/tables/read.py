@@ -20,12 +20,8 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table.
-
-    Attributes:
-        place: The file, and the number of the row below its header, from 1.
-        cells: By column; None for what is missing.
-    """
+    """A row of a table: its place (the file, and its number below the header, from 1), and its
+    cells by column; None for what is missing."""
 
     place: str
     cells: dict[str, Any]
@@ -85,11 +81,7 @@ class _Table:
         return list(self.rows[0].cells)
 
     def check_columns(self) -> None:
-        """Make sure that the mapping goes together and that its columns are there.
-
-        Raises:
-            UserError: They are not.
-        """
+        """Make sure that the mapping goes together and that its columns are there."""
         mapped = self.mapped
         if not mapped.params:
             what = f"it is not said which columns of {self.source} are parameters"

@@ -28,23 +28,15 @@ Part = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A parameter as a study file has it, and what of it is lost.
-
-    Attributes:
-        parameter: None if a study file has no form for it.
-        remark: The loss; None if there is none.
-    """
+    """A parameter as a study file has it, None if it has no form for it; and what of it is lost."""
 
     parameter: dict[str, Any] | None
     remark: str | None = None
 
 
 def carried(part: Part) -> Carried:
-    """A parameter of a sweep as one of a study.
-
-    Args:
-        part: What stands under its name: `distribution`, `min`, `max`, `values` and so on.
-    """
+    """A parameter of a sweep as one of a study, from what stands under its name: `distribution`,
+    `min`, `max`, `values` and so on."""
     kind = str(part.get("distribution") or _usual(part))
     if kind not in DISTRIBUTIONS:
         return Carried(None, f"the distribution {kind!r} is not known; write a range yourself")

@@ -26,11 +26,7 @@ _WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{pa
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a sweep.
-
-    Args:
-        source: The sweep's file.
-        study: The name of the study; None for that of the sweep.
+    """The study file of a sweep, under a name of its own or that of the sweep.
 
     Raises:
         UserError: The file cannot be read, or is not a sweep.
@@ -53,14 +49,7 @@ def translate(source: str, study: str | None) -> StudyDraft:
 
 
 class _Sweep:
-    """One sweep being carried over.
-
-    Args:
-        document: The sweep, as YAML has it.
-        lines: The line of each place in it.
-        file: The name of its file.
-        study: The name of the study; None for that of the sweep.
-    """
+    """One sweep being carried over, with the line of each place in it."""
 
     def __init__(
         self, document: Mapping[str, Any], lines: Mapping[str, int], file: str, study: str | None

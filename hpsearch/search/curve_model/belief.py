@@ -40,12 +40,7 @@ REFUTED = 0.75
 
 
 class Belief:
-    """The density of one study's priors.
-
-    Args:
-        encoding: Of the study's space.
-        priors: By parameter, of those that have one.
-    """
+    """The density of one study's priors."""
 
     def __init__(self, encoding: SpaceEncoding, priors: Mapping[str, Prior]) -> None:
         self._encoding = encoding
@@ -97,7 +92,6 @@ class Belief:
         """(n,) What the belief adds to the log scores of points.
 
         Args:
-            points: (n, parameters)
             shown: (m, parameters) Of trials that have shown a value, the best first.
         """
         weight = self.credibility(shown) * WEIGHT / max(1, len(shown))

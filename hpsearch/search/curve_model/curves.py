@@ -95,8 +95,6 @@ class CurveReader:
     """Reads the curves of a study's trials, each one again when it has changed.
 
     Args:
-        encoding: Of the study's space.
-        history: The study's records.
         total: The full trial budget, in its unit.
         losses: Names of a validation loss, which counts beside the objective; the first one that
             is reported.
@@ -249,12 +247,9 @@ def seen_of(curves: Sequence[ShownCurve]) -> int:
 
 
 def warp_of(curves: Sequence[ShownCurve]) -> Warp:
-    """The warp between the best value and the middle one.
+    """The warp between the best value and the middle one; the curves have the best first.
 
     Those that exceed a limit count as the worst value that was seen.
-
-    Args:
-        curves: What trials have shown, the best first. Some of them have a finite value.
     """
     seen = seen_of(curves)
     inside = bisect.bisect_left(curves, True, key=lambda curve: curve.outside)
@@ -278,11 +273,7 @@ def evidence_of(
     """The rows that the model is shown.
 
     Args:
-        curves: What trials have shown, the best first.
-        warp: Stretches their values.
-        encoding: Of the study's space.
         counting: Puts the values that count into a curve; those of the objective without it.
-        most: How many rows there may be.
 
     Returns: The evidence, and the mean that was taken off its values. The trials of its points are
         those with these numbers.

@@ -61,14 +61,11 @@ CLOSE = 0.1
 
 
 def told_by(history: History, space: Space) -> EarlierStudy | None:
-    """The evidence of a study for one that searches `space`; None if it has too few results there.
+    """The evidence of a study with one objective for one that searches `space`; None if it has too
+    few results there.
 
     A trial with a value outside this space tells nothing. One that failed because of its
     configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
-
-    Args:
-        history: A study with one objective, with its trials.
-        space: What the new study searches.
     """
     sign = sign_of(history.study.directions[0])
     configurations = []
@@ -128,12 +125,7 @@ def _thinned(count: int, most: int) -> Ints:
 
 
 class EarlierStudies:
-    """The evidence of all earlier studies for one study.
-
-    Args:
-        encoding: Of this study's space.
-        told: By each of them; at least one.
-    """
+    """The evidence of all earlier studies for one study."""
 
     def __init__(self, encoding: SpaceEncoding, told: Sequence[EarlierStudy]) -> None:
         self._encoding = encoding
@@ -176,7 +168,6 @@ class EarlierStudies:
 
         Args:
             model: With the hyperparameters that fit this study.
-            own: This study's rows.
         """
         each = []
         for study in range(len(self)):
@@ -290,14 +281,7 @@ def _mean_share(
     model: CurveModel, own: Evidence, others: Sequence[Evidence], agreements: Floats
 ) -> float:
     """The mean of `AGREEMENTS`, each weighed by how probable it makes a study's own rows, where the
-    agreements are multiplied by it.
-
-    Args:
-        model: With the hyperparameters that fit this study.
-        own: This study's rows.
-        others: Those of earlier studies.
-        agreements: (studies,)
-    """
+    agreements are multiplied by it."""
     if not others:
         return 0.0
     told = _joined(others)

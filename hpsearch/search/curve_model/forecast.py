@@ -83,11 +83,7 @@ class Outlook:
         return seen_of(self.curves)
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
-        """(n,) each: mean and standard deviation of trials' warped values at the full budget.
-
-        Args:
-            numbers: Of trials that have shown something.
-        """
+        """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
         points = np.array([self.points[number] for number in numbers])
         features = self.encoding.features(points)
         end = Points(features, np.ones(len(numbers)), np.array(numbers))
@@ -134,12 +130,8 @@ class Outlook:
         return min(self.sign * low, self.sign * high), max(seen)
 
     def chances(self, numbers: Sequence[int], against: Sequence[int]) -> Floats:
-        """(n,) The probability that each trial turns out better than is expected of the best.
-
-        Args:
-            numbers: The trials.
-            against: Those among which the best is sought.
-        """
+        """(n,) The probability that each trial turns out better than is expected of the best of
+        others."""
         best, _ = self.in_full(against)
         means, deviations = self.in_full(numbers)
         return np.asarray(ndtr((best.min() - means) / deviations))
@@ -149,12 +141,9 @@ class Forecast:
     """Keeps the outlook of one study up to date.
 
     Args:
-        encoding: Of the study's space.
         history: The study's records: what is fitted is kept in them.
-        total: The full trial budget, in its unit.
         losses: Names of a validation loss, which counts beside the objective; the first one that
             is reported.
-        metric: The name of the objective.
     """
 
     def __init__(
@@ -215,12 +204,7 @@ class Forecast:
         return Outlook(curves, warp, level, posterior, *known)
 
     def _model(self, evidence: Evidence, fit: bool) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again when the evidence has grown.
-
-        Args:
-            evidence: What the model is fitted to.
-            fit: Whether it may be fitted again.
-        """
+        """The model with the study's hyperparameters, fitted again when the evidence has grown."""
         encoding, earlier = self.encoding, self.earlier
         shape = encoding.dimensions, encoding.parameters
         study = self._history.study

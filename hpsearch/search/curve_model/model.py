@@ -83,12 +83,8 @@ class Points:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Values of trials at resources.
-
-    Args:
-        points: n places on learning curves.
-        z: (n,) the values there, warped, with mean 0.
-    """
+    """Values of trials at resources: n places on learning curves, and the (n,) values there,
+    warped, with mean 0."""
 
     points: Points
     z: Floats
@@ -183,13 +179,7 @@ class CurveModel:
             self.theta = found.x
 
     def cost(self, theta: Floats, z: Floats, distances: Distances) -> tuple[float, Floats]:
-        """The negative log posterior of hyperparameters, and its gradient.
-
-        Args:
-            theta: The hyperparameters.
-            z: (n,) values.
-            distances: Among the rows that have these values.
-        """
+        """The negative log posterior of hyperparameters, and its gradient, for (n,) values."""
         n = len(z)
         inverse_squares, tau_length, s, noise = self._unpacked(theta)
         squares, lags, same = distances.squares, distances.lags, distances.same

@@ -59,9 +59,6 @@ class CurveGPSampler(PointSampler):
     Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
 
     Args:
-        forecast: What is known of the study's trials.
-        history: The study's records.
-        seed: Of everything random.
         priors: By parameter, what the user believes; parameters without a prior are missing.
     """
 
@@ -215,13 +212,8 @@ def _is_outside(trial: Trial) -> bool:
 
 
 def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -> Floats:
-    """(n,) The log probability that each candidate is better than a random target.
-
-    Args:
-        rng: Draws the horizon and the target.
-        outlook: What is known.
-        features: (n, dimensions) Of the candidates.
-    """
+    """(n,) The log probability that each candidate, of (n, dimensions) features, is better than a
+    random target at a random horizon."""
     count = len(features)
     warp = outlook.warp
     low = warp.low

@@ -60,13 +60,7 @@ class PointSampler(BaseSampler):
 
 
 class InformedRandom(PointSampler):
-    """Draws one proposal from the priors or from the whole space.
-
-    Args:
-        encoding: Of the whole space, whether a trial has all its parameters or not.
-        belief: The density of the priors.
-        seed: Of this proposal.
-    """
+    """Draws one proposal from the priors or from the whole space."""
 
     def __init__(self, encoding: SpaceEncoding, belief: Belief, seed: int) -> None:
         super().__init__(encoding)
@@ -88,10 +82,8 @@ class Design(QMCSampler):
     has a coordinate in every point, and a trial leaves out those that are not active in it.
 
     Args:
-        encoding: Of the whole space.
         number: The trial that is proposed: it has the point of that number.
         seed: The same for all trials of a study.
-        arguments: Of Optuna's sampler.
     """
 
     def __init__(self, encoding: SpaceEncoding, number: int, seed: int, **arguments: Any) -> None:

@@ -42,10 +42,7 @@ class SamplerView(optuna.Study):
     """A study for one proposal; what it shows stays as it was when it was first read.
 
     Args:
-        study: The study, with its pruner.
-        storage: What that study is read from.
         number: The trial that is proposed.
-        sampler: The sampler that reads.
         limits: The metrics that the study limits, for a sampler that heeds constraints; None for
             one that does not.
     """
@@ -125,10 +122,6 @@ def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
     A pruner compares with the median, the best or the share of other trials, and a sampler takes
     the best so many for the good ones: repeats of the leaders among them would count as additional
     good configurations.
-
-    Args:
-        storage: The storage.
-        history: The records that it reads.
     """
 
     def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:

@@ -126,16 +126,7 @@ class _Builder:
         self._checked: set[int] = set()
 
     def build(self, node: Node, where: str, around: tuple[Node, ...]) -> Any:
-        """The value of a node.
-
-        Args:
-            node: What to build.
-            where: Its dotted place.
-            around: The nodes that contain it, outermost first.
-
-        Raises:
-            MarkedYAMLError: The document has too many values.
-        """
+        """The value of a node at a dotted place, inside of other nodes, the outermost first."""
         self._nodes += 1
         if self._nodes > MOST_NODES:
             problem = f"more than {MOST_NODES} values"
