@@ -3,8 +3,7 @@
 `news`         a study and its trials as a tracker is sent them, and what it must do
 `mirror`       from the database to news, and to the tracker, which is sent nothing twice
 `sender`       the process that sends to one tracker
-`processes`    these processes, as a driver starts and ends them
-`packages`     what must be installed
+`processes`    these processes, as a driver starts and ends them, and the packages they need
 `notices`      what is worth a notice: a new best, trouble, the end
 `delivery`     to a URL or a command, in a thread
 `secrets`      texts without passwords

@@ -11,7 +11,6 @@ import functools
 import http.client
 import json
 import logging
-import math
 import os
 import shlex
 import shutil
@@ -20,11 +19,10 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hpsearch.errors import UserError
@@ -112,10 +110,9 @@ def _post(url: str, notice: Notice) -> None:
             pass
     except urllib.error.HTTPError as error:
         raise DeliveryError(f"it answers {error.code} {error.reason}") from None
-    except urllib.error.URLError as error:
-        raise DeliveryError(f"it cannot be reached: {error.reason}") from None
     except (OSError, ValueError) as error:
-        raise DeliveryError(f"it cannot be reached: {type(error).__name__}") from None
+        reason = getattr(error, "reason", type(error).__name__)
+        raise DeliveryError(f"it cannot be reached: {reason}") from None
     except http.client.HTTPException as error:
         raise DeliveryError(f"its answer is not HTTP: {type(error).__name__}") from None
 
@@ -197,15 +194,4 @@ def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
 
 
 def _as_json(notice: Notice) -> bytes:
-    return json.dumps(_finite(notice), allow_nan=False, default=str).encode()
-
-
-def _finite(value: Any) -> Any:
-    """The value with null for numbers that are not finite, which JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return value
+    return json.dumps(notice, default=str).encode()

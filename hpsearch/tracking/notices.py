@@ -91,7 +91,10 @@ class Notices:
             self._may_be_better = False
             is_new = self._send_best()
             self._look_at = at + (GATHER_S if is_new else LOOK_S)
-        self._watch_disk(study.waits_for_disk(now))
+        waits = study.waits_for_disk(now)
+        if waits and not self._waits_for_disk:
+            self._send(Event.TROUBLE, "cannot write checkpoints: the disk is full")
+        self._waits_for_disk = waits
         for attempt in changes.attempts:
             if attempt.outcome is Outcome.LOST:
                 self._lost.append(attempt.note or "no reason is known")
@@ -115,10 +118,9 @@ class Notices:
 
     def failed(self, error: Exception) -> None:
         """The driver has ended with an error."""
-        first_line, _, _ = str(error).partition("\n")
-        what = first_line
+        what, _, _ = str(error).partition("\n")
         if not isinstance(error, HpsearchError):
-            what = f"{type(error).__name__}: {first_line}"
+            what = f"{type(error).__name__}: {what}"
         self._send(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
 
     def _send_best(self) -> bool:
@@ -129,11 +131,6 @@ class Notices:
         self._best = ahead
         self._send(Event.BEST, f"has a new best{self._best_text()}")
         return True
-
-    def _watch_disk(self, waits: bool) -> None:
-        if waits and not self._waits_for_disk:
-            self._send(Event.TROUBLE, "cannot write checkpoints: the disk is full")
-        self._waits_for_disk = waits
 
     def _send_lost(self) -> None:
         lost, self._lost = self._lost, []
@@ -152,29 +149,22 @@ class Notices:
         """Where the study stands; empty before its first tick."""
         if self._study is None:
             return {}
-        trials = self._study.history.trials
+        trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()
         spent_s = sum(trial.gpu_seconds for trial in trials)
-        counts = Counter(trial.state.value for trial in trials)
+        leading_trial = best and {
+            "trial": best.number,
+            "metric": spec.objective.metric,
+            "value": best.value,
+            "resource": best.resource,
+            "unit": spec.budget.per_trial.unit.value,
+            "params": best.params,
+            "continues": best.continues,
+        }
         return {
-            "best": self._best_as_plain(),
-            "trials": dict(counts),
+            "best": leading_trial,
+            "trials": dict(Counter(trial.state.value for trial in trials)),
             "gpu_hours": round(spent_s / 3600, 6),
             "seconds_left": self._study.seconds_left(self._now),
-        }
-
-    def _best_as_plain(self) -> dict[str, Any] | None:
-        trial = self._best_now()
-        if trial is None or self._study is None:
-            return None
-        spec = self._study.spec
-        return {
-            "trial": trial.number,
-            "metric": spec.objective.metric,
-            "value": trial.value,
-            "resource": trial.resource,
-            "unit": spec.budget.per_trial.unit.value,
-            "params": trial.params,
-            "continues": trial.continues,
         }
 
     def _best_text(self) -> str:

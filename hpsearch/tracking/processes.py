@@ -1,4 +1,4 @@
-"""The senders of a study, as its driver starts and ends them.
+"""The senders of a study, as its driver starts and ends them, and the packages that they need.
 
 The driver only starts a tracker's process and, at the end, waits for it for a while. The first
 failure of a tracker is reported on stderr, and the study continues.
@@ -14,9 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import metadata
 
+from hpsearch.errors import UserError
 from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import NamedTracker
@@ -30,7 +32,44 @@ KILLED_S = 5.0
 KEPT_BYTES = 65536
 """Of what a library prints."""
 
+DISTRIBUTIONS = {
+    "mlflow": ("mlflow-skinny", "mlflow"),
+    "wandb": ("wandb",),
+    "tensorboard": ("tensorboard",),
+    "trackio": ("trackio",),
+}
+"""By tracker, the packages of which one must be installed. Folders of the same names, which these
+trackers make beside a study file, are no packages."""
+
 log = logging.getLogger("hpsearch")
+
+
+def missing(trackers: Iterable[NamedTracker]) -> list[str]:
+    """The trackers, by name, whose package is not installed."""
+    kinds = [tracker.kind for tracker in trackers]
+    return [kind for kind in kinds if not any(map(_is_installed, DISTRIBUTIONS[kind]))]
+
+
+def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
+    """Check that all packages are installed; raises a `UserError` if one is not."""
+    absent = missing(trackers)
+    if absent:
+        what = f"track: {', '.join(absent)} cannot be used: not installed here"
+        raise UserError(what, f"{install(absent)} - or remove it from track in the study file")
+
+
+def install(absent: Iterable[str]) -> str:
+    """The command that installs what trackers need."""
+    extras = ",".join(absent)
+    return f'pip install ".[{extras}]" in the folder of hpsearch\'s sources'
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 class Senders:
@@ -166,16 +205,11 @@ class _Sender:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                self._hear(line)
-
-    def _hear(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return
-        if "trouble" in message:
-            self._complain(message["trouble"])
-        self._sent = message.get("sent", self._sent)
+                with suppress(ValueError):  # half a line of one that was killed
+                    message = json.loads(line)
+                    if "trouble" in message:
+                        self._complain(message["trouble"])
+                    self._sent = message.get("sent", self._sent)
 
     def _overhear(self) -> None:
         """Read what the library prints, so that it can go on, and keep the last of it."""

@@ -29,7 +29,7 @@ from hpsearch.study_file.trackers import (
     NamedTracker,
     TensorboardOptions,
 )
-from hpsearch.tracking import packages
+from hpsearch.tracking import processes
 from hpsearch.tracking.processes import Senders
 from support.studies.tracked import Notebook, finish, points_of, recorded, tracked
 from support.studies.tracked import send as send_to_notebook
@@ -222,7 +222,7 @@ class Sent:
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     folder = tmp_path_factory.mktemp("tracked")
     here = [NamedTracker.model_validate({kind: OPTIONS[kind]}) for kind in TRACKERS]
-    trackers = [tracker for tracker in here if tracker.kind not in packages.missing(here)]
+    trackers = [tracker for tracker in here if tracker.kind not in processes.missing(here)]
     url = f"sqlite:///{folder}/study.db"
     os.environ["TRACKIO_DIR"] = str(folder / "trackio")  # read by this process's trackio too
     spec = tracked(url, base=folder)
@@ -243,9 +243,9 @@ def send(url: str, spec: StudySpec, folder: Path, trackers: list[NamedTracker]) 
 
 def need(kind: str) -> None:
     """Skip a test whose tracker is not installed, unless it must be."""
-    if kind not in packages.missing([NamedTracker.model_validate({kind: {}})]):
+    if kind not in processes.missing([NamedTracker.model_validate({kind: {}})]):
         return
-    why = f"{kind} is not installed: {packages.install([kind])}"
+    why = f"{kind} is not installed: {processes.install([kind])}"
     if os.environ.get(REQUIRED):
         pytest.fail(why)
     pytest.skip(why)

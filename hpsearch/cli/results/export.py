@@ -114,8 +114,7 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 def _send(to: str | None, wanted: StudyExport) -> None:
     """Send all of a study that trackers do not have yet."""
-    from hpsearch.tracking.packages import refuse_missing
-    from hpsearch.tracking.processes import Senders
+    from hpsearch.tracking.processes import Senders, refuse_missing
     from hpsearch.wiring.creation import spec_of
     from hpsearch.wiring.ownership import refuse_if_held
 

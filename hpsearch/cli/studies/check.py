@@ -37,7 +37,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
-from hpsearch.tracking.packages import refuse_missing
+from hpsearch.tracking.processes import refuse_missing
 from hpsearch.wiring import warm_start
 from hpsearch.wiring.workers import goal_of, worker_config
 from hpsearch.words.numbers import duration, number, pairs

@@ -35,7 +35,7 @@ from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.tracking.delivery import Recipient, notifying
-from hpsearch.tracking.packages import install, missing, refuse_missing
+from hpsearch.tracking.processes import install, missing, refuse_missing
 from hpsearch.wiring import driving
 from hpsearch.wiring.creation import create_study, spec_of
 from hpsearch.wiring.interrupting import stopped_by_signals

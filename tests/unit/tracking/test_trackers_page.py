@@ -16,7 +16,7 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.notices import Event
-from hpsearch.tracking.packages import DISTRIBUTIONS
+from hpsearch.tracking.processes import DISTRIBUTIONS
 from support.files import pages
 
 ROOT = pages.ROOT
