@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
@@ -43,8 +43,8 @@ class StudyReader:
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
         self._store = store
-        with store.viewing() as connection:
-            find_study(connection, name)
+        with self._reading():
+            pass  # there is such a study
 
     def best(self, top: int = 1) -> pd.DataFrame:
         """The best trials, best first: as `trials`, with `confirmed`, `low`, `high`, `runs`,
@@ -58,20 +58,17 @@ class StudyReader:
         Raises:
             UserError: The study has no single direction.
         """
-        with self._reading() as connection:
-            study = self._study(connection)
+        with self._reading() as (connection, study):
             ranked = best_trials(connection, study, top)
             at = seen_at(connection, study, ranked)
-        confirmed = [each.confirmed for each in ranked]
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
         more = {}
         for name, field in fields.items():
-            more[name] = [getattr(each, field, None) for each in confirmed]
-        more["tied"] = [each.tied for each in ranked]
-        more["unknown"] = [each.unknown for each in ranked]
+            more[name] = [getattr(each.confirmed, field, None) for each in ranked]
+        for name in ("tied", "unknown"):
+            more[name] = [getattr(each, name) for each in ranked]
         more["seen_at"] = [at.get(each.trial.number) for each in ranked]
-        rows = [each.trial for each in ranked]
-        return frame_of(rows, more)
+        return frame_of([each.trial for each in ranked], more)
 
     def trial(self, number: int | None = None) -> StudyTrial:
         """One trial as it is now, which a notebook shows with its parameters, its value and how
@@ -85,8 +82,8 @@ class StudyReader:
         """
         from hpsearch.report.one_trial import study_trial
 
-        with self._reading() as connection:
-            return study_trial(connection, self._study(connection), number)
+        with self._reading() as (connection, study):
+            return study_trial(connection, study, number)
 
     def trials(
         self, where: str | None = None, sort: str | None = None, limit: int | None = None
@@ -103,15 +100,13 @@ class StudyReader:
         Raises:
             FilterError: An expression does not parse or names something unknown.
         """
-        with self._reading() as connection:
-            return trials_frame(
-                connection, self._study(connection), where=where, sort=sort, limit=limit
-            )
+        with self._reading() as (connection, study):
+            return trials_frame(connection, study, where=where, sort=sort, limit=limit)
 
     def reports(self) -> pd.DataFrame:
         """A row for each report, by trial and resource, with a column for each metric."""
-        with self._reading() as connection:
-            return reports_frame(connection, self._study(connection))
+        with self._reading() as (connection, study):
+            return reports_frame(connection, study)
 
     def requests(self) -> pd.DataFrame:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
@@ -119,8 +114,8 @@ class StudyReader:
         seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
         from hpsearch.words.requests import as_plain
 
-        with self._reading() as connection:
-            found = study_requests(connection, self._study(connection))
+        with self._reading() as (connection, study):
+            found = study_requests(connection, study)
         return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
 
     def optuna(self) -> optuna.Study:
@@ -142,55 +137,55 @@ class StudyReader:
         """
         from hpsearch.report import charts
 
-        story = self._story()
         against: Literal["wall_seconds", "gpu_seconds"] = "gpu_seconds"
         if wall_clock:
             against = "wall_seconds"
-        return self._drawn(charts.best_so_far(story, story.goal, against))
+        return self._drawn(lambda story: charts.best_so_far(story, story.goal, against))
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
         from hpsearch.report import charts
 
-        story = self._story()
-        return self._drawn(charts.curves(story, story.goal))
+        return self._drawn(lambda story: charts.curves(story, story.goal))
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
-        from hpsearch.report import parameter_charts
+        from hpsearch.report import parameter_charts as charts
 
-        story = self._story()
-        of = parameter_charts.configurations(story, story.goal)
-        return self._drawn(parameter_charts.parallel_coordinates(story, story.goal, of))
+        def draw(story: StudyStory) -> Chart | None:
+            of = charts.configurations(story, story.goal)
+            return charts.parallel_coordinates(story, story.goal, of)
+
+        return self._drawn(draw)
 
     def plot_slices(self) -> go.Figure:
         """The worth of trials against each of the most important parameters."""
-        from hpsearch.report import parameter_charts
+        from hpsearch.report import parameter_charts as charts
 
-        story = self._story()
-        of = parameter_charts.configurations(story, story.goal)
-        return self._drawn(parameter_charts.slices(story, story.goal, of))
+        def draw(story: StudyStory) -> Chart | None:
+            return charts.slices(story, story.goal, charts.configurations(story, story.goal))
+
+        return self._drawn(draw)
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
-        from hpsearch.report import parameter_charts
+        from hpsearch.report import parameter_charts as charts
 
-        story = self._story()
         return self._drawn(
-            parameter_charts.importances(parameter_charts.configurations(story, story.goal))
+            lambda story: charts.importances(charts.configurations(story, story.goal))
         )
 
     def plot_budget(self) -> go.Figure:
         """The use of the compute time."""
         from hpsearch.report import charts
 
-        return self._drawn(charts.budget(self._story()))
+        return self._drawn(charts.budget)
 
     def plot_timeline(self) -> go.Figure:
         """The slots, and the attempts that held them, over time."""
         from hpsearch.report import charts
 
-        return self._drawn(charts.timeline(self._story()))
+        return self._drawn(charts.timeline)
 
     def close(self) -> None:
         """Let go of the connection; the next call would open a new one."""
@@ -199,12 +194,7 @@ class StudyReader:
     def __enter__(self) -> StudyReader:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -218,20 +208,20 @@ class StudyReader:
     def _story(self) -> StudyStory:
         from hpsearch.report.story import study_story
 
-        with self._reading() as connection:
-            return study_story(connection, self._study(connection), time.time())
+        with self._reading() as (connection, study):
+            return study_story(connection, study, time.time())
 
-    def _drawn(self, chart: Chart | None) -> go.Figure:
+    def _drawn(self, draw: Callable[[StudyStory], Chart | None]) -> go.Figure:
+        chart = draw(self._story())
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
             raise UserError(message, f"see its progress: hpsearch status {self.name}")
         return chart.figure
 
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._store.viewing()
-
-    def _study(self, connection: Connection) -> StudyHead:
-        return find_study(connection, self.name)
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, StudyHead]]:
+        with self._store.viewing() as connection:
+            yield connection, find_study(connection, self.name)
 
 
 def open_study(url: str, name: str) -> StudyReader:

@@ -1,7 +1,6 @@
 """Code that is written for other libraries, as tasks of trials.
 
 - `loading`: builds a task, adapted where its study file names a library
-- `optuna_objective`: objectives of Optuna; `optuna_trial`: the trial that they are called with;
-  `suggestions`: the values that they are given
+- `optuna_objective`: objectives of Optuna; `optuna_trial`: the trial that they are called with
 - `ray_tune`: trainables of Ray Tune
 """
