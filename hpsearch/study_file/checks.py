@@ -100,12 +100,10 @@ def problems(draft: Draft) -> list[Problem]:
 def _name_problems(draft: Draft) -> Iterator[Problem]:
     settings = draft.settings or {}
     for name in sorted(draft.names):
-        can_be_a_name = name and name.isprintable() and not name.startswith("$")
-        if not can_be_a_name:
+        if not name or not name.isprintable() or name.startswith("$"):
             what = "is not a name; use letters, digits and marks such as _ or /"
             yield Problem(f"space.{name}", what)
-    given_twice = draft.names & settings.keys()
-    for name in sorted(given_twice):
+    for name in sorted(draft.names & settings.keys()):
         yield Problem(f"space.{name}", "is also fixed under settings; keep it in one of the two")
     known = draft.known_settings
     if known is None:
@@ -175,16 +173,12 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
     for name, parameter in draft.space.items():
         for parent, values in (parameter.when or {}).items():
             where = f"space.{name}.when.{parent}"
-            what = _problem_with_parent(draft, name, parent, values)
-            if what is not None:
-                yield Problem(where, what)
-                continue
             searched = draft.space.get(parent)
-            if searched is None:
-                continue
-            for value in values:
-                if what := searched.problem_with(value):
-                    yield Problem(where, f"the condition {what}")
+            if what := _problem_with_parent(draft, name, parent, values):
+                yield Problem(where, what)
+            elif searched is not None:
+                wrong = filter(None, map(searched.problem_with, values))
+                yield from (Problem(where, f"the condition {what}") for what in wrong)
     for cycle in _cycles(draft.space):
         around = " -> ".join([*cycle, cycle[0]])
         what = f"the conditions form a cycle ({around}); remove one of them"
@@ -213,32 +207,28 @@ def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
     A parameter that depends on itself is not counted.
     """
     found: dict[frozenset[str], list[str]] = {}
+    done: set[str] = set()
 
     def walk(name: str, path: list[str]) -> None:
         if name in path:
             cycle = path[path.index(name) :]
             found.setdefault(frozenset(cycle), cycle)
-            return
-        if name in done:
-            return
-        for parent in space[name].when or {}:
-            if parent in space and parent != name:
-                walk(parent, [*path, name])
-        done.add(name)
+        elif name not in done:
+            for parent in space[name].when or {}:
+                if parent in space and parent != name:
+                    walk(parent, [*path, name])
+            done.add(name)
 
-    done: set[str] = set()
     for name in space:
         walk(name, [])
-    return [cycle for cycle in found.values() if len(cycle) > 1]
+    return list(found.values())
 
 
 def _metric_problems(draft: Draft) -> Iterator[Problem]:
     known = draft.description.metrics if draft.description else None
     places: dict[str, str] = {}
     for where, metric in draft.metrics.items():
-        first = where
-        if where.startswith("objective"):
-            first = places.setdefault(metric, where)
+        first = places.setdefault(metric, where) if where.startswith("objective") else where
         if first != where:
             other = first.split(".")[0]
             yield Problem(where, f"is already the metric of {other}; name another one")
@@ -301,14 +291,14 @@ def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterat
     for name, parameter in space.items():
         if isinstance(parameter, CategoricalParameter):
             continue
+        what = f"{sampler.kind} tries every value, and this parameter has"
         if parameter.step is None:
-            what = f"{sampler.kind} tries every value, and this parameter has infinitely many"
-            yield Problem(f"space.{name}", f"{what}; add a step, or use another sampler")
+            hint = "infinitely many; add a step, or use another sampler"
+        elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
+            hint = f"over {MOST_VALUES}; raise step, or use another sampler"
+        else:
             continue
-        steps = (parameter.high - parameter.low) / parameter.step
-        if steps > MOST_VALUES:
-            what = f"{sampler.kind} tries every value, and this parameter has over {MOST_VALUES}"
-            yield Problem(f"space.{name}", f"{what}; raise step, or use another sampler")
+        yield Problem(f"space.{name}", f"{what} {hint}")
 
 
 def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
@@ -321,8 +311,7 @@ def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 
 def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    known = sampler.kind == CURVE_GP or class_name(sampler) in SAMPLERS.values()
-    if not known or class_name(sampler) in BELIEVING:
+    if class_name(sampler) not in SAMPLERS.values() or class_name(sampler) in BELIEVING:
         return
     able = f"{CURVE_GP} or random"
     if draft.objectives > 1:
@@ -335,6 +324,5 @@ def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
     for i, configuration in enumerate(draft.enqueue or []):
-        found = spaces.problems_with(draft.space, configuration, is_open=draft.is_open)
-        for problem in found:
+        for problem in spaces.problems_with(draft.space, configuration, is_open=draft.is_open):
             yield Problem(f"enqueue[{i}].{problem.where}", problem.what)

@@ -6,28 +6,33 @@ Source: "Sweep configuration options" in the documentation of Weights & Biases.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from hpsearch.study_file.types import is_number, is_whole_number
 
 WITHIN = 2.0
 """A normal distribution is searched so many standard deviations to both sides of its mean."""
-NORMAL = (
-    "a normal distribution has no bounds: the range is {middle} with two sigma to both sides, and "
-    "the prior its middle"
+NORMAL = "a normal distribution has no bounds: the range is {} with two sigma to both sides, and \
+the prior its middle"
+BETA = "a beta distribution is searched from 0 to 1, with its mean as prior"
+LISTS = "values that are lists or mappings are left out; search their parts instead"
+WEIGHTED = "the probabilities are left out: all choices begin alike, and the search prefers what \
+turns out well; a prior: says which one is believed to be good"
+
+_RANGES = ("uniform", "log_uniform", "log_uniform_values", "normal", "log_normal", "beta")
+DISTRIBUTIONS = (
+    *("categorical", "categorical_w_probabilities", "int_uniform"),
+    *("inv_log_uniform", "inv_log_uniform_values"),
+    *_RANGES,
+    *(f"q_{kind}" for kind in _RANGES),
 )
-WEIGHTED = (
-    "the probabilities are left out: all choices begin alike, and the search prefers what turns "
-    "out well; a prior: says which one is believed to be good"
-)
+"""All that a sweep may state."""
 
 Part = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(NamedTuple):
     """A parameter as a study file has it, None if it has no form for it; and what of it is lost."""
 
     parameter: dict[str, Any] | None
@@ -44,8 +49,7 @@ def carried(part: Part) -> Carried:
         if kind.startswith("categorical"):
             return _categorical(part)
         if kind == "int_uniform":
-            bounds = {"low": int(part["min"]), "high": int(part["max"])}
-            return Carried({"type": "int", **bounds})
+            return Carried({"type": "int", "low": int(part["min"]), "high": int(part["max"])})
         found = _range(kind.removeprefix("q_"), part)
         return _quantized(kind, found, part) if kind.startswith("q_") else found
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -65,31 +69,24 @@ def _categorical(part: Part) -> Carried:
     if not isinstance(values, list):
         return Carried(None, "values must be a list")
     kept = [each for each in values if each is None or isinstance(each, bool | int | float | str)]
-    lost = None
-    if len(kept) < len(values):
-        lost = "values that are lists or mappings are left out; search their parts instead"
+    lost = LISTS if len(kept) < len(values) else None
     if part.get("probabilities") or part.get("distribution") == "categorical_w_probabilities":
         lost = WEIGHTED
     return Carried({"type": "categorical", "choices": kept}, lost)
-
-
-def _around(part: Part, scale: Callable[[float], float]) -> tuple[float, float, float]:
-    mean, deviation = float(part.get("mu", 0)), float(part.get("sigma", 1))
-    low, high = mean - WITHIN * deviation, mean + WITHIN * deviation
-    return scale(low), scale(high), scale(mean)
 
 
 def _range(kind: str, part: Part) -> Carried:
     """A range of numbers, as if it had no steps."""
     prior = lost = None
     if kind.endswith("normal"):
-        is_log = kind == "log_normal"
-        low, high, prior = _around(part, math.exp if is_log else float)
-        lost = NORMAL.format(middle="exp(mu)" if is_log else "mu")
+        scale, middle = (math.exp, "exp(mu)") if kind == "log_normal" else (float, "mu")
+        mean, deviation = float(part.get("mu", 0)), float(part.get("sigma", 1))
+        away = WITHIN * deviation
+        low, high, prior = scale(mean - away), scale(mean + away), scale(mean)
+        lost = NORMAL.format(middle)
     elif kind == "beta":
         a, b = float(part.get("a", 1)), float(part.get("b", 1))
-        low, high, prior = 0.0, 1.0, a / (a + b)
-        lost = "a beta distribution is searched from 0 to 1, with its mean as prior"
+        low, high, prior, lost = 0.0, 1.0, a / (a + b), BETA
     elif kind == "log_uniform":
         low, high = math.exp(part["min"]), math.exp(part["max"])
     elif kind == "inv_log_uniform":
@@ -117,9 +114,9 @@ def _quantized(kind: str, found: Carried, part: Part) -> Carried:
     low, high = found.parameter["low"], found.parameter["high"]
     if kind == "q_uniform":
         return Carried(_steps(low, high, q))
-    lost = f"a logarithmic scale has no step: q: {q:g} is left out"
     if not kind.startswith("q_log_uniform"):
         return Carried(found.parameter, f"{found.remark}; q is left out")
+    lost = f"a logarithmic scale has no step: q: {q:g} is left out"
     if not float(q).is_integer():
         return Carried(found.parameter, lost)
     bounds = {"low": max(1, round(low)), "high": max(1, round(high))}
@@ -133,15 +130,9 @@ def _steps(low: float, high: float, q: float) -> dict[str, Any]:
         step = {} if q == 1 else {"step": int(q)}
         return {"type": "int", "low": first * int(q), "high": last * int(q), **step}
     digits = max(0, 12 - math.ceil(math.log10(abs(q))))
-    bounds = {"low": round(first * q, digits), "high": round(last * q, digits)}
-    return {"type": "float", **bounds, "step": q}
-
-
-_RANGES = ("uniform", "log_uniform", "log_uniform_values", "normal", "log_normal", "beta")
-DISTRIBUTIONS = (
-    *("categorical", "categorical_w_probabilities", "int_uniform"),
-    *("inv_log_uniform", "inv_log_uniform_values"),
-    *_RANGES,
-    *(f"q_{kind}" for kind in _RANGES),
-)
-"""All that a sweep may state."""
+    return {
+        "type": "float",
+        "low": round(first * q, digits),
+        "high": round(last * q, digits),
+        "step": q,
+    }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.bridges.draft import FORWARD, USUAL_TRIALS, StudyDraft, study_name
-from hpsearch.bridges.wandb.distributions import carried
+from hpsearch.bridges.wandb.distributions import Carried, carried
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.types import is_number, is_whole_number
@@ -87,8 +87,6 @@ class _Sweep:
         line = None if place is None else self._lines.get(place)
         self._draft.remark(line, section, what)
 
-    # ------------------------------------------------------------------------------- parameters
-
     def _parameters(self) -> None:
         found = self._document.get("parameters")
         if not isinstance(found, dict):
@@ -106,13 +104,10 @@ class _Sweep:
             self._remark(place, "task", what)
             return
         obstacle = _obstacle(name, part)
-        if obstacle is not None:
-            self._remark(place, "space", f"{name} {FORWARD}: {obstacle}")
-            return
-        if "value" in part:
+        if obstacle is None and "value" in part:
             self._constant(name, part["value"], place)
             return
-        found = carried(part)
+        found = Carried(None, obstacle) if obstacle is not None else carried(part)
         if found.parameter is None:
             self._remark(place, "space", f"{name} {FORWARD}: {found.remark}")
         elif self._draft.add(name, found.parameter, self._lines.get(place)) and found.remark:
@@ -128,8 +123,6 @@ class _Sweep:
             self._remark(place, "settings", what)
         else:
             self._settings[name] = value
-
-    # ---------------------------------------------------------------------------------- command
 
     def _command(self) -> str:
         command = self._document.get("command") or _USUAL_COMMAND
@@ -175,16 +168,12 @@ class _Sweep:
         program = self._document.get("program")
         if not program:
             self._remark(None, "task", "the sweep names no program; write yours into run")
-            return "train.py"
-        return _as_word(str(program))
-
-    # ------------------------------------------------------------------- objective, budget, search
+        return _as_word(str(program or "train.py"))
 
     def _objective(self) -> dict[str, Any]:
         name, goal = self._metric.get("name"), self._metric.get("goal", "minimize")
         if not name:
-            what = "the sweep names no metric; write what you compare by"
-            self._remark("metric", "objective", what)
+            self._remark("metric", "objective", "the sweep names no metric; write yours")
         if goal not in ("minimize", "maximize"):
             self._remark("metric", "objective", f"goal {goal!r} is taken as minimize")
             goal = "minimize"
