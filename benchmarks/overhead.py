@@ -41,11 +41,11 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
     import yaml
 
     from hpsearch.checkpoint_folders import folder_of_new
+    from hpsearch.creation.study import create_study
     from hpsearch.domain.lifecycle import State
     from hpsearch.store.store import Store
     from hpsearch.study_file.reading import parse
-    from hpsearch.wiring import driving
-    from hpsearch.wiring.creation import create_study
+    from hpsearch.study_run import on_ray
 
     (folder / "null_task.py").write_text(NULL_TASK)
     text = yaml.safe_dump(
@@ -69,9 +69,9 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
                 ended.setdefault(trial.number, time.perf_counter())
 
     home = folder_of_new(spec, str(folder))
-    driving.drive(
+    on_ray.drive(
         store,
-        driving.StudyRun(spec, home, spec.resources),
+        on_ray.StudyRun(spec, home, spec.resources),
         lambda: create_study(store, spec, home.folder, home.mark.uid),
         watch,
         on_driver=lambda driver: None,

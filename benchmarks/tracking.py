@@ -23,15 +23,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from hpsearch.creation.study import create_study
 from hpsearch.driver.loop import Driver
 from hpsearch.simulation.running import Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.on_ray import begun_with
 from hpsearch.tracking.processes import Senders
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import begun_with, build_study
 from tables import show
 
 STUDY = """

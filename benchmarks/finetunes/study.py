@@ -26,7 +26,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, parse
 from hpsearch.study_file.space import distribution_of
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.workers import worker_config
 from recorded import data as recorded_data
 from trials.contract import Diverged, Setup
 from trials.running import arithmetic

@@ -18,7 +18,7 @@ from hpsearch.ranking.selection import rank
 from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 from races.curves import METRIC, Task
 from races.race import Judge, Result, Terms, moments
 

@@ -35,7 +35,7 @@ from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import suggest
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.workers import worker_config
 from trials.contract import Setup, Task
 from trials.running import arithmetic
 from trials.running.runner import Runner, failure_of

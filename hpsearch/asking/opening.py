@@ -14,6 +14,9 @@ from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen
+from hpsearch.creation.environment import environment
+from hpsearch.creation.study import create_study, spec_of
+from hpsearch.creation.warm_start import told_to
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
@@ -24,9 +27,6 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.environment import environment
-from hpsearch.wiring.warm_start import told_to
 from trials.descriptions.asked import ASK
 
 LONGEST_PLACE = 1000

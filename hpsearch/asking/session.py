@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.study import Study
+from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
@@ -29,8 +30,7 @@ from hpsearch.store import contents, heartbeats, leases, owners
 from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import spec_of
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 
 log = logging.getLogger("hpsearch")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from hpsearch.brain.study import Study
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
@@ -21,8 +22,7 @@ from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 
 OWNER = "simulation"
 IN_MEMORY = "sqlite://"

@@ -71,22 +71,30 @@ def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
 
 
 def check_version(version: str, url: URL) -> None:
-    """Refuse a database that this program was not written for.
-
-    Raises:
-        Unreachable: It is older or newer.
-    """
-    if version < schema.VERSION:
-        raise Unreachable(
-            f"{display(url)} was made by an older hpsearch"
-            f" (schema {version}; this one uses {schema.VERSION})",
-            f"back it up, then: hpsearch db upgrade --storage {display(url)}",
-        )
+    """Refuse a database that this program was not written for. Raises Unreachable if its schema is
+    older, newer or unknown."""
+    if version == schema.VERSION:
+        return
     if version > schema.VERSION:
         raise Unreachable(
             f"{display(url)} was made by a newer hpsearch"
             f" (schema {version}; this one knows {schema.VERSION})",
             "install the newer version of hpsearch",
+        )
+    _refuse_unknown(version, url)
+    raise Unreachable(
+        f"{display(url)} was made by an older hpsearch"
+        f" (schema {version}; this one uses {schema.VERSION})",
+        f"back it up, then: hpsearch db upgrade --storage {display(url)}",
+    )
+
+
+def _refuse_unknown(version: str, url: URL) -> None:
+    if version not in known_versions():
+        raise Unreachable(
+            f"{display(url)} says schema {version}, which no released hpsearch has had;"
+            " it was left as it is",
+            "start anew: name another database with --storage",
         )
 
 
@@ -111,12 +119,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
         return None
     if version > schema.VERSION:
         check_version(version, url)
-    if version not in known_versions():
-        raise Unreachable(
-            f"{display(url)} says schema {version}, which no released hpsearch has had;"
-            " it was left as it is",
-            "restore a backup of it, or name another database with --storage",
-        )
+    _refuse_unknown(version, url)
     for newer, change in MIGRATIONS.items():
         if newer > version:
             change(connection)

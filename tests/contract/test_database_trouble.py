@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
+from hpsearch.creation.study import create_study
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -27,8 +28,7 @@ from hpsearch.store.audit.invariants import violations
 from hpsearch.store.connecting import database
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, spec_with
 
 SPEC = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.cli.main import main
+from hpsearch.creation.study import create_study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
@@ -27,8 +28,7 @@ from hpsearch.store.damage import Check
 from hpsearch.store.reading.queries import id_of_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, Simulation, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 

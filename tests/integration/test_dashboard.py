@@ -24,7 +24,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
-from hpsearch.wiring.requesting import place
+from hpsearch.study_run.requests import place
 from support.files import pages
 from support.running.dashboards import served, serving, site_behind_gate
 

@@ -11,6 +11,7 @@ import pytest
 
 from hpsearch.brain.retention import lent_by
 from hpsearch.brain.study import Study
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
@@ -22,8 +23,7 @@ from hpsearch.simulation.running import Straight
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 from support.studies.disturbances import Disturbed, DisturbedStore, Troubles
 from support.studies.small import Bowl, Simulation, spec_with
 from support.thoroughness import examples

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpsearch.creation.study import create_study
+from hpsearch.creation.warm_start import MOST, told_to
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -26,9 +28,7 @@ from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.simulation.running import simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
-from hpsearch.wiring.warm_start import MOST, told_to
+from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, brain, spec_with
 
 NAMES = ("x", "y", "z", "v")

@@ -23,11 +23,11 @@ from hpsearch.checkpoint_folders import (
     folders_of,
     mark_of,
 )
+from hpsearch.creation.study import create_study
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
-from hpsearch.wiring.creation import create_study
 from support.studies.saved import an_old_study, drive, owners, run, surpassed, trial_folders
 from trials.checkpoints.folders import folder_at
 

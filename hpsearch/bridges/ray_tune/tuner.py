@@ -17,6 +17,7 @@ from hpsearch.bridges.ray_tune.locating import locate
 from hpsearch.bridges.ray_tune.plan import PlannedStudy, database_of, plan_of, root_at
 from hpsearch.bridges.ray_tune.results import ResultGrid
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
+from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
@@ -25,10 +26,9 @@ from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.wiring import driving
-from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.interrupting import stopped_by_signals
-from hpsearch.wiring.ownership import refuse_if_held
+from hpsearch.study_run import on_ray
+from hpsearch.study_run.ownership import refuse_if_held
+from hpsearch.study_run.signals import stopped_by_signals
 from trials.checkpoints.folders import is_url
 from trials.script import end_import
 
@@ -157,7 +157,7 @@ def _begin(store: Store, plan: PlannedStudy) -> None:
     name = f"the study of {plan.name}"
     spec = parse(plan.text, base=plan.base, name=name, inspect=loading.inspect)
     home = folder_of_new(spec, None)
-    study_run = driving.StudyRun(spec, home, spec.resources, _address())
+    study_run = on_ray.StudyRun(spec, home, spec.resources, _address())
     _drive(store, plan, study_run, lambda: create_study(store, spec, home.folder, home.mark.uid))
 
 
@@ -175,7 +175,7 @@ def _continue(store: Store, plan: PlannedStudy) -> None:
     known = len(spec.enqueue) + len(record.enqueued)
     wanted = yaml.safe_load(plan.text).get("enqueue", [])[known:]  # more points of its grids
     home = folder_of(spec, record, None)
-    study_run = driving.StudyRun(spec, home, spec.resources, _address(), wanted)
+    study_run = on_ray.StudyRun(spec, home, spec.resources, _address(), wanted)
     _drive(store, plan, study_run, lambda: history)
 
 
@@ -193,12 +193,12 @@ def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
 
 
 def _drive(
-    store: Store, plan: PlannedStudy, study_run: driving.StudyRun, take_up: Callable[[], History]
+    store: Store, plan: PlannedStudy, study_run: on_ray.StudyRun, take_up: Callable[[], History]
 ) -> None:
     """Drive a study, watched."""
     resume = f"hpsearch resume {plan.name} --storage {store.display_url}"
     with LiveView(quiet=plan.quiet) as view, stopped_by_signals(resume) as on_driver:
-        study = driving.drive(store, study_run, take_up, view.watch, on_driver)
+        study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         what = "interrupted; everything is saved"
         raise Interrupted(what, f"continue by running the script again, or with: {resume}")

@@ -24,7 +24,7 @@ from hpsearch.cli.results.compare import MOST_COMPARED
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import HpsearchError, hearing
 from hpsearch.store.store import Store
-from hpsearch.wiring.requesting import ask
+from hpsearch.study_run.requests import ask
 
 INSTRUCTIONS = """\
 Studies of hpsearch, a hyperparameter search. A study has trials; each has parameters, a state, a

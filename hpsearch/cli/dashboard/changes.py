@@ -18,13 +18,13 @@ from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
 from hpsearch.cli.dashboard.study_pages import StudyPages
 from hpsearch.cli.dashboard.taking import ChangeTurns
 from hpsearch.cli.dashboard.trial_pages import TrialPages
+from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains, is_open
-from hpsearch.wiring.creation import spec_of
-from hpsearch.wiring.requesting import place
+from hpsearch.study_run.requests import place
 
 _Act = Callable[[Request, StudyHead, Given], int | None]
 """Asks something of a study; the id of the request, None for a stop of the whole study."""

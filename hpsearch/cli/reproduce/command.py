@@ -18,6 +18,7 @@ from hpsearch.cli.reproduce.course import OF_THE_MACHINE, RecordedCourse, course
 from hpsearch.cli.reproduce.training import Job, Repeated, train
 from hpsearch.cli.reproduce.verdict import Wanted, line_of, verdict
 from hpsearch.cli.results.show import name_and_number
+from hpsearch.creation.environment import environment
 from hpsearch.domain import events as ev
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
@@ -32,9 +33,8 @@ from hpsearch.store.reading.queries import (
 from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
+from hpsearch.study_run.workers import worker_config
 from hpsearch.terminal.escapes import escaped
-from hpsearch.wiring.environment import environment
-from hpsearch.wiring.workers import worker_config
 from hpsearch.words.estimates import continued
 from hpsearch.words.numbers import number as shown
 from trials.contract import Report, Setup, TaskError

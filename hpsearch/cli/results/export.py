@@ -114,9 +114,9 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 def _send(to: str | None, wanted: StudyExport) -> None:
     """Send all of a study that trackers do not have yet."""
+    from hpsearch.creation.study import spec_of
+    from hpsearch.study_run.ownership import refuse_if_held
     from hpsearch.tracking.processes import Senders, refuse_missing
-    from hpsearch.wiring.creation import spec_of
-    from hpsearch.wiring.ownership import refuse_if_held
 
     trackers = () if to is None else _named(to)
     with viewing(wanted.storage) as connection:

@@ -12,13 +12,13 @@ from typing import Any
 
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.enqueue import parameters_of
+from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains, is_open
-from hpsearch.wiring.creation import spec_of
-from hpsearch.wiring.requesting import ask
+from hpsearch.study_run.requests import ask
 
 
 def stop_trial(name: str, number: int, storage: str) -> None:

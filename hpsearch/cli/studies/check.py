@@ -19,6 +19,7 @@ from hpsearch.adapters import loading
 from hpsearch.brain.trial_log import lacking
 from hpsearch.checkpoint_folders import checkpoint_root
 from hpsearch.cli.output import note, show, terminal_width
+from hpsearch.creation import warm_start
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
@@ -37,9 +38,8 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
+from hpsearch.study_run.workers import goal_of, worker_config
 from hpsearch.tracking.processes import refuse_missing
-from hpsearch.wiring import warm_start
-from hpsearch.wiring.workers import goal_of, worker_config
 from hpsearch.words.numbers import duration, number, pairs
 from trials.contract import Problem, Rehearsed, Setup, TaskError
 from trials.descriptions import report_pattern

@@ -17,8 +17,8 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints
 from hpsearch.store.store import Store
+from hpsearch.study_run.ownership import owning, refuse_if_held
 from hpsearch.terminal.escapes import escaped
-from hpsearch.wiring.ownership import owning, refuse_if_held
 
 HOLD_S = 300.0
 """How long a removal keeps drivers away, unless it is renewed.

@@ -17,6 +17,7 @@ from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.enqueue import configurations
+from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
@@ -34,12 +35,11 @@ from hpsearch.study_file.reading import load, origin_of
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
+from hpsearch.study_run import on_ray
+from hpsearch.study_run.ownership import refuse_if_held
+from hpsearch.study_run.signals import stopped_by_signals
 from hpsearch.tracking.delivery import Recipient, notifying
 from hpsearch.tracking.processes import install, missing, refuse_missing
-from hpsearch.wiring import driving
-from hpsearch.wiring.creation import create_study, spec_of
-from hpsearch.wiring.interrupting import stopped_by_signals
-from hpsearch.wiring.ownership import refuse_if_held
 from trials.descriptions.asked import ASK
 
 
@@ -110,7 +110,7 @@ def run_study(path: Path, options: RunOptions) -> None:
             workers = workers_of(resources, None)
             for line in footprint.warnings(spec, checkpoint, workers, home.folder):
                 note(f"{path.name}: {line}")
-        study_run = driving.StudyRun(spec, home, resources, options.address, known_good, spec.track)
+        study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, told)
         _drive(store, study_run, take_up, options)
 
@@ -154,7 +154,7 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
             return
         resources = options.resources(spec)
-        study_run = driving.StudyRun(
+        study_run = on_ray.StudyRun(
             spec, home, resources, options.address, known_good, _installed(spec)
         )
         _drive(store, study_run, lambda: history, options)
@@ -167,7 +167,7 @@ def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:
 
 def _drive(
     store: Store,
-    study_run: driving.StudyRun,
+    study_run: on_ray.StudyRun,
     take_up: Callable[[], History],
     options: RunOptions,
 ) -> None:
@@ -187,7 +187,7 @@ def _drive(
     with notifying(name, options.notify) as notices:
         with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
             watch = notices.before(view.watch)
-            study = driving.drive(store, study_run, take_up, watch, on_driver)
+            study = on_ray.drive(store, study_run, take_up, watch, on_driver)
         notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import ExportTo, TrainOn, note
+from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.store.reading.queries import (
@@ -21,8 +22,7 @@ from hpsearch.store.reading.queries import (
 from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.wiring.environment import environment
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.workers import worker_config
 from hpsearch.words.estimates import continued, expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe

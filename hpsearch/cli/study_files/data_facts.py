@@ -21,7 +21,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.workers import goal_of
+from hpsearch.study_run.workers import goal_of
 from hpsearch.words.numbers import duration
 from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe

@@ -22,6 +22,7 @@ from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.checkpoint_folders import folder_of_new
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import Changes, History
@@ -40,8 +41,7 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import sweeping
+from hpsearch.study_run.home import sweeping
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.folders import trial_folder
 from trials.contract import Diverged

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.driver.loop import Driver
@@ -19,9 +20,8 @@ from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.workers import worker_config
 
 STUDY: dict[str, Any] = {
     "study": "objective",

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from hpsearch.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.driver.loop import Driver
@@ -19,8 +20,8 @@ from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study, move_in, sweeping
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.home import move_in, sweeping
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened

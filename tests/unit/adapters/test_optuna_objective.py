@@ -20,7 +20,7 @@ from hpsearch.domain.records import Outcome, Trial
 from hpsearch.executors.worker import Worker
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.workers import worker_config
 from support.files import pages
 from support.studies.objectives import ObjectiveStudy
 from trials.contract import TaskError

@@ -23,6 +23,7 @@ from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
 from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.cli.main import main
+from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -42,9 +43,8 @@ from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from hpsearch.wiring.creation import spec_of
-from hpsearch.wiring.driving import StudyRun, settle_in
-from hpsearch.wiring.ownership import owning
+from hpsearch.study_run.on_ray import StudyRun, settle_in
+from hpsearch.study_run.ownership import owning
 from support.studies.asked import CURVES, SPEC, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})

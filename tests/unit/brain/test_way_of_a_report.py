@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from hpsearch.brain.study import Study
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.driver.loop import Driver
 from hpsearch.optuna_storage.view import HistoryStorage
@@ -27,7 +28,6 @@ from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import create_study
 from support.studies.small import Bowl, spec_with
 
 ROOMS = ("driver", "brain", "search", "store", "simulation")

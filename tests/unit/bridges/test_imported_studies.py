@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hpsearch.creation.warm_start import told_to
 from hpsearch.store import contents
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.warm_start import told_to
 from support.files.past_runs import command, imported
 
 OPTIONS = ("--params", "x", "--metric", "loss", "--direction", "minimize")

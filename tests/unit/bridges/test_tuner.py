@@ -17,8 +17,9 @@ from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, StudyNotFound, UserError
 from hpsearch.store.leases import Lease
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring import driving
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run import on_ray
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.workers import worker_config
 from support.files import pages
 from support.running.local_executor import LocalExecutor
 
@@ -50,9 +51,9 @@ def here(monkeypatch):
     def drive(store, run, take_up, watch, on_driver):
         history = take_up()
         lease: Lease = store.acquire(history.study.id, "driver", 1e9)
-        runs_on = driving.environment(run.spec, "CPU")
-        driving.settle_in(store, history, run, lease, runs_on)
-        study = driving.build_study(history, run.spec)
+        runs_on = on_ray.environment(run.spec, "CPU")
+        on_ray.settle_in(store, history, run, lease, runs_on)
+        study = build_study(history, run.spec)
         ticks = 0
 
         def count(study, changes, now):
@@ -69,7 +70,7 @@ def here(monkeypatch):
         store.release(lease)
         return history.study
 
-    monkeypatch.setattr(tuners.driving, "drive", drive)
+    monkeypatch.setattr(tuners.on_ray, "drive", drive)
     monkeypatch.delenv("HPSEARCH_STORAGE", raising=False)
     return stop
 

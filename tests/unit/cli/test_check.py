@@ -25,7 +25,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load
-from hpsearch.wiring import driving
+from hpsearch.study_run import on_ray
 from support.patience import wait_until
 from support.running.command_runs import is_gone
 from trials import tasks
@@ -441,7 +441,7 @@ def test_run_tells_of_a_disk_without_room_before_anything_starts(
         said.append(capsys.readouterr().err)
         raise Interrupted("as far as this test goes")
 
-    monkeypatch.setattr(driving, "drive", started)
+    monkeypatch.setattr(on_ray, "drive", started)
     study.write_text(f"{STUDY}checkpoints: {{max_gb: 0.00001}}\n")
     with pytest.raises(Interrupted):
         run_study(study, RunOptions(database(tmp_path), workers=2, quiet=True))

@@ -21,8 +21,9 @@ from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.wiring import driving
-from hpsearch.wiring.driving import StudyRun, build_study
+from hpsearch.study_run import on_ray
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.on_ray import StudyRun
 from support.studies.small import Bowl
 
 OWN = """\
@@ -41,12 +42,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a study's code, in which studies are driven in the simulator."""
     (tmp_path / "warm_start_code.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(driving, "drive", simulated)
+    monkeypatch.setattr(on_ray, "drive", simulated)
     return tmp_path
 
 
 def simulated(store: Store, run: StudyRun, take_up: Any, watch: Any, on_driver: Any) -> StudyRecord:
-    """Drives a study as `driving.drive` does, without a cluster."""
+    """Drives a study as `on_ray.drive` does, without a cluster."""
     history: History = take_up()
     executor = SimulatedExecutor(Bowl(), trial_budget(run.spec), 1)
     lease = store.acquire(history.study.id, "test", LEASE_TTL_S)

@@ -16,6 +16,8 @@ from hpsearch.cli.reproduce.causes import causes
 from hpsearch.cli.reproduce.comparison import Comparison
 from hpsearch.cli.reproduce.course import RecordedCourse, course_of
 from hpsearch.cli.reproduce.training import Repeated
+from hpsearch.creation.environment import environment
+from hpsearch.creation.study import create_study
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, Trial
@@ -23,10 +25,8 @@ from hpsearch.driver.loop import Driver
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
-from hpsearch.wiring.environment import environment
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.workers import worker_config
 from support.running.local_executor import LocalExecutor
 from trials.running.arithmetic import Arithmetic
 

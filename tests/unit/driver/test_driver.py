@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
@@ -25,8 +26,7 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study
+from hpsearch.study_run.brain import build_study
 from support.running.leases import let_pass
 from support.studies.small import Bowl, spec_with
 

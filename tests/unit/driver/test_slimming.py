@@ -20,6 +20,7 @@ import yaml
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.study import Study
 from hpsearch.checkpoint_folders import Mark, StudyFolder
+from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
@@ -31,10 +32,10 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.creation import create_study
-from hpsearch.wiring.driving import build_study, move_in, sweeping
-from hpsearch.wiring.ownership import owning
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.brain import build_study
+from hpsearch.study_run.home import move_in, sweeping
+from hpsearch.study_run.ownership import owning
+from hpsearch.study_run.workers import worker_config
 from support.running.local_executor import LocalExecutor
 from support.studies.small import brain, spec_with
 from trials import tasks

@@ -25,7 +25,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.workers import worker_config
 from support.files.study_files import GOOD
 
 ROOT = Path(__file__).parents[3]

@@ -22,7 +22,7 @@ from hpsearch.store import owners
 from hpsearch.store.owners import Machine, is_dead, shown, this_process
 from hpsearch.store.reading.queries import only_study
 from hpsearch.store.store import Store
-from hpsearch.wiring.ownership import owning, refuse_if_held
+from hpsearch.study_run.ownership import owning, refuse_if_held
 from support.running.leases import let_pass
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -16,9 +16,9 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.wiring.driving import patience_of
-from hpsearch.wiring.ownership import owning
-from hpsearch.wiring.workers import worker_config
+from hpsearch.study_run.on_ray import patience_of
+from hpsearch.study_run.ownership import owning
+from hpsearch.study_run.workers import worker_config
 
 STUDY = """
 study: flowers

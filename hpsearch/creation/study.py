@@ -32,7 +32,7 @@ def create_study(
         checkpoints: The study's own folder of checkpoints, an absolute path or a URL; None if it
             keeps none.
         uid: The study's; None for a new one.
-        told: By earlier studies (`wiring.warm_start`); nothing for a study that starts cold.
+        told: By earlier studies (`creation.warm_start`); nothing for a study that starts cold.
 
     Raises:
         StudyExists: The name is taken.

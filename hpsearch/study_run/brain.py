@@ -1,0 +1,23 @@
+"""The brain of a study, joined with its search."""
+
+from __future__ import annotations
+
+import time
+
+from hpsearch.brain.reopening import reopen
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import History
+from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.search.searcher import Searcher
+from hpsearch.study_file import space
+from hpsearch.study_file.models import StudySpec
+from trials.descriptions.builtin import describe
+
+
+def build_study(history: History, spec: StudySpec) -> Study:
+    """The brain of a study over its history, with Optuna reading that same history."""
+    reopen(history)
+    storage = HistoryStorage(history, time.time)
+    known = describe(spec.task["kind"]).settings
+    defaults = space.defaults(spec.space, known)
+    return Study(spec, history, Searcher(spec, history, storage), defaults)
