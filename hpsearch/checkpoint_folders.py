@@ -32,17 +32,15 @@ if TYPE_CHECKING:  # workers import this module too, and need no records
 MARKER = "hpsearch-study.json"
 DEFAULT_ROOT = "hpsearch-studies"
 """Studies get their folders in this one beside the study file, unless it names another."""
-TRACKING = "tracking"
-"""The folder in a study's for what experiment trackers have been told of it."""
+TRACKING = "tracking"  # the folder in a study's for what experiment trackers have been told of it
 LONGEST_NAME = 60
 """Characters of a study's name in its folder's: at most 255 bytes, whatever letters they are."""
-SHOWN_UID = 12
-"""Characters of the uid in the folder's name."""
+SHOWN_UID = 12  # characters of the uid in the folder's name
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a marker says: whose folder it is in."""
+    """The content of a marker: the study whose folder it is in."""
 
     study: str
     uid: str
@@ -56,11 +54,8 @@ class StudyFolder:
     folder: str
 
     def claim(self) -> None:
-        """Mark the folder as this study's, where it is not marked yet.
-
-        Raises:
-            UserError: It is another study's, or cannot be written.
-        """
+        """Mark the folder as this study's, where it is not marked yet. Raises UserError if it is
+        another study's, or cannot be written."""
         if self.refuse_foreign():
             return
         said = {"study": self.mark.study, "uid": self.mark.uid}
@@ -71,11 +66,8 @@ class StudyFolder:
             raise _unusable(self.folder, error) from error
 
     def refuse_foreign(self) -> bool:
-        """Whether the folder carries this study's mark; False if it carries no mark.
-
-        Raises:
-            UserError: It carries another study's mark, or cannot be read.
-        """
+        """True if the folder carries this study's mark; False if it carries no mark. Raises
+        UserError if it carries another study's mark, or cannot be read."""
         found = mark_of(self.folder)
         if found is not None and found.uid != self.mark.uid:
             raise _anothers(self.folder, found)
@@ -83,16 +75,14 @@ class StudyFolder:
 
 
 def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
-    """The folder that the study's own folder of checkpoints goes into.
+    """The folder that the study's own folder of checkpoints goes into. Returns an absolute path, or
+    a URL. Raises UserError for a URL that cannot be used from here, or a path that cannot be a
+    folder.
 
     Args:
         spec: The study file. Where it names no folder, one beside it is taken.
         asked_for: The folder that the command line names instead; None if it names none.
 
-    Returns: An absolute path, or a URL.
-
-    Raises:
-        UserError: A URL that cannot be used from here, or a path that cannot be a folder.
     """
     if asked_for:
         return usable(asked_for)
@@ -109,11 +99,7 @@ def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> St
     """The folder of a study that is in the database: the one it has, or one in a root asked for.
 
     A study of an earlier version has no folder of its own yet. It gets one inside the folder where
-    its checkpoints are.
-
-    Raises:
-        UserError: Checkpoints cannot be kept there.
-    """
+    its checkpoints are. Raises UserError if checkpoints cannot be kept there."""
     present = next(iter(folders_of(record)), None)
     moves = asked_for is not None and usable(asked_for) != present
     if record.uid is None or present is None or moves:
@@ -127,11 +113,8 @@ def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> St
 
 
 def usable(checkpoints: Path | str) -> str:
-    """A folder for checkpoints by its absolute name.
-
-    Raises:
-        UserError: A URL that cannot be used from here, or a path that cannot be a folder.
-    """
+    """A folder for checkpoints by its absolute name. Raises UserError for a URL that cannot be used
+    from here, or a path that cannot be a folder."""
     try:
         folder_at(checkpoints)
     except FolderError as error:
@@ -158,7 +141,7 @@ def _refuse_no_folder(path: Path) -> None:
 
 
 def _obstacle(path: Path) -> Path | None:
-    """What is there already on the way to a folder, and is not a folder."""
+    """The part of the way to a folder that is there already and is not a folder."""
     for part in (path, *path.parents):
         if part.exists() and not part.is_dir():
             return part
@@ -172,13 +155,8 @@ def new_uid() -> str:
 
 def folder_in(root: str, study: str, uid: str) -> StudyFolder:
     """The folder of a study in a root; the root itself where that is the study's folder already.
-
-    Args:
-        root: An absolute path or a URL.
-
-    Raises:
-        UserError: The root is another study's own folder, or lies in a study's, or cannot be read.
-    """
+    Raises UserError if the root is another study's own folder, or lies in a study's, or cannot be
+    read."""
     _refuse_inside(root)
     mark, owner = Mark(study, uid), mark_of(root)
     if owner is None:
@@ -216,11 +194,8 @@ def _letter(character: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None if it carries no mark.
-
-    Raises:
-        UserError: It cannot be read, or what it says cannot be.
-    """
+    """The study whose folder it is; None if it carries no mark. Raises UserError if it cannot be
+    read, or what it says cannot be."""
     try:
         text = folder_at(folder).text(MARKER)
     except Exception as error:
@@ -239,11 +214,8 @@ def mark_of(folder: str) -> Mark | None:
 
 
 def trials_in(folder: str) -> list[int]:
-    """The numbers of the trials that have a folder in a study's.
-
-    Raises:
-        Exception: It cannot be read; each store has errors of its own.
-    """
+    """The numbers of the trials that have a folder in a study's. Raises Exception if it cannot be
+    read; each store has errors of its own."""
     numbers = [trial_of(name) for name in folder_at(folder).entries()]
     return sorted(number for number in numbers if number is not None)
 

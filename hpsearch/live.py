@@ -27,8 +27,7 @@ from hpsearch.words.estimates import expected, may_change
 from hpsearch.words.numbers import NOTHING, count, duration, number, pairs
 from hpsearch.words.requests import latest
 
-REDRAW_S = 0.5
-"""Seconds between two drawings on a terminal."""
+REDRAW_S = 0.5  # seconds between two drawings on a terminal
 
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
@@ -49,8 +48,7 @@ class LiveView:
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
         self._decided: deque[str] = deque(maxlen=MOST_DECISIONS)
-        self._verdicts: dict[int, str] = {}
-        """What was decided last of each running trial."""
+        self._verdicts: dict[int, str] = {}  # what was decided last of each running trial
 
     def __enter__(self) -> LiveView:
         if self._console.is_terminal and not self._quiet:

@@ -83,13 +83,9 @@ class AskingSession:
         """Act on the study as it is now; what that changes is written when this returns. A database
         that does not answer is waited for, as long as the study file says, and then `act` may be
         called again. `opens` is called first, with a study that is over too: it may let the study
-        go on.
-
-        Raises:
-            StudyHeld: A driver owns the study.
-            StoreUnreachable: The database did not answer for too long.
-            UserError: The study was opened by another process, from which this one was forked.
-        """
+        go on. Raises StudyHeld if a driver owns the study, StoreUnreachable if the database did not
+        answer for too long, and UserError if the study was opened by another process, from which
+        this one was forked."""
         if os.getpid() != self._process:
             raise UserError(
                 f"study {self.name} was opened in another process, of which this one is a fork",
@@ -130,7 +126,7 @@ class AskingSession:
         except _NothingNew:
             return result[0]
         except BaseException:
-            for key in launched:  # whether they are in the database is seen in the next one
+            for key in launched:  # true if they are in the database is seen in the next one
                 self.held.pop(key, None)
             self._begin_again(self._history.study)
             raise

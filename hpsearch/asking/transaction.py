@@ -27,29 +27,17 @@ from hpsearch.store.owners import shown
 class Transaction:
     """A study, for as long as nobody else writes to it.
 
-    What ends or reports an attempt raises `AttemptLost` where it is not current any more.
+    What ends or reports an attempt raises `AttemptLost` where it is not current any more."""
 
-    Args:
-        history: As the database has it.
-        brain: What decides; None while the study is over.
-        now: The time by the database's clock, which never runs backwards here.
-        last_seen: When the one before was; None before the first one.
-        stop_requested: Whether the study is to stop.
-        beats: The attempts that run, or ran in a process that has died.
-        dead: Those of them that nobody works on any more.
-        owner: This process.
-        revision: The study's, before this transaction.
-    """
-
-    history: History
-    brain: Study | None
-    now: float
-    last_seen: float | None
-    stop_requested: bool
-    beats: list[Heartbeat]
-    dead: list[Heartbeat]
-    owner: str
-    revision: int
+    history: History  # as the database has it
+    brain: Study | None  # None while the study is over
+    now: float  # the time by the database's clock, which never runs backwards here
+    last_seen: float | None  # when the one before was; None before the first one
+    stop_requested: bool  # true if the study is to stop
+    beats: list[Heartbeat]  # the attempts that run, or ran in a process that has died
+    dead: list[Heartbeat]  # those of them that nobody works on any more
+    owner: str  # this process
+    revision: int  # the study's, before this transaction
     active_s: float | None = None
     """How long the study has been worked on, as of now; None if nothing is to be noted."""
     forgets_stop: bool = False  # true if a stop that was requested is over

@@ -26,8 +26,7 @@ RECORDED_PACKAGES = (
 )
 
 CHUNK_BYTES = 1 << 20
-GIT_S = 10
-"""How long git may take to name a revision."""
+GIT_S = 10  # how long git may take to name a revision
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
@@ -90,7 +89,7 @@ def _files(spec: StudySpec) -> list[Path]:
 
 
 def is_function(spec: StudySpec) -> bool:
-    """Whether the study searches a function of the user's own."""
+    """True if the study searches a function of the user's own."""
     return spec.task["kind"] not in BUILT_IN
 
 
@@ -105,7 +104,7 @@ def _modules(spec: StudySpec) -> list[Path]:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is a file of this name; a word may be too long for one."""
+    """True if there is a file of this name; a word may be too long for one."""
     try:
         return path.is_file()
     except OSError:

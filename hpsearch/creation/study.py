@@ -24,18 +24,13 @@ def create_study(
     uid: str | None = None,
     told: Sequence[EarlierStudy] = (),
 ) -> History:
-    """Write a new study into the database.
+    """Write a new study into the database. Raises StudyExists if the name is taken.
 
     Args:
-        store: The database.
-        spec: The study file.
         checkpoints: The study's own folder of checkpoints, an absolute path or a URL; None if it
             keeps none.
         uid: The study's; None for a new one.
         told: By earlier studies (`creation.warm_start`); nothing for a study that starts cold.
-
-    Raises:
-        StudyExists: The name is taken.
     """
     record = StudyRecord(
         id=0,
@@ -59,12 +54,8 @@ def create_study(
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
-    """The study file that a study was created from.
-
-    Raises:
-        SpecError: This version of the program finds mistakes in it.
-        UserError: The database does not say where its paths start.
-    """
+    """The study file that a study was created from. Raises SpecError if this version of the program
+    finds mistakes in it, and UserError if the database does not say where its paths start."""
     if record.base is None:
         raise UserError(
             f"study {record.name} has no base, the folder that its paths start from",

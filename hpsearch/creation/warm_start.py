@@ -1,4 +1,4 @@
-"""What the earlier studies that a study file names tell a new study, read from the database.
+"""The evidence that earlier studies have for a new one, read from the database.
 
 It is read once, before the study is created, and kept in the study's record. So a study that is
 resumed proposes what it would have proposed, whatever becomes of the others.
@@ -18,23 +18,14 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO
 
-MOST = 8
-"""So many studies are found by themselves, the latest ones."""
-SHARED = 0.5
-"""They search at least this share of the study's parameters."""
+MOST = 8  # so many studies are found by themselves, the latest ones
+SHARED = 0.5  # they search at least this share of the study's parameters
 
 
 def told_to(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """What the earlier studies of a study file tell; nothing for one that starts cold.
-
-    Args:
-        store: The database.
-        spec: The study file.
-
-    Raises:
-        StudyNotFound: A study that it names is not in the database.
-        UserError: A study that it names has nothing to tell this one.
-    """
+    """The evidence of the earlier studies that a study file names; none where it starts cold.
+    Raises StudyNotFound if one is not in the database, UserError if one has no evidence for this
+    study."""
     wanted = spec.search.warm_start
     if wanted is None:
         return []
@@ -93,7 +84,7 @@ def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
 
 
 def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
-    """Whether a finished study trains the same kind of task for the same objective, over at least
+    """True if a finished study trains the same kind of task for the same objective, over at least
     half of the parameters."""
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False

@@ -1,5 +1,4 @@
-"""What a driver writes into the database, and how long it waits for a database that does not
-answer.
+"""The transactions of a driver, and its patience with a database that does not answer.
 
 Each transaction is fenced by the driver's lease, and named by the study revision that it makes.
 If one succeeded but its answer was lost, trying it again writes nothing twice.
@@ -22,8 +21,7 @@ from hpsearch.store.store import Store
 LEASE_TTL_S = 45.0
 """How long a lease lasts that is not renewed, unless the study file says otherwise."""
 
-RENEW_S = 5.0
-"""While nothing else is written, a lease is renewed at least this often."""
+RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
 
 STOP_GRACE_S = 60.0
 """How long an interrupted study waits for its workers to save, unless its file says otherwise."""
@@ -43,18 +41,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a driver, its database and its workers are waited for.
-
-    Args:
-        lease_s: Seconds after which a driver that has not renewed its lease counts as dead.
-        database_s: Seconds that a driver waits for a database that does not answer. Then it ends,
-            and its study can be resumed.
-        workers_s: Seconds that an interrupted study waits for its workers to save.
-    """
+    """How long a driver, its database and its workers are waited for."""
 
     lease_s: float = LEASE_TTL_S
+    """Seconds after which a driver that has not renewed its lease counts as dead."""
     database_s: float = STORE_PATIENCE_S
+    """Seconds that a driver waits for a database that does not answer. Then it ends, and its study
+    can be resumed."""
     workers_s: float = STOP_GRACE_S
+    """Seconds that an interrupted study waits for its workers to save."""
 
 
 DEFAULT = Patience()
@@ -64,11 +59,9 @@ class Journal:
     """The transactions of one driver.
 
     Args:
-        store: The database.
         study: The study that is driven.
         lease: The driver's claim on it.
         patience: How long the database is waited for, and how long the lease lasts.
-        clock: Seconds since the epoch.
     """
 
     def __init__(
@@ -86,15 +79,11 @@ class Journal:
         self._clock = clock
         self._renew_s = min(RENEW_S, patience.lease_s / 4)
         self._revision = 0
-        self.written = 0.0
-        """When something was last written; the time as of which it was decided."""
+        self.written = 0.0  # when something was last written; the time as of which it was decided
 
     def begin(self) -> None:
-        """Read which revision the study is at.
-
-        Raises:
-            StoreUnreachable: The database did not answer within the driver's patience.
-        """
+        """Read which revision the study is at. Raises StoreUnreachable if the database did not
+        answer within the driver's patience."""
         self._revision = self._patiently(lambda: self._store.revision(self._study.id))
 
     @property
@@ -103,13 +92,13 @@ class Journal:
         return self.written + self._renew_s
 
     def write(self, changes: Changes, now: float) -> Entry:
-        """Commit changes in one transaction; without any, renew the lease.
+        """Commit changes in one transaction; without any, renew the lease. Returns whether somebody
+        has asked for the study to stop, or for anything else.
 
         Args:
             changes: What a tick has changed.
             now: The time as of which that was decided.
 
-        Returns: Whether somebody has asked for the study to stop, or for anything else.
 
         Raises:
             LeaseLost: Another driver has taken the study over; nothing was written.
@@ -124,11 +113,8 @@ class Journal:
         return entry
 
     def requests(self) -> list[Request]:
-        """What is asked of the study and has not been answered.
-
-        Raises:
-            StoreUnreachable: The database did not answer within the driver's patience.
-        """
+        """The requests to the study that have not been answered. Raises StoreUnreachable if the
+        database did not answer within the driver's patience."""
         return self._patiently(lambda: self._store.waiting(self._study.id))
 
     def _commit(self, changes: Changes) -> Entry:

@@ -21,11 +21,9 @@ from hpsearch.driver.journal import DEFAULT, Journal, Patience
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 
-POLL_S = 1.0
-"""The longest wait for events: limits on time are checked this often."""
+POLL_S = 1.0  # the longest wait for events: limits on time are checked this often
 
-AWAY_S = 1.0
-"""A driver that did not listen for this much longer than it meant to was away."""
+AWAY_S = 1.0  # a driver that did not listen for this much longer than it meant to was away
 
 Watch = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
@@ -48,7 +46,6 @@ class Driver:
     Args:
         study: The brain.
         executor: What runs the attempts.
-        store: The database.
         lease: This driver's claim on the study.
         watch: Called after every tick.
         clock: Seconds since the epoch, by a clock that nobody sets; None for a `SteadyClock`.
@@ -78,10 +75,8 @@ class Driver:
         self._stop_requested = False
         self._stop_by: float | None = None
         """Until when workers may save, once they were asked to stop."""
-        self._listened = 0.0
-        """When the executor last answered a poll."""
-        self._is_asked = False
-        """Whether requests wait in the database."""
+        self._listened = 0.0  # when the executor last answered a poll
+        self._is_asked = False  # true if requests wait in the database
         self.journal = Journal(store, study.history.study, lease, patience, self._clock)
 
     def request_stop(self) -> None:

@@ -19,21 +19,14 @@ from trials.checkpoints.folders import LOGS, folder_at, trial_folder
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """A folder in which a study's trials have no files any more.
+    """A folder in which a study's trials have no files any more."""
 
-    Args:
-        folder: A folder with the mark of the study.
-        trials: How many trials had files there.
-    """
-
-    folder: str
-    trials: int
+    folder: str  # it has the mark of the study
+    trials: int  # how many trials had files there
 
     def dissolve(self) -> str:
         """Remove the mark once the study is removed, and the folder if nothing else is in it.
-
-        Returns: A line about it for people.
-        """
+        Returns a line about it for people."""
         done = f"removed its checkpoints, of {self.trials} trials, in {self.folder}"
         try:
             folder_at(self.folder).dissolve(MARKER)
@@ -48,18 +41,13 @@ def remove_checkpoints(
 ) -> tuple[list[Emptied], list[str]]:
     """Remove the folders of a study's trials that lie beside its marks.
 
-    All its folders are looked at before anything is removed.
+    All its folders are looked at before anything is removed. Returns the folders from which files
+    were removed, and lines for people about what was left and why. Raises UserError if a folder
+    cannot be read from this machine, or not all of it could be removed.
 
     Args:
-        record: The study.
         named_in: Whether the database names a checkpoint in a folder.
         go_on: Called before each trial's files are removed; may raise to stop.
-
-    Returns: The folders from which files were removed, and lines for people about what was left and
-        why.
-
-    Raises:
-        UserError: A folder cannot be read from this machine, or not all of it could be removed.
     """
     try:
         reasons = {}
@@ -103,11 +91,7 @@ def _is_empty(folder: str) -> bool:
 
 
 def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
-    """Remove all trials' files in a folder.
-
-    Raises:
-        UserError: Some could not be removed.
-    """
+    """Remove all trials' files in a folder. Raises UserError if some could not be removed."""
     where = folder_at(folder)
     numbers = _listed(folder)
     errors: list[Exception] = []

@@ -39,21 +39,13 @@ log = logging.getLogger("hpsearch")
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is to be left of a trial that keeps a checkpoint.
-
-    Args:
-        trial: Its number.
-        waits: Whether it may continue.
-        checkpoint: Its newest on record; of a trial that has ended, the one that stays.
-        best: Its best on record.
-        home: Which of the study's folders the checkpoint is in.
-    """
+    """The rest of a trial that keeps a checkpoint."""
 
     trial: int
-    waits: bool
-    checkpoint: str
-    best: str | None
-    home: int
+    waits: bool  # true if it may continue
+    checkpoint: str  # its newest on record; of a trial that has ended, the one that stays
+    best: str | None  # its best on record
+    home: int  # the place of the study's folder that the checkpoint is in
 
 
 class Slimmer:
@@ -106,7 +98,7 @@ class Slimmer:
                 self._waiting[number] = kept
 
     def _kept(self, trial: Trial) -> _Kept | None:
-        """What is to be left of a trial; None if it needs everything, or keeps nothing."""
+        """The rest that is to be left of a trial; None if it needs everything, or keeps nothing."""
         checkpoint = trial.checkpoint
         may_go_on = waits(trial)
         needs_everything = not trial.state.terminal and not may_go_on
@@ -118,7 +110,7 @@ class Slimmer:
         return _Kept(trial.number, may_go_on, checkpoint, trial.best_checkpoint, home)
 
     def _home_of(self, checkpoint: str, trial: int) -> int | None:
-        """Which of the study's folders a trial's checkpoint is in; None if it is in none."""
+        """The place in the list of the folder that a trial's checkpoint is in; None if in none."""
         folder = str(split(checkpoint)[0])
         name = trial_folder(trial)
         for number, root in enumerate(self._folders):
@@ -167,11 +159,11 @@ class Slimmer:
             trim_ended(kept.checkpoint)
 
     def _stands(self, kept: _Kept) -> bool:
-        """Whether a trial still waits as it did when this was ordered."""
+        """True if a trial still waits as it did when this was ordered."""
         return self._done.get(kept.trial) is kept
 
     def _is_ours(self, number: int) -> bool:
-        """Whether a folder carries the study's mark. The mark is read once; a folder whose mark
+        """True if a folder carries the study's mark. The mark is read once; a folder whose mark
         cannot be read is left alone."""
         if number not in self._ours:
             self._ours[number] = self._carries_mark(self._folders[number])

@@ -36,8 +36,7 @@ class Sweeper:
 
     def __init__(self, mark: Mark, folders: Sequence[str]) -> None:
         self._folders = [_SweptFolder(mark, folder) for folder in folders]
-        self._waiting: set[int] = set()
-        """Trials whose files must go, once no worker holds them."""
+        self._waiting: set[int] = set()  # trials whose files must go, once no worker holds them
         self._inherited: set[int] = set()
         """The same, where an earlier driver may have removed the files."""
         self._removals = Background("sweeper", self._sweep, self._finish)
@@ -79,7 +78,7 @@ class _Sweep:
 
     number: int
     sure: bool
-    """Whether it has trained since the folders were listed, and so has files in the present one."""
+    """True if it has trained since the folders were listed, and so has files in the present one."""
 
 
 class _SweptFolder:
@@ -91,8 +90,7 @@ class _SweptFolder:
         self._listed: set[int] | None = None
         """The trials with files in it; None if it could not be listed."""
         self._is_ours = False
-        self._left: set[int] = set()
-        """Trials whose files could not be removed."""
+        self._left: set[int] = set()  # trials whose files could not be removed
         self._has_complained = False
 
     def sweep(self, number: int, *, sure: bool) -> None:

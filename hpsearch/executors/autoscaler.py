@@ -38,10 +38,8 @@ def has_autoscaler() -> bool:
 
 
 def could_bring(resources: Mapping[str, float]) -> bool | None:
-    """True if the autoscaler would start a node for these resources, or there is one.
-
-    Returns: None if it does not say.
-    """
+    """True if the autoscaler would start a node for these resources, or there is one. Returns None
+    if it does not say."""
     demand = ray.util.placement_group([dict(resources)])
     try:
         return _answer(resources)

@@ -33,21 +33,14 @@ News = list[Problem] | ev.Reported | Ending
 
 @dataclass(frozen=True)
 class Tried:
-    """The outcome of an attempt that was tried.
-
-    Args:
-        news: What arrived first; None if the time was over, or the process ended by itself.
-        seconds: Until then.
-        exit_code: Of the process that ended by itself, as `multiprocessing` has it.
-        imported: Whether the task was built by then.
-        start_up_s: Seconds from its order until it could train.
-    """
+    """The outcome of an attempt that was tried."""
 
     news: News | None
-    seconds: float
-    exit_code: int | None = None
-    imported: bool = True
-    start_up_s: float = 0.0
+    """The first news; None if the time was over, or the process ended by itself."""
+    seconds: float  # until then
+    exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
+    imported: bool = True  # true if the task was built by then
+    start_up_s: float = 0.0  # seconds from its order until it could train
 
 
 def try_out(

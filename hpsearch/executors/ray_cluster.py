@@ -186,11 +186,8 @@ class HeadNode:
             self._due.clear()
 
     def check(self) -> None:
-        """Check that there still is a cluster.
-
-        Raises:
-            ClusterLost: The head was silent for too long, or this process's own node has died.
-        """
+        """Check that there still is a cluster. Raises ClusterLost if the head was silent for too
+        long, or this process's own node has died."""
         now = time.monotonic()
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:

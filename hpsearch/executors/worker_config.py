@@ -16,30 +16,19 @@ from trials.contract import Budget, Goal, Task
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """The facts that are the same for all attempts of a study.
+    """The facts that are the same for all attempts of a study."""
 
-    Args:
-        task: The `task` part of the study file.
-        base: The folder that its relative paths start from.
-        settings: Fixed settings; each trial's parameters are merged over them.
-        budget: The trial budget with its report grid.
-        checkpoints: The study's folder for checkpoints, a path or a URL.
-        prepares: Whether the task has data to prepare.
-        threads: Threads that torch uses for a trial that begins. One that is continued keeps its
-            own number.
-        goal: The study's objective.
-        goals: All its objectives, `goal` first.
-    """
-
-    task: Mapping[str, Any]
-    base: str
-    settings: Mapping[str, Any]
-    budget: Budget
-    checkpoints: str
-    prepares: bool
+    task: Mapping[str, Any]  # the `task` part of the study file
+    base: str  # the folder that its relative paths start from
+    settings: Mapping[str, Any]  # fixed settings; each trial's parameters are merged over them
+    budget: Budget  # the trial budget with its report grid
+    checkpoints: str  # the study's folder for checkpoints, a path or a URL
+    prepares: bool  # true if the task has data to prepare
     threads: int = 1
-    goal: Goal | None = None
-    goals: tuple[Goal, ...] = ()
+    """Threads that torch uses for a trial that begins. One that is continued keeps its own
+    number."""
+    goal: Goal | None = None  # the study's objective
+    goals: tuple[Goal, ...] = ()  # all its objectives, `goal` first
 
     def load_task(self) -> Task:
         """Build the task. Python also looks for the user's modules beside the study file."""

@@ -15,8 +15,7 @@ from trials.checkpoints import folders
 from trials.contract import TaskError
 from trials.tasks.huggingface.model_size import parameters
 
-KEPT_WHOLE = 2
-"""The setting `keep_checkpoints` where a study file does not give it."""
+KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it
 
 ON_THE_WAY = 2
 """Further checkpoints of a running trial: one not recorded yet, and one being written."""
@@ -27,15 +26,10 @@ WEIGHT_BYTES, STATE_BYTES = 4, 8
 
 @dataclass(frozen=True)
 class CheckpointSize:
-    """What one checkpoint takes.
+    """The bytes that one checkpoint takes."""
 
-    Args:
-        whole_bytes: All of it.
-        weights_bytes: The model's weights alone.
-    """
-
-    whole_bytes: float
-    weights_bytes: float
+    whole_bytes: float  # all of it
+    weights_bytes: float  # the model's weights alone
 
 
 def guessed(spec: StudySpec) -> CheckpointSize | None:
@@ -101,7 +95,6 @@ def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) ->
     """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
 
     Args:
-        spec: The study file.
         one: What a checkpoint takes.
         workers: How many trials run side by side.
         folder: The study's folder for checkpoints. The free space behind a URL is not known.

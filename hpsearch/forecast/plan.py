@@ -25,12 +25,7 @@ from trials.contract import Unit
 
 @dataclass(frozen=True)
 class Capacity:
-    """What this machine has for workers.
-
-    Args:
-        cpus: Cores.
-        gpus: GPUs.
-    """
+    """The room for workers on this machine."""
 
     cpus: int
     gpus: int
@@ -42,7 +37,6 @@ def plan(
     """A study's plan as tables.
 
     Args:
-        spec: The study file.
         rehearsal: What one step measured, as `trials.contract.Task.rehearse` returns it.
         capacity: What this machine has; None if the study runs on a cluster.
         width: Columns of the terminal; None if the output goes elsewhere.
@@ -79,7 +73,7 @@ def fitting_workers(resources: Resources, capacity: Capacity) -> int:
 
 
 def _what(spec: StudySpec) -> dict[str, str]:
-    """What is searched, for what, and how."""
+    """The object of the search, its goal, and its method."""
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
     unit = per_trial.unit.value
     objectives = [f"{each.direction} {each.metric}" for each in spec.objectives]
@@ -169,7 +163,7 @@ def _where(
 def _disk(
     spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None
 ) -> dict[str, str]:
-    """What checkpoints take, one and all of them at most."""
+    """The size of checkpoints, of one and all of them at most."""
     checkpoint = checkpoint_of(rehearsal)
     if checkpoint is None:
         return {}
@@ -181,7 +175,7 @@ def _disk(
 
 
 def checkpoint_of(rehearsal: Mapping[str, float]) -> footprint.CheckpointSize | None:
-    """What a checkpoint takes; None if the rehearsal did not measure it."""
+    """The size of a checkpoint; None if the rehearsal did not measure it."""
     if "checkpoint_bytes" not in rehearsal:
         return None
     return footprint.CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])

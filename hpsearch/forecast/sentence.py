@@ -13,10 +13,9 @@ from trials.contract import Unit
 
 
 def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
-    """What the study will take, and what that is an estimate of.
+    """The time and disk that the study will take, and what that is an estimate of.
 
     Args:
-        spec: The study file.
         measured: What a step and a first report measured, as `hpsearch check` has it.
         workers: How many trials run side by side.
     """
@@ -47,7 +46,7 @@ def _pace(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
 
 
 def _is_expected(spec: StudySpec) -> bool:
-    """Whether it is known beforehand how many trials train in full."""
+    """True if it is known beforehand how many trials train in full."""
     ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
     return spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
 
@@ -61,7 +60,7 @@ def _disk(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
-    """What the estimate is made from."""
+    """The basis of the estimate."""
     trials = count(spec.budget.trials or 0, "trial")
     per_trial = spec.budget.per_trial
     unit = per_trial.unit.value

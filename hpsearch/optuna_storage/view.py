@@ -37,8 +37,7 @@ from hpsearch.optuna_storage.frozen import (
 )
 from hpsearch.store import codec
 
-Clock = Callable[[], float]
-"""Says the time, in seconds since the epoch."""
+Clock = Callable[[], float]  # says the time, in seconds since the epoch
 
 
 class HistoryStorage(BaseStorage):
@@ -46,7 +45,6 @@ class HistoryStorage(BaseStorage):
     when it has changed.
 
     Args:
-        history: The study.
         clock: Says when what is written happens.
     """
 
@@ -261,8 +259,5 @@ def frozen_study(record: StudyRecord) -> FrozenStudy:
 
 def as_stored(value: Any) -> Any:
     """A copy of an attribute's value as it will come back from the database: tuples as lists, say.
-
-    Raises:
-        TypeError: It cannot be written as JSON.
-    """
+    Raises TypeError if it cannot be written as JSON."""
     return codec.decode(codec.encode(value))

@@ -40,33 +40,24 @@ SECONDS = ("seconds", "elapsed")
 SLACK = 1 - 1e-9
 """How near to the full budget a curve must come; a little less than 1, for rounding."""
 
-Rows = NDArray[np.intp]
-"""Places of rows in the table, from 0."""
+Rows = NDArray[np.intp]  # places of rows in the table, from 0
 
 
 @dataclass(frozen=True)
 class CurveFile:
-    """What a file has for a study."""
+    """The part of a file that a study can use."""
 
     curves: RecordedCurves
-    configurations: int
-    """How many are recorded up to the trial budget, or until they diverged."""
-    too_short: int
-    """How many are left out, because their curves end before the trial budget."""
-    repeats: int
-    """How many runs are repeats of a configuration, with another seed."""
-    repeated: int
-    """How many configurations have such runs."""
-    timed: bool
-    """Whether the file has times; otherwise each unit of the resource takes one second."""
+    configurations: int  # how many are recorded up to the trial budget, or until they diverged
+    too_short: int  # how many are left out, because their curves end before the trial budget
+    repeats: int  # how many runs are repeats of a configuration, with another seed
+    repeated: int  # how many configurations have such runs
+    timed: bool  # true if the file has times; otherwise each unit of the resource takes one second
 
 
 def load_curves(path: Path, spec: StudySpec) -> CurveFile:
-    """Read the curves that a study can be simulated on.
-
-    Raises:
-        DataError: The file cannot be read, lacks a column, or has values that cannot be used.
-    """
+    """Read the curves that a study can be simulated on. Raises DataError if the file cannot be
+    read, lacks a column, or has values that cannot be used."""
     table = _Table.of(path, spec)
     total = spec.budget.per_trial.total
     configurations: dict[str, dict[str, Any]] = {}
@@ -106,39 +97,23 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
 
 @dataclass(frozen=True)
 class _Table:
-    """The columns of a file that a study needs.
+    """The columns of a file that a study needs."""
 
-    Args:
-        path: Of the file, for messages.
-        spec: The study file.
-        frame: The whole table.
-        parameters: For each parameter, its column's name.
-        resource: Of each row.
-        metrics: Of each row, for each metric that the study needs.
-        others: Of each row, for each other metric.
-        seconds: Of each row.
-        is_timed: Whether the seconds are recorded.
-        seeds: Of each row; None where the file does not tell seeds apart.
-    """
-
-    path: Path
+    path: Path  # of the file, for messages
     spec: StudySpec
-    frame: pd.DataFrame
-    parameters: Mapping[str, str]
-    resource: Floats
-    metrics: Mapping[str, Floats]
-    others: Mapping[str, Floats]
-    seconds: Floats
-    is_timed: bool
-    seeds: Floats | None
+    frame: pd.DataFrame  # the whole table
+    parameters: Mapping[str, str]  # for each parameter, its column's name
+    resource: Floats  # of each row
+    metrics: Mapping[str, Floats]  # of each row, for each metric that the study needs
+    others: Mapping[str, Floats]  # of each row, for each other metric
+    seconds: Floats  # of each row
+    is_timed: bool  # true if the seconds are recorded
+    seeds: Floats | None  # of each row; None where the file does not tell seeds apart
 
     @classmethod
     def of(cls, path: Path, spec: StudySpec) -> _Table:
-        """Read a file.
-
-        Raises:
-            DataError: It cannot be read, lacks a column, or has values that cannot be used.
-        """
+        """Read a file. Raises DataError if it cannot be read, lacks a column, or has values that
+        cannot be used."""
         frame = _frame(path)
         unit = spec.budget.per_trial.unit.value
         parameters = {}
@@ -171,10 +146,7 @@ class _Table:
 
     def runs(self) -> list[Rows]:
         """The rows of each run, in the order of their resources; runs of lower seeds come first.
-
-        Raises:
-            DataError: A run has two rows for one resource.
-        """
+        Raises DataError if a run has two rows for one resource."""
         by = [TRIAL] if TRIAL in self.frame else list(self.parameters.values())
         if self.seeds is not None:
             by.append(SEED)
@@ -192,7 +164,7 @@ class _Table:
         return groups
 
     def curve(self, rows: Rows) -> Curve:
-        """What a run measured; not a number from where it diverged on."""
+        """The curve of a run; not a number from where it diverged on."""
         columns = [values[rows] for values in self.metrics.values()]
         finite = np.all([np.isfinite(values) for values in columns], axis=0)
         until_divergence = np.logical_and.accumulate(finite)

@@ -24,40 +24,31 @@ from trials.contract import Diverged
 
 Floats = NDArray[np.float64]
 
-TINY = 1e-300
-"""In place of 0 and less, where a logarithm is taken."""
+TINY = 1e-300  # in place of 0 and less, where a logarithm is taken
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What one configuration measured as it trained; straight lines between the levels.
+    """The measurements of one configuration as it trained; straight lines between the levels."""
 
-    Args:
-        levels: Ascending resources, `[n]`, above 0.
-        metrics: For each metric its values at the levels, `[n]`; not a number from where training
-            diverged on.
-        seconds: Seconds of training up to each level, `[n]`, never falling.
-        others: Metrics that do not show whether training diverged, `[n]` each; not a number where
-            they were not reported.
-    """
-
-    levels: Floats
+    levels: Floats  # ascending resources, `[n]`, above 0
     metrics: Mapping[str, Floats]
-    seconds: Floats
+    """For each metric its values at the levels, `[n]`; not a number from where training diverged
+    on."""
+    seconds: Floats  # seconds of training up to each level, `[n]`, never falling
     others: Mapping[str, Floats] = field(default_factory=dict)
+    """Metrics that do not show whether training diverged, `[n]` each; not a number where they were
+    not reported."""
 
     @property
     def is_finite(self) -> bool:
-        """Whether training did not diverge."""
+        """True if training did not diverge."""
         return all(bool(np.isfinite(values).all()) for values in self.metrics.values())
 
     def at(self, resource: float) -> dict[str, float]:
         """The metrics at a resource; below the first level those of the first one. Of `others`,
-        those that were reported there.
-
-        Raises:
-            Diverged: One of `metrics` is not a number there.
-        """
+        those that were reported there. Raises Diverged if one of `metrics` is not a number
+        there."""
         found = self._between(self.metrics, resource)
         if not all(map(math.isfinite, found.values())):
             raise Diverged(f"the recorded run was not finite at {resource:g}")
@@ -115,8 +106,7 @@ def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
     return math.log(max(value, TINY) / low) / math.log(high / low)
 
 
-_Key = tuple[tuple[str, Any], ...]
-"""A proposal: its parameters by name."""
+_Key = tuple[tuple[str, Any], ...]  # a proposal: its parameters by name
 
 
 class RecordedCurves:
@@ -167,11 +157,8 @@ class RecordedCurves:
         return self.configurations[self._row(params)]
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
-        """The metrics that were recorded at a resource.
-
-        Raises:
-            Diverged: The recorded run did not get there.
-        """
+        """The metrics that were recorded at a resource. Raises Diverged if the recorded run did not
+        get there."""
         curves = self.runs[self._row(params)]
         seeds = self._seeds.setdefault(_key_of(params), [])
         if seed not in seeds:

@@ -21,14 +21,10 @@ _Key = tuple[int, int]
 
 
 class Curves(Protocol):
-    """What configurations would do."""
+    """The behaviour of configurations."""
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
-        """The metrics at a resource.
-
-        Raises:
-            Diverged: Training does not get there.
-        """
+        """The metrics at a resource. Raises Diverged if training does not get there."""
 
     def seconds(self, params: Mapping[str, Any], resource: float) -> float:
         """Seconds of training from nothing up to a resource."""
@@ -42,11 +38,9 @@ class _Run:
     slot: str
     resource: float
     until: float
-    trained_until: float
-    """The time at which the last report was made."""
+    trained_until: float  # the time at which the last report was made
     started: float
-    start_up_s: float
-    """Seconds until it trained, as long as that is not told; else 0."""
+    start_up_s: float  # seconds until it trained, as long as that is not told; else 0
     waiting: bool = False
     named: list[tuple[float, str]] = field(default_factory=list)
     """The checkpoints that its reports have named, oldest first, each with the report's resource.
@@ -61,12 +55,9 @@ class _Moment(NamedTuple):
     """When something happens."""
 
     time: float
-    number: int
-    """Puts what happens at the same time in order."""
-    run: _Run | None
-    """The run that reports or ends; None if a slot is lost."""
-    level: float | None
-    """The resource at which it reports; None if it ends."""
+    number: int  # puts what happens at the same time in order
+    run: _Run | None  # the run that reports or ends; None if a slot is lost
+    level: float | None  # the resource at which it reports; None if it ends
 
 
 class SimulatedExecutor:
@@ -102,8 +93,7 @@ class SimulatedExecutor:
         self._gpus = gpus
         self._cold_s = cold_s
         self._warm_s = warm_s
-        self._warm: set[str] = set()
-        """The slots on which an attempt has trained."""
+        self._warm: set[str] = set()  # the slots on which an attempt has trained
         self._runs: dict[_Key, _Run] = {}
         self._happens: list[_Moment] = []
         self._count = 0

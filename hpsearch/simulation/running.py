@@ -66,7 +66,6 @@ def simulate(
     are.
 
     Args:
-        spec: The study file.
         curves: What configurations do, and how long that takes.
         workers: How many slots.
         gpus: GPUs a slot.

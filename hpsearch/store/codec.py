@@ -26,11 +26,8 @@ itself for each, and Python ends that at some 1000 calls."""
 
 
 def encode(value: Any) -> str:
-    """The JSON text of a value.
-
-    Raises:
-        TypeError: It holds something that is not a JSON value, or is nested too deep.
-    """
+    """The JSON text of a value. Raises TypeError if it holds something that is not a JSON value, or
+    is nested too deep."""
     try:
         text = _written(value)
     except RecursionError:

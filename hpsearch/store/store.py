@@ -48,14 +48,13 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
-        """Open the database at a URL, at the schema version of this program.
+        """Open the database at a URL, at the schema version of this program. Raises UserError,
+        StoreUnreachable, Unreachable if it cannot be used, for the reason given.
 
         Args:
             url: `sqlite:///file`, `sqlite://` (in memory) or `postgresql://...`.
             create: Make the tables, and the file, if they do not exist.
 
-        Raises:
-            UserError, StoreUnreachable, Unreachable: It cannot be used, for the reason given.
         """
         store = cls(Database(parse_url(url)))
         try:
@@ -167,15 +166,11 @@ class Store:
     # -------------------------------------------------------------------------------- whole studies
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
-        """Add a study; its id is filled in, in the record given.
+        """Add a study; its id is filled in, in the record given. Raises StudyExists if the name is
+        taken, and UserError if the name cannot be stored.
 
         Args:
-            record: The study.
             whole: What belongs to it already, as `History.drain` gave it.
-
-        Raises:
-            StudyExists: The name is taken.
-            UserError: The name cannot be stored.
         """
         if not codec.storable(record.name):
             raise UserError(
@@ -208,11 +203,8 @@ class Store:
             return list(connection.scalars(names))
 
     def refuse_read_only(self) -> None:
-        """Find out early whether the database can be written to.
-
-        Raises:
-            StoreUnreachable: It cannot.
-        """
+        """Find out early whether the database can be written to. Raises StoreUnreachable if it
+        cannot."""
         with self.writing() as connection:
             connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
@@ -251,13 +243,12 @@ class Store:
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with what others have committed: its study, and every trial
-        touched since. For readers: changes of the history itself in those places are lost.
+        touched since. For readers: changes of the history itself in those places are lost. Returns
+        the revision that the history is at now.
 
         Args:
             since_revision: What the last refresh returned; -1 for all.
 
-        Returns:
-            The revision that the history is at now.
         """
         wants_all = since_revision < 0
         if not wants_all and self.revision(history.study.id) == since_revision:
@@ -277,14 +268,13 @@ class Store:
     # --------------------------------------------------------------------------------------- leases
 
     def acquire(self, study_id: int, owner: str, ttl_s: float) -> Lease:
-        """Take a study over: from now on its last owner can write nothing more.
+        """Take a study over: from now on its last owner can write nothing more. Raises StudyHeld if
+        a lease on it has not expired.
 
         Args:
             owner: One of `hpsearch.store.owners`.
             ttl_s: For how long, unless it is renewed, in seconds by the database's clock.
 
-        Raises:
-            StudyHeld: A lease on it has not expired.
         """
         with self._database.connected() as connection:
             leases.end_former(connection, study_id)
@@ -295,15 +285,14 @@ class Store:
     def renew(
         self, lease: Lease, ttl_s: float, alive_at: float | None = None, revision: int | None = None
     ) -> Entry:
-        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know.
+        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know. Raises
+        LeaseLost if another driver has taken the study over, and Unreachable if the database is at
+        an older state than that revision.
 
         Args:
             alive_at: The time by the owner's own clock; its successor charges what ran until then.
             revision: The one that the owner has made last; None if it made none.
 
-        Raises:
-            LeaseLost: Another driver has taken the study over.
-            Unreachable: The database is at an older state than that revision.
         """
         with self._database.transaction("write") as connection:
             entry = leases.renew(connection, lease, ttl_s, alive_at)
@@ -338,13 +327,10 @@ class Store:
 
     def add_request(self, name: str, request: Request) -> int:
         """Ask something of a study; its driver sees to it within a renewal of its lease, and the
-        next driver does where there is none.
+        next driver does where there is none. Returns the id of the request.
 
         Args:
-            name: The study.
             request: What is asked; its id is not looked at.
-
-        Returns: The id of the request.
         """
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
@@ -377,7 +363,8 @@ class Store:
         alive_at: float | None = None,
         revision: int | None = None,
     ) -> Entry:
-        """Write everything that a tick has touched, in one transaction.
+        """Write everything that a tick has touched, in one transaction. Returns what the writer
+        should know, such as that a stop has been requested.
 
         Args:
             changes: What `History.drain` gave.
@@ -387,8 +374,6 @@ class Store:
             revision: The one that this commit makes. Where the study is at it already, this very
                 commit came through before, and nothing is written again.
 
-        Returns:
-            What the writer should know, such as whether a stop has been requested.
 
         Raises:
             LeaseLost, StudyHeld: A driver owns the study; nothing was written.
@@ -417,16 +402,12 @@ class Store:
     def editing(self, history: History, since_revision: int) -> Iterator[int]:
         """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
         and is committed. Where the block raises nothing is written, and the history should be
-        thrown away.
+        thrown away. Yields the revision that the history is at afterwards. Raises StudyHeld if a
+        driver owns the study.
 
         Args:
             since_revision: The revision that the history is at.
 
-        Yields:
-            The revision that the history is at afterwards.
-
-        Raises:
-            StudyHeld: A driver owns the study.
         """
         study_id = history.study.id
         with self._database.transaction("write") as connection:

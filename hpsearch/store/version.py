@@ -37,11 +37,8 @@ def known_versions() -> list[str]:
 
 
 def stored_version(connection: Connection, url: URL) -> str | None:
-    """The schema version of a database of ours; None if it is empty.
-
-    Raises:
-        StoreUnreachable: It belongs to another program, or lacks tables.
-    """
+    """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
+    belongs to another program, or lacks tables."""
     present = inspect(connection)
     tables = present.get_table_names()
     if not tables:
@@ -100,15 +97,9 @@ def _refuse_unknown(version: str, url: URL) -> None:
 
 def migrate(connection: Connection, url: URL) -> str | None:
     """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the
-    caller's.
-
-    Returns:
-        The version it was at; None if it was empty.
-
-    Raises:
-        Unreachable: It is newer, or older than all that were released.
-        StoreUnreachable: It belongs to another program.
-    """
+    caller's. Returns the version it was at; None if it was empty. Raises Unreachable if it is
+    newer, or older than all that were released, and StoreUnreachable if it belongs to another
+    program."""
     if not is_sqlite(url):  # SQLite has taken its one lock already
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('hpsearch schema'))")
     version = stored_version(connection, url)  # another process may have been faster

@@ -47,7 +47,6 @@ def drive(
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
     Args:
-        store: The database.
         run: The study, and what it runs on.
         take_up: Creates or loads the study. It is called once the cluster is there: without one,
             nothing is left behind.

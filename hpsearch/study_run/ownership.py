@@ -1,4 +1,4 @@
-"""Who owns a study: leases, for as long as somebody drives or changes it."""
+"""The owner of a study: leases, for as long as somebody drives or changes it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
     """Own a study while the block lasts.
 
     Where its last owner was a process of this machine that has ended, its lease is not waited for.
+    Raises StudyHeld if another driver owns it, or processes that have asked for its trials are
+    alive.
 
     Args:
-        store: The database.
-        record: The study.
         lease_s: How long the lease lasts if nobody renews it.
-
-    Raises:
-        StudyHeld: Another driver owns it, or processes that have asked for its trials are alive.
     """
     before = store.holder(record.name)
     if before is not None and owners.is_dead(before.owner):
@@ -53,11 +50,7 @@ def _after_askers(store: Store, lease: Lease, name: str) -> Lease:
     """A lease on a study of which no asking process has a trial any more.
 
     Those that have died were alive until their last sign of life, which is what they are charged
-    for.
-
-    Raises:
-        StudyHeld: One is alive.
-    """
+    for. Raises StudyHeld if one is alive."""
     with store.writing() as connection:
         _refuse_asked(connection, lease.study_id, name)
         left = heartbeats.read(connection, lease.study_id)
@@ -86,10 +79,8 @@ def _give_back(store: Store, lease: Lease, name: str) -> None:
 
 def refuse_if_held(store: Store, name: str) -> None:
     """Refuse a study that another driver owns, or others ask, before a cluster is started for it.
-
-    Raises:
-        StudyHeld: Another driver owns it, or processes that have asked for its trials are alive.
-    """
+    Raises StudyHeld if another driver owns it, or processes that have asked for its trials are
+    alive."""
     study_id = store.find_study(name).id
     with store.reading() as connection:
         _refuse_asked(connection, study_id, name)

@@ -15,8 +15,7 @@ from hpsearch.store.store import Store
 WAIT_S = 3 * RENEW_S
 """How long an answer is waited for: a driver hears of requests as often as it renews its lease."""
 
-LOOK_S = 0.2
-"""The time between two looks for an answer."""
+LOOK_S = 0.2  # the time between two looks for an answer
 
 
 def ask(
@@ -48,15 +47,11 @@ def ask(
 def place(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[int, bool]:
-    """Ask something of a study, and do not wait.
+    """Ask something of a study, and do not wait. Returns the id of the request, and whether anybody
+    drives the study. Raises StudyNotFound if no study has this name, and UserError if it has ended.
 
     Args: As of `ask`.
 
-    Returns: The id of the request, and whether anybody drives the study.
-
-    Raises:
-        StudyNotFound: No study has this name.
-        UserError: It has ended.
     """
     with store.reading() as connection:
         study = find_study(connection, name)

@@ -20,13 +20,11 @@ def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
     """Let Ctrl-C or SIGTERM stop a driver: first with everything saved, then at once.
 
     Yields what is given the driver before it starts. In another thread than the main one, signals
-    are left as they are.
+    are left as they are. Raises Interrupted if it was stopped at once.
 
     Args:
         resume: The command that continues the study.
 
-    Raises:
-        Interrupted: It was stopped at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda driver: None

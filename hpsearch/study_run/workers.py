@@ -1,4 +1,4 @@
-"""What the workers of a study need to know."""
+"""The configuration of the workers of a study."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from trials.descriptions.builtin import BUILT_IN, describe
 
 
 def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
-    """What every worker of a study needs to know.
+    """The configuration of every worker of a study.
 
     Args:
-        spec: The study file.
         checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
     """
     kind = spec.task["kind"]
@@ -39,7 +38,7 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
 
 
 def goal_of(spec: StudySpec) -> Goal:
-    """What makes one report of a trial better than another: the first objective."""
+    """The measure by which one report of a trial is better than another: the first objective."""
     return _goal(spec.objective)
 
 

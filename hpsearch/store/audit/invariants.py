@@ -50,18 +50,13 @@ _IN_STUDY = trials.c.study_id == studies.c.id
 
 @dataclass(frozen=True, eq=False)
 class Invariant:
-    """Something that must hold for every trial, or for every study.
-
-    Args:
-        rule: What must hold.
-        broken: Selects where it does not: the `name` of the study, the `number` of the trial, and
-            what the text names.
-        text: What is wrong, with columns in braces.
-    """
+    """Something that must hold for every trial, or for every study."""
 
     rule: str
     broken: Select[Any]
-    text: str
+    """Selects where it does not: the `name` of the study, the `number` of the trial, and what the
+    text names."""
+    text: str  # the fault, with columns in braces
 
     def __call__(self, connection: Connection, which: Which) -> Iterator[Violation]:
         for row in connection.execute(_of(self.broken, which)):

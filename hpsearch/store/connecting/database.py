@@ -47,11 +47,8 @@ MOST_IDLE = 4  # connections that are kept open for the next use
 
 
 def wait_s() -> float:
-    """How long to wait for another writer, in seconds: what the environment says, or 30.
-
-    Raises:
-        UserError: The environment says something else.
-    """
+    """How long to wait for another writer, in seconds: what the environment says, or 30. Raises
+    UserError if the environment says something else."""
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
     if not given.isdecimal() or len(given) > 6 or int(given) == 0:
         raise UserError(

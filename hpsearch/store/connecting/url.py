@@ -26,11 +26,8 @@ _SECRETS = ("password", "sslpassword")
 
 
 def parse_url(text: str) -> URL:
-    """Read a database URL; a file's path is made absolute.
-
-    Raises:
-        UserError: It is no URL, or of a database that is not supported.
-    """
+    """Read a database URL; a file's path is made absolute. Raises UserError if it is no URL, or of
+    a database that is not supported."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated
