@@ -15,9 +15,10 @@ several studies, and nothing in it is ever removed.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,7 @@ class StudyFolder:
         another study's, or cannot be written."""
         if self.refuse_foreign():
             return
-        said = {"study": self.mark.study, "uid": self.mark.uid}
-        text = json.dumps(said, indent=1) + "\n"
+        text = json.dumps(asdict(self.mark), indent=1) + "\n"
         try:
             folder_at(self.folder).write(MARKER, text)
         except Exception as error:
@@ -98,8 +98,8 @@ def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
 def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> StudyFolder:
     """The folder of a study that is in the database: the one it has, or one in a root asked for.
 
-    A study of an earlier version has no folder of its own yet. It gets one inside the folder where
-    its checkpoints are. Raises UserError if checkpoints cannot be kept there."""
+    A study that has none yet, because its trials were asked for, gets one. Raises UserError if
+    checkpoints cannot be kept there."""
     present = next(iter(folders_of(record)), None)
     moves = asked_for is not None and usable(asked_for) != present
     if record.uid is None or present is None or moves:
@@ -172,25 +172,17 @@ def _refuse_inside(root: str) -> None:
     while name:
         owner = mark_of(str(folder)) if trial_of(name) is not None else None
         if owner is not None:
-            what = (
-                f"{root} is in the folder of a trial of the study {owner.study},"
-                " and would be removed with it"
-            )
-            raise UserError(what, "name another folder with --checkpoints")
+            what = f"{root} is in the folder of a trial of the study {owner.study}"
+            hint = "name another folder with --checkpoints"
+            raise UserError(f"{what}, and would be removed with it", hint)
         folder, name = split(folder)
 
 
 def folder_name(study: str, uid: str) -> str:
     """A name that every file system and store takes, and that says whose folder it is."""
-    letters = map(_letter, unicodedata.normalize("NFKC", study))
-    readable = "".join(letters)[:LONGEST_NAME].strip("-._")
+    letters = re.sub(r"[^\w.-]", "-", unicodedata.normalize("NFKC", study))
+    readable = letters[:LONGEST_NAME].strip("-._")
     return f"{readable or 'study'}-{uid[:SHOWN_UID]}"
-
-
-def _letter(character: str) -> str:
-    """A character that may stand in a folder's name; others become a dash."""
-    is_safe = character.isalnum() or character in "._-"
-    return character if is_safe else "-"
 
 
 def mark_of(folder: str) -> Mark | None:

@@ -1,13 +1,8 @@
 """Ray Tune's interface to studies: `from hpsearch import tune` in place of `from ray import tune`.
 
-- `tuner`: `Tuner`, which runs a study
-- `plan`: what a Tuner is given, as a study file
-- `space`: Ray Tune's search spaces as ours
-- `locating`: how workers find a trainable
-- `results`: what `Tuner.fit` returns
-
-Training in a worker needs no Ray: see `hpsearch.adapters.ray_tune`. Search spaces and configs
-are Ray Tune's own objects, imported when they are first used.
+`hpsearch.bridges.ray_tune` runs studies, and `hpsearch.adapters.ray_tune` trains in workers, which
+needs no Ray. Search spaces and configs are Ray Tune's own objects, imported when they are first
+used.
 """
 
 from __future__ import annotations

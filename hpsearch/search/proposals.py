@@ -150,9 +150,5 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
 
 def encoding_of(parameters: space.Space) -> SpaceEncoding:
     """The encoding of a search space's configurations as points."""
-    conditions = {}
-    for name in space.ordered(parameters):
-        when = parameters[name].when
-        if when:
-            conditions[name] = when
+    conditions = {name: each.when for name, each in parameters.items() if each.when}
     return SpaceEncoding(space.distributions(parameters), conditions)

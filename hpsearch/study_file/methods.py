@@ -79,6 +79,7 @@ _HALVING = {
     "reduction_factor": (2, 1000),
     "bootstrap_count": (0, _MANY),
 }
+_MEDIAN: dict[str, tuple[float, float]] = {**_STARTUP, **_STEPS, "n_min_trials": (1, _MANY)}
 
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "TPESampler": {**_STARTUP, "prior_weight": (0.0, WIDEST), "n_ei_candidates": (1, 100_000)},
@@ -91,13 +92,8 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "GPSampler": {**_STARTUP},
     "NSGAIISampler": {**_GENETIC},
     "NSGAIIISampler": {**_GENETIC, "dividing_parameter": (1, 100)},
-    "MedianPruner": {**_STARTUP, **_STEPS, "n_min_trials": (1, _MANY)},
-    "PercentilePruner": {
-        **_STARTUP,
-        **_STEPS,
-        "percentile": (0.0, 100.0),
-        "n_min_trials": (1, _MANY),
-    },
+    "MedianPruner": _MEDIAN,
+    "PercentilePruner": {**_MEDIAN, "percentile": (0.0, 100.0)},
     "SuccessiveHalvingPruner": {**_HALVING, "min_early_stopping_rate": (0, 100)},
     "HyperbandPruner": {**_HALVING, "max_resource": (1, EXACT)},
     "ThresholdPruner": {**_STEPS, "lower": (-WIDEST, WIDEST), "upper": (-WIDEST, WIDEST)},
@@ -217,16 +213,11 @@ def pruner_problems(
     problems = _argument_problems(where, method, arguments_of(getattr(optuna.pruners, name)))
     wrapped = method.arguments.get("wrapped_pruner")
     if wrapped is not None and not problems:
-        problems = _wrapped_problems(wrapped, f"{where}.wrapped_pruner")
+        inner, where_inner = split_method(wrapped), f"{where}.wrapped_pruner"
+        if not isinstance(inner["kind"], str) or inner["kind"] == PROMOTION:
+            return [Problem(where_inner, f"must be one of {', '.join(PRUNERS)}")]
+        problems = pruner_problems(Method.model_validate(inner), None, where_inner)
     return problems or list(_building_problems(where, lambda: pruner(method)))
-
-
-def _wrapped_problems(wrapped: str | dict[str, Any], where: str) -> list[Problem]:
-    inner = split_method(wrapped)
-    kind = inner["kind"]
-    if not isinstance(kind, str) or kind == PROMOTION:
-        return [Problem(where, f"must be one of {', '.join(PRUNERS)}")]
-    return pruner_problems(Method.model_validate(inner), None, where)
 
 
 def _first_rung_problems(

@@ -10,7 +10,7 @@ of Optuna do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
@@ -66,10 +66,15 @@ def priors(space: Space) -> dict[str, Prior]:
 
 def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:
     """Draw a configuration, parents before children; inactive parameters are absent."""
+    return _configured(space, lambda name: _suggest_one(trial, name, space[name]))
+
+
+def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
+    """The configuration in which each active parameter has its value."""
     params: dict[str, Any] = {}
     for name in ordered(space):
         if _is_active(space[name], params):
-            params[name] = _suggest_one(trial, name, space[name])
+            params[name] = value_of(name)
     return params
 
 
@@ -107,13 +112,10 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
 def active(space: Space, params: Mapping[str, Any]) -> list[str]:
     """The parameters that a configuration with these values has, parents before children."""
     names: list[str] = []
-    known: dict[str, Any] = {}
     for name in ordered(space):
-        if not _is_active(space[name], known):
-            continue
-        names.append(name)
-        if name in params:
-            known[name] = params[name]
+        known = {each: params[each] for each in names if each in params}
+        if _is_active(space[name], known):
+            names.append(name)
     return names
 
 
@@ -234,15 +236,10 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
 
 def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """A whole configuration: active parameters without a value get their lowest or first one."""
-    whole: dict[str, Any] = {}
-    for name in ordered(space):
-        if not _is_active(space[name], whole):
-            continue
-        whole[name] = params[name] if name in params else _first_value(space[name])
-    return whole
 
+    def value_of(name: str) -> Any:
+        first = space[name]
+        lowest = first.choices[0] if isinstance(first, CategoricalParameter) else first.low
+        return params.get(name, lowest)
 
-def _first_value(parameter: Parameter) -> Any:
-    if isinstance(parameter, CategoricalParameter):
-        return parameter.choices[0]
-    return parameter.low
+    return _configured(space, value_of)

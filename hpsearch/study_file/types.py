@@ -34,11 +34,10 @@ EXACT = 2**53
 WIDEST = 1e100
 """The largest bound of a parameter, on both sides of 0: the difference must be a float, too."""
 
-_DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?"
-)
-_UNIT_SECONDS = (86400.0, 3600.0, 60.0, 1.0)
-"""Of the groups of `_DURATION`."""
+_UNIT_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_AMOUNT = r"\d[\d ]*(?:\. *\d[\d ]*)?"
+_AMOUNTS = "".join(f"(?:({_AMOUNT}){unit} *)?" for unit in _UNIT_SECONDS)
+"""The pattern of a duration such as 1h30m, with spaces anywhere."""
 
 AUTO = "auto"
 MOST_EARLIER = 16
@@ -145,14 +144,12 @@ def seconds_of(value: Any) -> float:
 
 def _seconds_in(text: str) -> float | None:
     """The seconds of a duration such as 1h30m; None if the text is not a duration."""
-    match = _DURATION.fullmatch(text.replace(" ", ""))
+    match = re.fullmatch(f" *{_AMOUNTS}", text)
     if match is None or not any(match.groups()):
         return None
-    seconds = 0.0
-    for count, unit in zip(match.groups(), _UNIT_SECONDS, strict=True):
-        if count is not None:
-            seconds += float(count) * unit
-    return seconds
+    counts = [float((count or "0").replace(" ", "")) for count in match.groups()]
+    in_units = zip(counts, _UNIT_SECONDS.values(), strict=True)
+    return sum(count * seconds for count, seconds in in_units)
 
 
 def _value_lists(value: Any) -> Any:
@@ -198,8 +195,6 @@ _CONDITION_SCHEMA = {
     "type": "object",
     "additionalProperties": {"anyOf": [SCALAR_SCHEMA, _LIST_SCHEMA]},
 }
-_AMOUNT = r"\d[\d ]*(\. *\d[\d ]*)?"  # spaces may be anywhere
-_AMOUNTS = "".join(f"({_AMOUNT}{unit} *)?" for unit in "dhms")
 _DURATION_SCHEMA = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": EXACT},

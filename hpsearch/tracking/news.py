@@ -75,6 +75,12 @@ class TrialNews:
     facts: Mapping[str, Any]
 
 
+def named(facts: Mapping[str, Any], between: str, *names: str) -> dict[str, Any]:
+    """Facts under names that say whose they are, such as `hpsearch/value`: some of them, or all."""
+    wanted = names or tuple(facts)
+    return {f"hpsearch{between}{name}": facts[name] for name in wanted if name in facts}
+
+
 class Tracker:
     """An experiment tracker, for one study. Any method may raise what its library raises.
 

@@ -17,7 +17,7 @@ from mlflow.tracking import MlflowClient
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.study_file.trackers import MlflowOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
 MOST_METRICS = 500
@@ -73,7 +73,7 @@ class MlflowTracker(Tracker):
         at = record.ended or record.created
         metrics = _numbers(study.facts, ("gpu_seconds", "best_value"), at, study.done)
         tags = {
-            **_named(study.facts),
+            **named(study.facts, "."),
             **{f"best.{name}": value for name, value in study.best_params.items()},
             "mlflow.note.content": f"```yaml\n{record.spec.strip()}\n```",
         }
@@ -92,7 +92,7 @@ class MlflowTracker(Tracker):
         at = trial.ended or trial.started or study.record.created
         metrics += _numbers(news.facts, ("value", "gpu_seconds", "resource"), at, news.step)
         params = [Param(_key(name), _short(value)) for name, value in trial.params.items()]
-        self._send(run, metrics, _named(news.facts), params)
+        self._send(run, metrics, named(news.facts, "."), params)
         self._set_status(run, _STATUS[trial.state], trial.ended)
 
     def _experiment_of(self, study: StudyNews) -> str:
@@ -157,12 +157,8 @@ open_tracker = MlflowTracker
 
 def _numbers(facts: Mapping[str, Any], names: Sequence[str], at: float, step: int) -> list[Metric]:
     """Some of the facts as metrics of a run."""
-    known = [(name, facts[name]) for name in names if name in facts]
-    return [Metric(f"hpsearch.{name}", float(v), _milliseconds(at), step) for name, v in known]
-
-
-def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"hpsearch.{name}": value for name, value in facts.items()}
+    known = named(facts, ".", *names).items()
+    return [Metric(name, float(value), _milliseconds(at), step) for name, value in known]
 
 
 def _key(name: str) -> str:

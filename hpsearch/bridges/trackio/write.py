@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.study_file.trackers import TrackioOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 
 _FAILURE = re.compile(r"could not|failed|skipped", re.IGNORECASE)
 """In a warning of Trackio's: something was not logged."""
@@ -45,17 +45,17 @@ class TrackioTracker(Tracker):
         """Log the best value so far, by the number of trials that have ended."""
         config = {**study.facts, "study_file": study.record.spec}
         with self._run(study, "study", config) as run:
-            run.log(_named(study.facts, "best_value", "gpu_seconds"), step=study.done)
+            run.log(named(study.facts, "/", "best_value", "gpu_seconds"), step=study.done)
 
     def send_trial(self, study: StudyNews, news: TrialNews) -> None:
         """Log what is new of a trial."""
         trial = news.trial
-        config = {**trial.params, **_named(news.facts, *news.facts)}
+        config = {**trial.params, **named(news.facts, "/")}
         with self._run(study, str(trial.number), config) as run:
             for point in news.points:
                 run.log({**point.metrics, study.unit: point.resource}, step=point.step)
             if not news.points or news.is_over:
-                run.log(_named(news.facts, "value", "gpu_seconds"), step=news.step)
+                run.log(named(news.facts, "/", "value", "gpu_seconds"), step=news.step)
 
     @contextmanager
     def _run(self, study: StudyNews, key: str, config: Mapping[str, Any]) -> Iterator[Any]:
@@ -81,7 +81,3 @@ class TrackioTracker(Tracker):
 
 
 open_tracker = TrackioTracker
-
-
-def _named(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {f"hpsearch/{name}": facts[name] for name in names if name in facts}

@@ -8,7 +8,7 @@ continued without a step by hand, so each is written once, when nothing is expec
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import wandb
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.study_file.trackers import WandbOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
+from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 
 STUDY = "study"
 """Ends the id of the study's own run."""
@@ -54,7 +54,7 @@ class WandbTracker(Tracker):
             return
         record = study.record
         run = self._run(study, STUDY, record.name, {"study_file": record.spec})
-        run.summary.update(_named(study.facts))
+        run.summary.update(named(study.facts, "/"))
         run.summary.update({f"best/{name}": value for name, value in study.best_params.items()})
         if study.has_ended:
             self._finish(STUDY, failed=record.state is StudyState.FAILED)
@@ -67,7 +67,7 @@ class WandbTracker(Tracker):
         run = self._run(study, key, name, config, trial.role.value)
         for point in news.points:
             run.log({**point.metrics, study.unit: point.resource}, step=point.step)
-        run.summary.update(_named(news.facts))
+        run.summary.update(named(news.facts, "/"))
         if trial.state is not State.RUNNING:
             self._finish(key, failed=trial.state is State.FAILED)
 
@@ -122,7 +122,3 @@ def _settings() -> wandb.Settings:
         x_disable_stats=True,
         x_disable_meta=True,
     )
-
-
-def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"hpsearch/{name}": value for name, value in facts.items()}
