@@ -13,13 +13,12 @@ PYTEST := $(BIN)/python -m pytest
 # rewrites every assert.
 export PYTHONDONTWRITEBYTECODE :=
 # Two parts, side by side. What computes takes as many processes as there are cores. What starts
-# clusters, browsers and servers waits for other processes most of the time: two files of it run at
-# a time, in the order of their names, which has the longest (chaos) among the first; its output is
-# shown at its end. Each part names its folders, so that it need not import the other's tests.
+# clusters, browsers and servers runs a file at a time, or two where everything runs, in the order of
+# their names, which has the longest (chaos) among the first; its output is shown at its end. Each part names its folders, so that it need not import the other's tests.
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
 STARTS := tests/browser tests/chaos tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
-BY_FILE := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+BY_FILE := --dist loadfile --no-loadscope-reorder --numprocesses
 PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # Sums depend on a processor's vector instructions and on the number of threads. These tests have
 # passed with those of this machine; here torch, oneDNN and MKL are held to AVX2, where the machine
@@ -37,17 +36,17 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(MAKE) $(PARTS) EXTENT=--quick
+	$(MAKE) $(PARTS) EXTENT=--quick FILES=1
 
 test-all: $(READY)
-	$(MAKE) $(PARTS) EXTENT=
+	$(MAKE) $(PARTS) EXTENT= FILES=2
 
 computing:
 	$(PYTEST) $(SHARED_OUT) $(EXTENT) $(COMPUTES)
 
 starting:
 	mkdir -p build
-	status=0; $(PYTEST) $(BY_FILE) $(EXTENT) $(STARTS) >build/starting.log 2>&1 || status=1; \
+	status=0; $(PYTEST) $(BY_FILE) $(FILES) $(EXTENT) $(STARTS) >build/starting.log 2>&1 || status=1; \
 	cat build/starting.log; exit $$status
 
 test-processors: $(READY)

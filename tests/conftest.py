@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _some_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """The tests of a quick round: of one with many parameters, as many as its mark says, or three;
+    """The tests of a quick round: of one with many parameters, as many as its mark says, or two;
     its first case, its last, and what lies evenly between."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:

@@ -126,6 +126,7 @@ def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, stu
         assert dashboard.interrupt() == ""
 
 
+@pytest.mark.thorough
 def test_a_token_that_is_given_is_asked_for_on_loopback_too(
     sqlite_url: str, study_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

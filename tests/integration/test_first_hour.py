@@ -167,13 +167,14 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
     return out, errors
 
 
-@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "script",
     [
-        TRAINER,
         ARGPARSE,
-        *(pytest.param(each, marks=pytest.mark.thorough) for each in (LIGHTNING, RAY_TUNE, OPTUNA)),
+        *(
+            pytest.param(each, marks=pytest.mark.thorough)
+            for each in (TRAINER, LIGHTNING, RAY_TUNE, OPTUNA)
+        ),
     ],
     ids=lambda script: script.name,
 )

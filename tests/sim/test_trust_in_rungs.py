@@ -71,6 +71,7 @@ def test_perfect_rungs_are_trusted(database_url: str) -> None:
         assert rung.verdict is RungVerdict.TELLS
 
 
+@pytest.mark.thorough
 def test_useless_rungs_are_not_trusted(sqlite_url: str) -> None:
     lowest, _ = rungs_after(sqlite_url, study(60), Drawn(useless))
     assert lowest.verdict is not RungVerdict.TELLS

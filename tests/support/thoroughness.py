@@ -5,7 +5,7 @@ from __future__ import annotations
 quick = False
 """Set by conftest.py before it imports the tests."""
 
-CASES = 3
+CASES = 2
 """In a quick round, the most cases of one test with many parameters, unless a mark says more."""
 
 

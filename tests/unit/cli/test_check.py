@@ -164,6 +164,7 @@ def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
     assert "study.yaml: checkpoints may take" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_nothing_is_written(study: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     check_study(study, database(tmp_path), None)

@@ -189,6 +189,7 @@ def test_agents_are_told_it(sqlite_url: str) -> None:
     assert_named(json.dumps(answers, allow_nan=False), State, Role, ErrorKind, Outcome)
 
 
+@pytest.mark.thorough
 def test_notebooks_are_told_it(sqlite_url: str) -> None:
     for name in NAMES.values():
         with hpsearch.open(sqlite_url, name) as notebook:

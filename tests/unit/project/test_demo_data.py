@@ -49,6 +49,7 @@ def test_at_least_eight_libraries_give_at_least_four_thousand_rows(built: Built)
     assert counts == Counter(label for _, label in rows)
 
 
+@pytest.mark.thorough
 def test_no_library_gives_more_than_its_share_or_less_than_half_of_it(built: Built) -> None:
     counts, _, _ = built
     assert max(counts.values()) <= 600

@@ -61,6 +61,7 @@ def training(folder):
 
 
 # TRL calls what Transformers has given another name.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing` is deprecated:FutureWarning")
 def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(drive, tmp_path):
     per_trial = {"steps": 8, "report_every": 3}

@@ -275,6 +275,7 @@ def test_ranks_talk_once_a_step_beside_their_gradients(ranks):
         assert rank["steps"] == [["all_reduce"]] * 12
 
 
+@pytest.mark.thorough
 def test_the_share_of_the_peak_is_that_of_the_tokens_of_each_rank(ranks):
     flops_per_token = (2 * 2 * 2 * 8 + 3 * 2 * 8 * 2) / 2  # half of what is computed is padding
     for rank in ranks:

@@ -138,6 +138,7 @@ def test_the_validation_metrics_are_those_of_the_trials_best_report(task, home, 
     assert about(version)["metrics"]["validation"]["accuracy"] == best
 
 
+@pytest.mark.thorough
 def test_the_best_report_is_the_best_by_the_objective_in_its_direction(task, home, lab):
     params = {**SETTINGS, "monitor": "grad_norm"}
     goal = Goal("grad_norm", maximize=True)
@@ -178,6 +179,7 @@ def test_a_version_is_on_the_disk_before_its_checkpoints_go(task, home, monkeypa
         assert folder.parent.stat().st_ino in flushed, "a folder that was made is named on the disk"
 
 
+@pytest.mark.thorough
 def test_versions_are_never_overwritten(task, home):
     first = final.train(task, plan(), home, silent)
     content = (first / "training.json").read_bytes()
@@ -202,6 +204,7 @@ def test_an_interrupted_training_goes_on_to_the_same_model(task, home, lab):
     assert about(version)["metrics"] == about(whole)["metrics"]
 
 
+@pytest.mark.thorough
 def test_other_settings_do_not_continue_an_interrupted_training(task, home):
     steps = iter(range(1000))
     assert final.train(task, plan(), home, silent, lambda: next(steps) >= 11) is None
@@ -261,6 +264,7 @@ def test_a_function_task_is_refused(home, tmp_path):
         final.train(task, plan(), home, silent)
 
 
+@pytest.mark.thorough
 def test_two_processes_do_not_train_the_same_at_once(task, home):
     def meanwhile(line):
         with pytest.raises(TaskError, match="another process"):

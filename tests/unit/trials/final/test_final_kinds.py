@@ -252,6 +252,7 @@ def test_a_model_of_pairs_is_loaded_and_writes(folder):
     assert "one" in read.decode(written[0], skip_special_tokens=True)
 
 
+@pytest.mark.thorough
 def test_an_image_classifier_is_loaded_in_a_line(folder):
     version, story = train("image_classification", folder, epochs=6)
     pixels, names = images(23, 1)
@@ -264,6 +265,7 @@ def test_an_image_classifier_is_loaded_in_a_line(folder):
     assert model.predict(pixels[:0]) == []
 
 
+@pytest.mark.thorough
 def test_a_classifier_of_rows_is_loaded_in_a_line(folder):
     version, story = train("classes of a table", folder, epochs=8)
     rows = pd.read_csv(folder / "test.csv")

@@ -84,6 +84,7 @@ def test_auto_is_the_whole_batch_where_it_fits(tmp_path):
     assert sizes(reports) == [32.0] * 8
 
 
+@pytest.mark.thorough
 def test_what_auto_found_trains_like_the_same_size_asked_for(tmp_path):
     found = run_of(
         alike(Cramped(500)),
@@ -132,6 +133,7 @@ def test_a_window_done_again_equals_the_smaller_micro_batch_from_the_start(tmp_p
     ]
 
 
+@pytest.mark.thorough
 def test_memory_that_shrinks_in_the_middle_costs_no_step(tmp_path):
     workload = Dropped(1e9)
     run = run_of(workload, tmp_path, STEPS, batch_size=32)
@@ -175,6 +177,7 @@ def test_the_next_run_of_a_warm_worker_starts_with_what_fits(tmp_path):
     assert max(larger.tried) == 12  # 48 and 24 are known not to fit
 
 
+@pytest.mark.thorough
 def test_what_is_known_of_one_model_is_not_taken_for_another(tmp_path):
     list(run_of(Cramped(500), tmp_path / "a", STEPS, batch_size=32, micro_batch="auto"))
     other = Dropped(1e9)
@@ -304,6 +307,7 @@ def test_an_evaluation_that_finds_too_little_memory_goes_on_in_smaller_batches(k
     )
 
 
+@pytest.mark.thorough
 def test_a_single_sample_that_cannot_be_evaluated_is_out_of_memory(tmp_path):
     task = evaluations("tabular", tmp_path)
     setup = Setup({}, 5, budget_from({"epochs": 1}), tmp_path / "run")

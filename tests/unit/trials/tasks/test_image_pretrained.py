@@ -207,6 +207,7 @@ def test_a_checkpoint_is_a_model_that_transformers_loads_with_its_processor(fold
     assert torch.allclose(here, there, atol=0.02), "but for rounding to bytes while scaling"
 
 
+@pytest.mark.thorough
 def test_the_final_training_exports_a_pretrained_model(folder):
     plan = final.Plan(
         PARAMS, 5, budget_from({"epochs": 1}), False, "cpu", Export.TORCHSCRIPT, {}, Arithmetic(1)

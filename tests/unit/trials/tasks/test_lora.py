@@ -376,6 +376,7 @@ def test_transformers_alone_loads_the_merged_model_and_predicts_the_same(lab, ch
     assert not torch.allclose(predictions(fresh._workload.model, data), expected, atol=1e-2)
 
 
+@pytest.mark.thorough
 def test_a_final_model_is_as_large_as_its_base_and_measures_what_the_best_report_did(
     lab, pretrained
 ):
