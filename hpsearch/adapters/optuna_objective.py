@@ -33,11 +33,8 @@ from trials.tasks.function.trial import FunctionTrial
 
 
 def adapt(objective: Any, task: Mapping[str, Any]) -> Function:
-    """An objective as a function that takes `(params, trial)`.
-
-    Raises:
-        TaskError: It cannot be called with a trial alone.
-    """
+    """An objective as a function that takes `(params, trial)`. Raises TaskError if it cannot be
+    called with a trial alone."""
     name = task["kind"].partition(":")[2]
     if isinstance(objective, type):
         example = f"{name.lower()} = {name}(...)"

@@ -100,11 +100,8 @@ class ObjectiveTrial(FixedTrial):
             self._last_value = number
 
     def should_prune(self) -> bool:
-        """False: what the study stops, it has stopped in `report`.
-
-        Raises:
-            TrialStopped: It has to stop since.
-        """
+        """False: what the study stops, it has stopped in `report`. Raises TrialStopped if the trial
+        is to stop since then."""
         self._refuse_several("should_prune")
         if self._trial.stopped:
             raise TrialStopped
@@ -116,12 +113,9 @@ class ObjectiveTrial(FixedTrial):
             raise NotImplementedError(what)
 
     def finish(self, returned: Any) -> None:
-        """Report what the objective has returned, at the full budget.
-
-        Raises:
-            TypeError, ValueError: It is not a number for each objective of the study.
-            TrialStopped: The trial is over.
-        """
+        """Report what the objective has returned, at the full budget. Raises TypeError or
+        ValueError if it is not a number for each objective of the study, and TrialStopped if the
+        trial is over."""
         self._report(self._trial.budget, _values(returned, self._trial.goals))
 
     def _report(self, resource: float, values: Sequence[float]) -> None:
@@ -131,11 +125,8 @@ class ObjectiveTrial(FixedTrial):
         self._trial.report(resource, metrics)
 
     def set_user_attr(self, key: str, value: Any) -> None:
-        """Keep something with the trial. Numbers are also metrics of its next reports.
-
-        Raises:
-            TypeError: JSON does not have such a value.
-        """
+        """Keep something with the trial. Numbers are also metrics of its next reports. Raises
+        TypeError if JSON does not have such a value."""
         if not isinstance(value, list | tuple) and hasattr(value, "item"):
             value = value.item()  # a number of numpy or torch
         kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
@@ -143,11 +134,8 @@ class ObjectiveTrial(FixedTrial):
         self._trial.note(Note(attributes={key: kept}))
 
     def set_constraint(self, key: str, value: float) -> None:
-        """Say how far the trial exceeds a limit; 0 or less if it keeps it.
-
-        Raises:
-            TypeError, ValueError: It is not a number.
-        """
+        """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
+        ValueError if it is not a number."""
         super().set_constraint(key, value)
         self._trial.note(Note(constraints={key: self.constraints[key]}))
 
@@ -229,11 +217,8 @@ def _refuse_name(name: object) -> None:
 
 
 def _written(name: str, choices: Sequence[Any]) -> tuple[Any, ...]:
-    """Choices as a study writes them.
-
-    Raises:
-        ValueError: Two of them are written alike, or one differently in each process.
-    """
+    """Choices as a study writes them. Raises ValueError if two of them are written alike, or one
+    differently in each process."""
     found = tuple(each if _is_plain(each) else _text(name, each) for each in choices)
     different = {(type(each), each) for each in found}
     if len(different) < len(found):
@@ -259,10 +244,8 @@ def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
     """A value of the study, as its parameter has it: a number of the right kind, or the choice
     itself.
 
-    Its range may be another one than the objective's: that of the study file counts.
-
-    Raises:
-        ValueError: It is of another kind, or not among the choices.
+    Its range may be another one than the objective's: that of the study file counts. Raises
+    ValueError if it is of another kind, or not among the choices.
     """
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[_place_of(name, value, distribution.choices)]

@@ -66,11 +66,8 @@ class StudyDraft:
         return True
 
     def text(self) -> str:
-        """The study file, with the remarks as comments.
-
-        Raises:
-            UserError: It has nothing to search.
-        """
+        """The study file, with the remarks as comments. Raises UserError if it has nothing to
+        search."""
         draws_itself = self.sections.get("task", {}).get("library") == "optuna"
         if not self.space and not draws_itself:
             remarks = [f"  {remark}" for remark in self.remarks]

@@ -82,11 +82,9 @@ def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     """The space that runs searched.
 
     A parameter is what its distributions say, where the source knows them. Else it is an int or a
-    float between its smallest and largest value, or categorical if any value is not a number.
-    Mixed whole and other numbers become floats, in the runs too.
-
-    Raises:
-        UserError: A study cannot search a parameter.
+    float between its smallest and largest value, or categorical if any value is not a number. Mixed
+    whole and other numbers become floats, in the runs too. Raises UserError if a study cannot
+    search a parameter.
     """
     names = dict.fromkeys(name for run in runs for name in run.params)
     if not names:
@@ -131,10 +129,7 @@ def _different(values: Iterable[Any]) -> list[Any]:
 
 def drawn_from(name: str, drawn: Sequence[BaseDistribution]) -> dict[str, Any]:
     """A parameter, as a study file writes it, that holds all distributions that it was drawn from.
-
-    Raises:
-        UserError: It is categorical in some and a number in others.
-    """
+    Raises UserError if it is categorical in some and a number in others."""
     categorical = [each for each in drawn if isinstance(each, CategoricalDistribution)]
     ranges = [each for each in drawn if isinstance(each, FloatDistribution | IntDistribution)]
     if categorical and ranges:
@@ -173,11 +168,8 @@ def _as_written(parameter: Parameter) -> dict[str, Any]:
 
 
 def unit_of(found: PastRuns, stated: Unit | None) -> Unit:
-    """The unit of resources: as stated, else steps if all are whole numbers, else epochs.
-
-    Raises:
-        UserError: A resource is not whole, and the stated unit wants whole numbers.
-    """
+    """The unit of resources: as stated, else steps if all are whole numbers, else epochs. Raises
+    UserError if a resource is not whole, and the stated unit wants whole numbers."""
     fractions = [resource for resource in found.resources if not resource.is_integer()]
     if stated is None:
         return Unit.EPOCHS if fractions else Unit.STEPS
@@ -194,10 +186,8 @@ def write(store: Store, found: PastRuns, destination: Destination) -> None:
     """Write past runs, which fit the space of their destination, as a finished study, all or
     nothing.
 
-    A run without a curve has one report, at the end: at the full budget if it is complete.
-
-    Raises:
-        StudyExists: The name is taken.
+    A run without a curve has one report, at the end: at the full budget if it is complete. Raises
+    StudyExists if the name is taken.
     """
     now = time.time()
     total = max(found.resources, default=1.0)

@@ -124,11 +124,8 @@ class Mapped:
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives as a study file states them.
-
-        Raises:
-            UserError: The metric or its direction is missing or wrong.
-        """
+        """The objectives as a study file states them. Raises UserError if the metric or its
+        direction is missing or wrong."""
         if not self.metric:
             what = "it is not said what the runs are compared by"
             raise UserError(what, "name the metric: --metric NAME, or --metric NAME=COLUMN")
@@ -170,10 +167,7 @@ class Mapped:
 
 def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     """The names and columns of `lr=learning_rate,depth`, which may be given in several parts.
-
-    Raises:
-        UserError: A part is not such a pair, or a name appears twice.
-    """
+    Raises UserError if a part is not such a pair, or a name appears twice."""
     found: dict[str, str] = {}
     text = ",".join(texts)
     for part in text.split(",") if text else ():
@@ -192,10 +186,7 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
 
     A run whose result is not finite has failed. A run that has not ended is pruned, or left out if
     it has reported nothing. Names occur once, resources are numbers that are not negative, and a
-    complete run has a result.
-
-    Raises:
-        UserError: Something does not fit, or there is no run.
+    complete run has a result. Raises UserError if something does not fit, or there is no run.
     """
     kept = [run for run in found.runs if run.state.terminal or run.curve]
     if len(kept) < len(found.runs):

@@ -81,11 +81,7 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
 
 
 def text_of(path: Path) -> str:
-    """The text of a study file.
-
-    Raises:
-        UserError: There is no such file, or it cannot be read.
-    """
+    """The text of a study file. Raises UserError if there is no such file, or it cannot be read."""
     return yaml_source.text_of(path, "study file", "write one with: hpsearch init")
 
 

@@ -128,11 +128,7 @@ class Worded:
 
 def seconds_of(value: Any) -> float:
     """A duration in seconds, from text such as 2h, 90m, 1h30m, 45s or 1d, or from a number of
-    seconds.
-
-    Raises:
-        PydanticCustomError: It is not a duration, or not above zero.
-    """
+    seconds. Raises PydanticCustomError if it is not a duration, or not above zero."""
     seconds = _seconds_in(value) if isinstance(value, str) else value
     if not is_number(seconds):
         text = "must be a duration such as 2h, 90m, 1h30m or 45s, or a number of seconds"

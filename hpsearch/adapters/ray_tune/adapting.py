@@ -40,11 +40,8 @@ class TrainableNotes:
 
 
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
-    """The training function of a trainable.
-
-    Raises:
-        TaskError: It is not a trainable that can be trained here.
-    """
+    """The training function of a trainable. Raises TaskError if it is not a trainable that can be
+    trained here."""
     name = task["kind"]
     noted = TrainableNotes(**(task.get("args") or {}).get(OURS, {}))
     wrapped = unwrapped(found)

@@ -64,11 +64,8 @@ class Session:
         return None if newest is None else Checkpoint(folders.inside(newest, FOLDER))
 
     def report(self, metrics: Mapping[str, Any], checkpoint: Any = None) -> None:
-        """Report metrics of one training iteration, and wait for the go-ahead; see `report`.
-
-        Raises:
-            Ended: The metrics say that the trial is done.
-        """
+        """Report metrics of one training iteration, and wait for the go-ahead; see `report`. Raises
+        Ended if the metrics say that the trial is done."""
         if not isinstance(metrics, Mapping):
             what = f"tune.report takes a dict of metrics, not {metrics!r}"
             raise UserError(what, 'write tune.report({"accuracy": accuracy})')
@@ -155,11 +152,7 @@ def here() -> Session | None:
 
 
 def current(call: str) -> Session:
-    """The session of the trial that this code belongs to.
-
-    Raises:
-        UserError: No trial runs here.
-    """
+    """The session of the trial that this code belongs to; a UserError if no trial runs here."""
     found = here()
     if found is not None:
         return found
@@ -182,11 +175,8 @@ def report(metrics: Mapping[str, Any], *, checkpoint: Any = None) -> None:
 
 
 def get_checkpoint() -> Checkpoint | None:
-    """The checkpoint to continue from, which was reported last; None to start afresh.
-
-    Raises:
-        UserError: No trial runs here.
-    """
+    """The checkpoint to continue from, which was reported last; None to start afresh. Raises
+    UserError if no trial runs here."""
     return current("tune.get_checkpoint").checkpoint
 
 
@@ -219,11 +209,7 @@ class TuneContext:
 
 
 def get_context() -> TuneContext:
-    """The facts of a trial that its trainable can ask for.
-
-    Raises:
-        UserError: No trial runs here.
-    """
+    """The facts of a trial for its trainable. Raises UserError if no trial runs here."""
     return TuneContext(current("tune.get_context").trial)
 
 

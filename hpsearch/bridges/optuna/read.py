@@ -27,11 +27,8 @@ _TABLES = ("studies", "study_directions", "trial_params", "version_info")
 
 
 def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
-    """Past runs from a study of Optuna's. Nothing is written to its storage.
-
-    Raises:
-        UserError: There is no such storage or study, or the options contradict it.
-    """
+    """Past runs from a study of Optuna's. Nothing is written to its storage. Raises UserError if
+    there is no such storage or study, or the options contradict it."""
     study, shown = opened_study(source, mapped.study)
     mapped = _measured(study, mapped)
     trials = study.get_trials(deepcopy=False)

@@ -16,10 +16,7 @@ OWN = "is left to the objective, which draws it itself"
 
 def translate(source: str, study: str | None) -> StudyDraft:
     """The study file of a study of Optuna's, which needs no name if it is the only one there.
-
-    Raises:
-        UserError: There is no such storage or study.
-    """
+    Raises UserError if there is no such storage or study."""
     found, shown = opened_study(source, study)
     draft = StudyDraft(f"the study {found.study_name} of Optuna", study_name(found.study_name))
     draft.sections["task"] = {"kind": "my_module:objective", "library": "optuna"}

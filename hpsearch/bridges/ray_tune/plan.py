@@ -57,11 +57,8 @@ def plan_of(
     tune_config: TuneConfig | None,
     run_config: RunConfig | None,
 ) -> PlannedStudy:
-    """The study that a Tuner describes.
-
-    Raises:
-        UserError: Something that it is given cannot be carried over.
-    """
+    """The study that a Tuner describes. Raises UserError if something that it is given cannot be
+    carried over."""
     for given, wanted in ((tune_config, TuneConfig), (run_config, RunConfig)):
         if given is not None and not isinstance(given, wanted):
             what = f"tune.Tuner was given {given!r:.80}"
@@ -121,11 +118,8 @@ def root_at(folder: str | os.PathLike[str]) -> str:
 
 
 def database_of(root: str) -> str:
-    """The URL of the database for studies in a storage path.
-
-    Raises:
-        UserError: None can be there, and the environment names no other.
-    """
+    """The URL of the database for studies in a storage path. Raises UserError if there can be
+    none, and the environment names no other."""
     stated = os.environ.get("HPSEARCH_STORAGE")
     if stated:
         return stated

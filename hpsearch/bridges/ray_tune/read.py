@@ -51,11 +51,8 @@ def _trial_folders(folder: Path) -> list[Path]:
 
 
 def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
-    """Past runs from an experiment, or from the folder of one trial.
-
-    Raises:
-        UserError: The metric is not named, or no trial has it.
-    """
+    """Past runs from an experiment, or from the folder of one trial. Raises UserError if the metric
+    is not named, or no trial has it."""
     folder, objectives = Path(source), mapped.objectives
     experiment = _Experiment(mapped, misfits, _recorded(folder, misfits))
     runs = [experiment.run(trial) for trial in _trial_folders(folder)]

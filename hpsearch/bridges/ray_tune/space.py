@@ -44,11 +44,8 @@ class ReadSpace:
 
 
 def read_space(param_space: Mapping[str, Any]) -> ReadSpace:
-    """A `param_space` in a study file's terms.
-
-    Raises:
-        UserError: It has a part with no counterpart, or nothing to search.
-    """
+    """A `param_space` in a study file's terms. Raises UserError if it has a part with no
+    counterpart, or nothing to search."""
     found = ReadSpace()
     _read_level(param_space, "", found.constants, found)
     if not found.space:

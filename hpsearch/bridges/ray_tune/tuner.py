@@ -74,16 +74,14 @@ class Tuner:
 
     @classmethod
     def restore(cls, path: str | os.PathLike[str], trainable: Any, **others: Any) -> Tuner:
-        """The Tuner of a study that exists, to continue it.
+        """The Tuner of a study that exists, to continue it. Raises StudyNotFound if there is no
+        such study, and UserError if the trainable is another one.
+
 
         Args:
             path: The folder of the experiment: its storage path and its name.
             trainable: As it was.
             others: Without effect: a study continues what it began, and a failed trial has ended.
-
-        Raises:
-            StudyNotFound: There is no such study.
-            UserError: The trainable is another one.
         """
         end_import()
         name, storage, folder = _place(path)

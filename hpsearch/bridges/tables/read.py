@@ -28,11 +28,8 @@ class Row:
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The rows of a table, at least one.
-
-    Raises:
-        UserError: The file cannot be read, or has no rows.
-    """
+    """The rows of a table, at least one. Raises UserError if the file cannot be read, or has no
+    rows."""
     from trials.tasks.datasets import tables  # imported here: pandas takes a while
 
     try:
@@ -50,11 +47,8 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
-    """Past runs from a CSV or Parquet file.
-
-    Raises:
-        UserError: The file cannot be read, a column is missing, or the mapping lacks something.
-    """
+    """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
+    is missing, or the mapping lacks something."""
     rows = rows_of(Path(source))
     table = _Table(source, rows, mapped, misfits)
     objectives = mapped.objectives

@@ -26,12 +26,8 @@ _WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{pa
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a sweep, under a name of its own or that of the sweep.
-
-    Raises:
-        UserError: The file cannot be read, or is not a sweep.
-        SpecError: It is YAML with mistakes.
-    """
+    """The study file of a sweep, under a name of its own or that of the sweep. Raises UserError if
+    the file cannot be read, or is not a sweep, and SpecError if it is YAML with mistakes."""
     path = Path(source)
     known = "name a sweep of W&B, or the URL of an Optuna storage"
     text = yaml_source.text_of(path)
