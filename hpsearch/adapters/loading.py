@@ -21,14 +21,8 @@ ADAPTERS: Mapping[str, str] = {
 
 
 def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
-    """Build the task that the `task` part of a study file states.
-
-    Args:
-        base: The folder that its relative paths and modules are found in; None for the current one.
-
-    Raises:
-        TaskError: With every mistake in it.
-    """
+    """Build the task that the `task` part of a study file states. Its relative paths and modules
+    are found in a folder, or in the current one. Raises TaskError with every mistake in it."""
     library = task.get("library")
     if library is None:
         return tasks.load(task, base)

@@ -53,11 +53,7 @@ def number(cell: Any) -> float | None:
 
 
 def state(word: Any) -> State:
-    """The state that a word stands for.
-
-    Raises:
-        ValueError: The word is not known; the text says what to write.
-    """
+    """The state that a word stands for. Raises ValueError, with what to write, if none."""
     text = str(word).strip().lower().removeprefix("trialstate.")
     if text in STATES:
         return STATES[text]

@@ -152,11 +152,8 @@ class Mapped:
     def chosen(
         self, params: Mapping[str, Any], place: str, misfits: Misfits | None
     ) -> dict[str, Any]:
-        """The parameters of a run that are kept, by our names: all if none are named.
-
-        Args:
-            misfits: Takes those that the run lacks; None where it may lack some.
-        """
+        """The parameters of a run that are kept, by our names: all if none are named. `misfits`
+        takes those that the run lacks; it is None where it may lack some."""
         if not self.params:
             return dict(params)
         for theirs in self.params.values():

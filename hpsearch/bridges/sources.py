@@ -20,11 +20,8 @@ KINDS = "a .csv, .tsv or .parquet file, a folder of Ray Tune, or the URL of an O
 
 
 def past_runs(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
-    """The past runs of a source.
-
-    Raises:
-        UserError: They cannot be read, or something does not fit; says where.
-    """
+    """The past runs of a source. Raises UserError if they cannot be read, or something does not
+    fit, and says where."""
     path = Path(source)
     suffix = path.suffix.lower()
     if is_storage(source):
@@ -53,10 +50,8 @@ def _unknown(source: str, path: Path) -> UserError:
 
 
 def translated(source: str, study: str | None) -> tuple[str, list[str]]:
-    """The study file that a W&B sweep or a study of Optuna's becomes, and lines for a person.
-
-    Args:
-        study: The name of the study; for a storage, that of a study in it.
+    """The study file that a W&B sweep or a study of Optuna's becomes, and lines for a person. The
+    name is that of the study; for a storage, that of a study in it.
 
     Raises:
         UserError: The source cannot be read, or has nothing to search.

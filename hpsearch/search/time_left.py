@@ -58,12 +58,8 @@ class TimeLeft:
         self._now = self._held_s = self._pace = self._start_up_s = 0.0
 
     def seconds(self, active_s: float, now: float) -> float | None:
-        """Seconds until the study ends; None where that cannot be known yet.
-
-        Args:
-            active_s: Seconds that it has been worked on.
-            now: The time, by the clock of its attempts.
-        """
+        """Seconds until the study, worked on for `active_s` so far, ends; None where that cannot be
+        known yet. `now` is the time by the clock of its attempts."""
         self._now = now
         trained = sum(map(self._reached, self._trials))
         attempts = [attempt for trial in self._trials for attempt in trial.attempts]

@@ -66,12 +66,8 @@ class Scoring:
         self._total = spec.budget.per_trial.total
 
     def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
-        """The worth of a report to its trial.
-
-        Args:
-            report: The report; it has all metrics of the objectives and the limits.
-            trial: Its trial, as it was before this report.
-        """
+        """The worth of a report, which has all metrics of the objectives and the limits, to its
+        trial as it was before."""
         metrics = report.metrics
         values = [metrics[objective.metric] for objective in self._objectives]
         margins = self._margins(metrics)

@@ -131,11 +131,8 @@ class PromotionArguments(Model):
 
 
 def sampler(method: Method, seed: int) -> Any:
-    """Build the Optuna sampler that a study file names.
-
-    Raises:
-        ValueError, TypeError: From the sampler's class; `sampler_problems` finds these in advance.
-    """
+    """Build the Optuna sampler that a study file names. Its class raises the errors that
+    `sampler_problems` finds in advance."""
     import optuna.samplers
 
     sampler_class = getattr(optuna.samplers, class_name(method))
@@ -158,11 +155,8 @@ def for_questions(method: Method) -> Method:
 
 
 def pruner(method: Method) -> Any:
-    """Build the Optuna pruner that a study file names; not `promotion`, which needs the rungs.
-
-    Raises:
-        ValueError, TypeError: From the pruner's class; `pruner_problems` finds these in advance.
-    """
+    """Build the Optuna pruner that a study file names; not `promotion`, which needs the rungs. Its
+    class raises the errors that `pruner_problems` finds in advance."""
     import optuna.pruners
 
     arguments = dict(method.arguments)

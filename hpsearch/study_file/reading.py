@@ -81,7 +81,7 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
 
 
 def text_of(path: Path) -> str:
-    """The text of a study file. Raises UserError if there is no such file, or it cannot be read."""
+    """The text of a study file. Raises UserError if there is none, or it cannot be read."""
     return yaml_source.text_of(path, "study file", "write one with: hpsearch init")
 
 
@@ -91,9 +91,7 @@ def parse(
     """Read the text of a study file.
 
     Args:
-        text: YAML.
         base: The folder that relative paths in it start from.
-        name: What to call the file in errors.
         inspect: Inspects the task's data and code; None if that is not wanted.
 
     Raises:

@@ -42,12 +42,8 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Recipient:
-    """Who is sent notices.
-
-    Attributes:
-        name: Its name without secrets, which may be printed.
-        deliver: Delivers a notice, or raises a `DeliveryError` after a while.
-    """
+    """Who is sent notices: a name without secrets, and what delivers a notice or raises a
+    `DeliveryError` after a while."""
 
     name: str
     deliver: Callable[[Notice], None]
@@ -55,12 +51,7 @@ class Recipient:
 
 def recipient_of(text: str | None) -> Recipient | None:
     """The recipient that ``--notify`` names: a URL, or a command, split as a shell would split it.
-
-    Returns: None if there is none.
-
-    Raises:
-        UserError: It is neither.
-    """
+    None if there is none. Raises UserError if it is neither."""
     if text is None:
         return None
     url = text.strip()

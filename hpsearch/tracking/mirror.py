@@ -75,11 +75,7 @@ class Sent:
 
     def write(self, unsafe: Collection[int] = ()) -> None:
         """Write the file, if there is anything new. It does not name unsafe trials, which the
-        tracker may still lose.
-
-        Raises:
-            Exception: It cannot be written; each store has errors of its own.
-        """
+        tracker may still lose. Raises what the store of the folder raises."""
         if not self._is_new:
             return
         self._before = {n: sent for n, sent in self._before.items() if n in unsafe}
@@ -124,11 +120,8 @@ class Mirror:
         """Whether the tracker, as it was begun here, has been sent the study."""
 
     def catch_up(self) -> None:
-        """Send what was committed since the last call.
-
-        Raises:
-            Exception: What the tracker raises. What was not sent is sent by the next call.
-        """
+        """Send what was committed since the last call. Raises what the tracker raises; what was not
+        sent is sent by the next call."""
         self._revision = self._store.refresh(self._history, self._revision)
         self._clock, changed = self._history.changed_since(self._clock)
         self._waiting |= set(changed)

@@ -44,11 +44,7 @@ class Event(enum.StrEnum):
 
 
 class Notices:
-    """Watches a study and sends what is worth a notice.
-
-    Args:
-        deliver: Called with each notice; it must return at once.
-    """
+    """Watches a study and sends what is worth a notice; `deliver` must return at once."""
 
     def __init__(
         self,

@@ -117,10 +117,8 @@ class Senders:
                 log.warning("track: %s is left out: %s", tracker.kind, error)
 
     def end(self) -> list[str]:
-        """Let them send what is left, and wait for that for a while.
-
-        Returns: For each tracker that everything was sent to, where that is.
-        """
+        """Let them send what is left, and wait for that for a while. Returns for each tracker that
+        everything was sent to where that is."""
         senders, self._senders = self._senders or [], []
         for sender in senders:
             sender.ask_to_end()
@@ -164,10 +162,7 @@ class _Sender:
         self._say("end\n")
 
     def wait(self, until: float | None) -> str | None:
-        """Wait for its end for a while.
-
-        Returns: Where everything was sent to; None if it was not.
-        """
+        """Wait for its end for a while. Returns where all was sent to; None if it was not."""
         left_s = None if until is None else max(0.0, until - time.monotonic())
         if not self._has_ended.wait(left_s) and self._sent is None:
             self._complain("it has not taken in the rest of the study in time")

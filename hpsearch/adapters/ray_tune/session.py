@@ -45,11 +45,7 @@ class Ended(BaseException):
 
 
 class Session:
-    """One attempt to train a trainable.
-
-    Attributes:
-        iteration: The training iterations so far, over all attempts.
-    """
+    """One attempt to train a trainable, with the training iterations so far, over all attempts."""
 
     def __init__(self, trial: FunctionTrial) -> None:
         self.trial = trial

@@ -44,14 +44,8 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
 
 
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
-    """A trainable that says what each trial takes.
-
-    Args:
-        resources: ``{"cpu": 2, "gpu": 0.5}``, or a placement group of one bundle.
-
-    Raises:
-        UserError: It asks for something else than CPUs and GPUs of one place.
-    """
+    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``, or a placement group
+    of one bundle. Raises UserError if it asks for something else."""
     _refuse_no_trainable(trainable, "tune.with_resources")
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))

@@ -93,14 +93,8 @@ def is_storage(source: str) -> bool:
 
 
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in a storage of Optuna's, and the storage as it may be shown.
-
-    Args:
-        source: A database URL, or the path of a journal.
-
-    Raises:
-        UserError: There is no such storage or study.
-    """
+    """A study in a storage of Optuna's, the URL of a database or the path of a journal, and the
+    storage as it may be shown. Raises UserError if there is no such storage or study."""
     import optuna
 
     storage, shown = _storage(source)

@@ -24,12 +24,7 @@ TOP = "define it at the top level of a module"
 
 @dataclass(frozen=True)
 class Located:
-    """A trainable as a study file names it.
-
-    Args:
-        kind: ``module:name``.
-        noted: Its arguments beside its config.
-    """
+    """A trainable as a study file names it: ``module:name``, and arguments beside its config."""
 
     kind: str
     base: Path
@@ -38,15 +33,8 @@ class Located:
 
 
 def locate(trainable: Any, lists: list[str]) -> Located:
-    """Find a trainable as its workers will.
-
-    Args:
-        trainable: A function or a class, which may be wrapped.
-        lists: Parameters whose choices are JSON texts.
-
-    Raises:
-        UserError: Workers could not import it or what it is given.
-    """
+    """Find a trainable, which may be wrapped, as its workers will; `lists` are the parameters whose
+    choices are JSON texts. Raises UserError if workers could not import it or what it is given."""
     if isinstance(trainable, str) or not (
         callable(trainable) or isinstance(trainable, WrappedTrainable)
     ):

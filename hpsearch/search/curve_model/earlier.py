@@ -164,11 +164,8 @@ class EarlierStudies:
         return _joined([own, *self._evidence(rows)])
 
     def agreements(self, model: CurveModel, own: Evidence) -> list[float]:
-        """(studies,) How far each agrees with this one, from 0 to 1.
-
-        Args:
-            model: With the hyperparameters that fit this study.
-        """
+        """(studies,) How far each agrees with this one, from 0 to 1, by the model that fits this
+        study and by its rows."""
         each = []
         for study in range(len(self)):
             rows = [0] * len(self)
@@ -202,12 +199,8 @@ class EarlierStudies:
     # ---------------------------------------------------------------------------- what to try first
 
     def opening(self, index: int, otherwise: Floats) -> Floats | None:
-        """(parameters,) The configuration to try as one of the first; None if there is none.
-
-        Args:
-            index: How many proposals came before it.
-            otherwise: (parameters,) The values of parameters that the earlier study did not have.
-        """
+        """(parameters,) The configuration to try after so many proposals, with `otherwise` for
+        parameters that the earlier study did not have; None if there is none."""
         if index >= len(self._openings):
             return None
         study, rank = self._openings[index]

@@ -31,12 +31,7 @@ INACTIVE = 0.5
 
 
 class SpaceEncoding:
-    """The points and features of one space.
-
-    Args:
-        space: The distributions by name, parents before children.
-        conditions: Of the parameters that are not always active.
-    """
+    """The points and features of one space, whose distributions have parents before children."""
 
     def __init__(
         self, space: Mapping[str, BaseDistribution], conditions: Conditions | None = None

@@ -57,14 +57,11 @@ class Outlook:
 
     Args:
         curves: What trials have shown, the best first.
-        warp: How their values were stretched.
         level: What was taken off the stretched values.
         posterior: The model that has seen them.
         points: By trial, (parameters,) its configuration.
-        encoding: Of the study's space.
         sign: -1 where the objective is maximised, so that less is always better here.
         agreements: (studies,) Of each earlier study with this one.
-        metric: The name of the objective.
     """
 
     curves: Sequence[ShownCurve]

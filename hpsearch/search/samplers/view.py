@@ -39,13 +39,9 @@ OVER, WITHIN = 1.0, -1.0
 
 
 class SamplerView(optuna.Study):
-    """A study for one proposal; what it shows stays as it was when it was first read.
-
-    Args:
-        number: The trial that is proposed.
-        limits: The metrics that the study limits, for a sampler that heeds constraints; None for
-            one that does not.
-    """
+    """A study for one proposal; what it shows stays as it was when it was first read. The limits
+    are the metrics that the study limits, for a sampler that heeds constraints; None for one that
+    does not."""
 
     def __init__(
         self,
