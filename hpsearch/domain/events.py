@@ -45,7 +45,7 @@ class Began:
     trial: int
     attempt: int
     arithmetic: Mapping[str, Any] = field(hash=False)
-    """How it computes (`trials.running.arithmetic.Arithmetic`)."""
+    """The arithmetic that it computes in (`trials.running.arithmetic.Arithmetic`)."""
     start_up_s: float | None = None
     """Seconds from its order until it could train: to import libraries, load data and build its
     model. None if it did not get so far."""
@@ -178,7 +178,7 @@ class Launch:
     known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
     """The study's facts about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """How the trial has computed so far (`trials.running.arithmetic.Arithmetic`); None before it
+    """The arithmetic of the trial so far (`trials.running.arithmetic.Arithmetic`); None before it
     began."""
     continues: int | None = None
     """The number of the trial that this one continues under other parameters; None if it began from

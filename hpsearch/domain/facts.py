@@ -83,7 +83,7 @@ class DecisionKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """How far the race of a study's leading configurations has come."""
+    """The state of the race of a study's leading configurations."""
 
     given: tuple[StrictFloat | None, ...]
     """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
@@ -101,13 +101,13 @@ class EarlierTrial:
     params: dict[str, Any]
     """The parameters that both studies search."""
     standing: StrictFloat
-    """How good it is in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
+    """The standing in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
     middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierStudy:
-    """Where an earlier study found good configurations: evidence for a study that starts warm."""
+    """The good configurations of an earlier study: evidence for a study that starts warm."""
 
     name: str
     """The study's."""
@@ -116,6 +116,6 @@ class EarlierStudy:
 
 
 FAILED = "hpsearch:failed"
-"""How a sampler of Optuna's finds out that a trial failed because of its configuration: this system
+"""Tells a sampler of Optuna's that a trial failed because of its configuration: this system
 attribute of the frozen trial that it is shown holds the kind of failure. It is made from the record
 and never stored."""

@@ -41,7 +41,7 @@ class StudyState(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """How an attempt ended."""
+    """The end of an attempt."""
 
     COMPLETE = "complete"
     PAUSED = "paused"
@@ -160,13 +160,14 @@ class Attempt:
     note: str | None = None
     """The last message of a lost or failed attempt."""
     arithmetic: dict[str, Any] | None = None
-    """How it computed (`trials.running.arithmetic.Arithmetic`); None if it never began to train."""
+    """The arithmetic that it computed in (`trials.running.arithmetic.Arithmetic`); None if it never
+    began to train."""
     slowest_pace: float | None = None
     """The most seconds that it has taken for a unit of the trial budget, by its reports and beyond
     its start-up; None before the first one."""
     start_up_seconds: float | None = None
-    """How long it held its slot before it could train: libraries, data, its model. None where that
-    is not known; its time to train includes it then."""
+    """The seconds that it held its slot before it could train: libraries, data, its model. None where
+    that is not known; its time to train includes it then."""
 
 
 @dataclass(slots=True)
@@ -188,7 +189,7 @@ class Trial:
     not known."""
     expected_high: float | None = field(default=None, metadata=SHOWN)
     resource: float = field(default=0.0, metadata=SHOWN)
-    """How far it has trained."""
+    """The resource that it has trained for."""
     rung: int | None = field(default=None, metadata=SHOWN)
     """The index of the highest rung it has reached."""
     seed: int = field(default=0, metadata=BIG)
@@ -212,7 +213,7 @@ class Trial:
     """The number of the trial that it continues under other parameters: it began with a checkpoint
     of that one. None if it began from nothing."""
     continues_at: float | None = field(default=None, metadata=SHOWN)
-    """How far the trial that it continues had reported when it saved that checkpoint."""
+    """The last report of the trial that it continues before that checkpoint."""
     continues_with: str | None = None
     """That checkpoint: the folder of the other trial's."""
     best_checkpoint: str | None = field(default=None, metadata=SHOWN)
@@ -232,7 +233,7 @@ class Trial:
     """The state it waited in when its study ended without it: it goes back there if the study
     continues."""
     forgiven: int = 0
-    """How many of its first attempts are not held against it, because its study gave up after
+    """The number of its first attempts that do not count against it, because its study gave up after
     them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)
@@ -244,7 +245,7 @@ class Trial:
 
     @property
     def seen_at(self) -> float | None:
-        """How far it had trained when it first showed its value.
+        """The resource at which it first showed its value.
 
         None if no report has that value, or a trial has several.
         """
@@ -267,18 +268,18 @@ class Trial:
 
     @property
     def violation(self) -> float:
-        """How far it exceeds the study's limits; 0 if it keeps them all."""
+        """The excess over the study's limits; 0 if it keeps them all."""
         return violation_of(self.system_attrs)
 
     @property
     def arithmetic(self) -> dict[str, Any] | None:
-        """How it computes: as its first attempt did. None before that."""
+        """The arithmetic of its first attempt, in which all compute. None before that."""
         recorded = (attempt.arithmetic for attempt in self.attempts)
         return next((each for each in recorded if each is not None), None)
 
 
 def violation_of(system_attrs: Mapping[str, Any]) -> float:
-    """How far a trial exceeds limits, as a sum of shares of them; 0 if it keeps them all."""
+    """The excess of a trial over limits, as a sum of shares of them; 0 if it keeps them all."""
     margins = (float(value) for key, value in system_attrs.items() if key.startswith(CONSTRAINT))
     return sum(margin for margin in margins if margin > 0)
 
@@ -311,10 +312,10 @@ class Request:
     parameters it has where params name none. Of `budget`: the new limits, as the study file writes
     them. Of `interrupt`: nothing."""
     origin: str
-    """Where it comes from, for people."""
+    """Its origin, for people."""
     created: float
     handled: float | None = None
-    """When the driver did or refused it; None while it waits."""
+    """The time at which the driver did or refused it; None while it waits."""
     refused: str | None = None
     """Why it was refused; None if it was not."""
     trial: int | None = None

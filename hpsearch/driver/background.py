@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from hpsearch.brain.study import Study
 
 PATIENCE_S = 30.0
-"""How long the end of a driver waits for removals. The next driver does what is left."""
+"""The seconds that the end of a driver waits for removals. The next driver does what is left."""
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What a driver asks of an executor."""
+"""The executor, as a driver uses it."""
 
 from __future__ import annotations
 

@@ -19,15 +19,15 @@ from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.store import Store
 
 LEASE_TTL_S = 45.0
-"""How long a lease lasts that is not renewed, unless the study file says otherwise."""
+"""The seconds that a lease lasts which is not renewed, unless the study file says otherwise."""
 
 RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
 
 STOP_GRACE_S = 60.0
-"""How long an interrupted study waits for its workers to save, unless its file says otherwise."""
+"""The seconds that an interrupted study waits for its workers, unless its file says otherwise."""
 
 STORE_PATIENCE_S = 300.0
-"""How long a driver waits for a database that does not answer, unless its study file says
+"""The seconds that a driver waits for a database that does not answer, unless its study file says
 otherwise."""
 
 FIRST_PAUSE_S = 0.1
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a driver, its database and its workers are waited for."""
+    """The longest waits for a driver, its database and its workers."""
 
     lease_s: float = LEASE_TTL_S
     """Seconds after which a driver that has not renewed its lease counts as dead."""
@@ -88,7 +88,7 @@ class Journal:
 
     @property
     def due(self) -> float:
-        """When the lease must be renewed, if nothing is written until then."""
+        """The time at which the lease must be renewed, if nothing is written until then."""
         return self.written + self._renew_s
 
     def write(self, changes: Changes, now: float) -> Entry:

@@ -34,8 +34,8 @@ def watch_nothing(study: Study, changes: Changes, now: float) -> None:
 
 
 def due_of(study: Study) -> float | None:
-    """When the study must decide next even if nothing happens: an attempt needs more budget then,
-    or must stop. None if there is no such time."""
+    """The time at which the study must decide even if nothing happens: an attempt needs more budget
+    then, or must stop. None if there is no such time."""
     running = [live for live in study.live.values() if live.stopping is None]
     return study.spending.due((live.attempt, live.slot.gpus) for live in running)
 
@@ -128,7 +128,7 @@ class Driver:
         return events
 
     def _wait_s(self) -> float:
-        """How long the next poll may take."""
+        """The longest that the next poll may take, in seconds."""
         if self._stop_requested and self.study.phase is not Phase.INTERRUPTED:
             return 0.0
         due = due_of(self.study)

@@ -82,7 +82,7 @@ def _resting_bytes(spec: StudySpec, one: CheckpointSize) -> float:
 
 
 def _most_best(spec: StudySpec) -> int:
-    """How many of the best trials keep their weights, at most."""
+    """The most trials that keep their weights."""
     if len(spec.objectives) > 1:
         return FRONT
     confirm = spec.search.confirm

@@ -59,7 +59,7 @@ def plan(
 
 
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
-    """How many workers fit on a machine, by its cores and GPU shares; 0 if not even one does."""
+    """The number of workers that fit on a machine, by its cores and GPU shares; 0 if none does."""
     by_cores = int(capacity.cpus / resources.cpu + 1e-9)
     share = min(1, capacity.gpus) if resources.gpu == "auto" else float(resources.gpu)
     if share == 0:
@@ -135,7 +135,7 @@ def _work(trials: int, per_trial: PerTrial, rehearsal: Mapping[str, float]) -> s
 
 
 def _time(total: float, unit: Unit, rehearsal: Mapping[str, float]) -> str:
-    """How long all training takes on one worker, where the unit is time or steps; else empty."""
+    """The time of all training on one worker, where the unit is time or steps; else empty."""
     if unit is Unit.SECONDS:
         return f" ({duration(total)})"
     if unit is Unit.STEPS and "step_seconds" in rehearsal:
@@ -182,7 +182,7 @@ def checkpoint_of(rehearsal: Mapping[str, float]) -> footprint.CheckpointSize | 
 
 
 def workers_of(resources: Resources, capacity: Capacity | None) -> int:
-    """How many trials run side by side, as far as that is known; at least one."""
+    """The number of trials that run side by side, as far as that is known; at least one."""
     if resources.workers != "auto":
         return resources.workers
     return 1 if capacity is None else max(1, fitting_workers(resources, capacity))

@@ -1,4 +1,4 @@
-"""How long a study will take, and how much disk, by the first report of one trial."""
+"""The time and the disk that a study will take, by the first report of one trial."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _values(trial: Trial) -> list[float] | None:
 
 
 def _ended(trial: Trial) -> float | None:
-    """When a finished trial ended. One that is paused ended, for now, with its last report."""
+    """The end of a finished trial. One that is paused ended, for now, with its last report."""
     if trial.ended is not None or not trial.reports:
         return trial.ended if trial.ended is not None else trial.started
     return trial.reports[max(trial.reports)].created

@@ -1,4 +1,4 @@
-"""What to try next: one sampler for each proposal, over a view of the history that it can read.
+"""The next configurations: a sampler for each, over a view of the history that it can read.
 
 Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
 A study that was killed and is resumed therefore proposes what it would have proposed.

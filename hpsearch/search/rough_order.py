@@ -17,7 +17,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.search.worth import score_of
 
 Key = tuple[float, float, int]
-"""How far a trial exceeds the limits, its score and its number."""
+"""The excess of a trial over the limits, its score and its number."""
 
 
 class RoughOrder:

@@ -1,4 +1,4 @@
-"""When a trial continues, pauses or is promoted: asynchronous successive halving by expectation.
+"""Asynchronous successive halving by expectation: trials continue, pause and are promoted.
 
 A rung is a resource level. Of all trials that ever reached one, a share goes on and the rest pauses
 there, with their checkpoints and without a slot. Whenever fewer have gone on than the share allows,
@@ -53,7 +53,7 @@ class Judgement:
 
 
 NEAREST = 5
-"""How many of the compared trials a judgement names."""
+"""The number of compared trials that a judgement names."""
 ASSUMED, WEIGHT = 0.75, 6
 """The rank correlation of a rung with the next one that is assumed before anything is known of it,
 and how many trials this assumption is worth."""
@@ -64,7 +64,7 @@ COMPARED = 200
 WIDEST = 3.0
 """By how much the correction for range may widen the range of those that went on."""
 SAME = 0.5
-"""Where this share of the trials show one and the same value, a rung decides nothing."""
+"""A rung decides nothing if this share of the trials show one and the same value."""
 LEAST_SAME = 3
 
 Order = Callable[[Sequence[int]], list[int] | None]
@@ -122,12 +122,12 @@ class Rung:
 
     @property
     def judged(self) -> int:
-        """How many trials have taken part in the choice."""
+        """The number of trials that have taken part in the choice."""
         return len(self) - len(self._excused)
 
     @property
     def gone_on(self) -> int:
-        """How many of these have been chosen."""
+        """The number of these that have been chosen."""
         return self.judged - len(self.waiting) - len(self._stopped)
 
     @property
@@ -273,7 +273,7 @@ class Rungs:
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _places(self, index: int) -> int:
-        """How many of a rung's trials may go on."""
+        """The number of a rung's trials that may go on."""
         return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
     def _standing(self, index: int) -> str:

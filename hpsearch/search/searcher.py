@@ -133,21 +133,21 @@ class Searcher:
         return Assessment(worth, judgement, rung, until, stretch)
 
     def until(self, trial: Trial) -> float:
-        """How far a trial may train before it must wait for a judgement."""
+        """The resource up to which a trial may train before it must wait for a judgement."""
         return self._until(trial, trial.rung)
 
     def stretch(self, trial: Trial) -> float:
-        """How much a trial trains next: until it is judged, and at least until its next report."""
+        """The next stretch of a trial: until it is judged, and at least until its next report."""
         return self._stretch(trial, self.until(trial))
 
     @property
     def first_stretch(self) -> float:
-        """How far a new trial trains before it is first judged."""
+        """The stretch of a new trial before it is first judged."""
         return self.stretch(Trial(-1, State.QUEUED, {}))
 
     @property
     def last_rung(self) -> float:
-        """How far a trial must train to show whether it leads: to the highest rung, or in full."""
+        """The resource at which a trial shows if it leads: the highest rung, or the full budget."""
         if self._rungs is None or not self._rungs.rungs:
             return self._total
         return self._rungs.rungs[-1].level
@@ -206,7 +206,7 @@ class Searcher:
         return rungs.arrive(index, number, score)
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
-        """Where no new trials come, what would be the next to go on does so at once."""
+        """Let the paused trial that would be the next to go on do so at once."""
         found = self.likeliest_to_win()
         if found is None or found[0] is not trial:
             return judgement

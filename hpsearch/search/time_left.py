@@ -1,4 +1,4 @@
-"""How long a study will still take, from what its trials have taken so far.
+"""The time that is left of a study, by the time that its trials have taken.
 
 The work is counted level by level: of the trials that reach a rung the share goes on that has gone
 on so far, with 1/eta assumed at first. At the end a few more (`RACE`) are trained in full, and the
@@ -27,19 +27,19 @@ PRUNED_FROM = 10
 """Before so many, nothing is known of how soon a pruner of Optuna ends trials: its first five are
 trained in full."""
 ASSUMED = 3
-"""How many trials the assumption is worth that one in eta goes on from a rung."""
+"""The number of trials that the assumption is worth that one in eta goes on from a rung."""
 RACE = 3
-"""How many trials are trained in full at the end of a search, at least."""
+"""The least number of trials that are trained in full at the end of a search."""
 RIVALS = 0.35
 """The share trained in full of the paused trials that may still turn out the best."""
 NEAR = 0.78
-"""How far towards the best end of its interval a trial reaches with a probability of a tenth."""
+"""The share of the way to the best end of its interval that a trial reaches one time in ten."""
 TAIL = 0.25
 """For how much of a full training the other workers wait for the last one, on average."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
-"""How many repeats run at a time, on average: later ones wait for what earlier ones show."""
+"""The average number of repeats that run at a time: later ones wait for the earlier ones."""
 
 
 class TimeLeft:
@@ -136,7 +136,7 @@ class TimeLeft:
         return TAIL * (self._workers - 1) / self._workers * self._full_s
 
     def _reached(self, trial: Trial) -> float:
-        """How far a trial has trained by now, at its own speed since its latest attempt began."""
+        """The resource that a trial has reached by now, at its own speed since its attempt began."""
         if trial.state is not State.RUNNING or not trial.attempts:
             return trial.resource
         attempt = trial.attempts[-1]
@@ -145,7 +145,7 @@ class TimeLeft:
         return min(self._target(trial), max(trial.resource, guess))
 
     def _target(self, trial: Trial) -> float:
-        """How far a trial trains for now; where it is, if it does not run."""
+        """The resource up to which a trial trains for now; its own, if it does not run."""
         if trial.state not in (State.RUNNING, State.QUEUED):
             return trial.resource
         if trial.role in (Role.DEFAULT, Role.CONFIRM):

@@ -40,7 +40,7 @@ class Worth:
 
     @property
     def violation(self) -> float:
-        """How far the report exceeds the limits, as a sum of shares of them.
+        """The excess of the report over the limits, as a sum of shares of them.
 
         0 if it keeps them all.
         """
@@ -55,7 +55,7 @@ def score_of(value: float | None, sign: float) -> float:
 
 
 class Scoring:
-    """How the reports of one study are valued."""
+    """Values the reports of one study."""
 
     def __init__(self, spec: StudySpec) -> None:
         self._objectives = spec.objectives
@@ -114,7 +114,7 @@ class Scoring:
 
 
 def margin(limit: Limit, value: float) -> float:
-    """How far a value lies outside a limit, as a share of the bound; 0 or less inside.
+    """The distance of a value outside a limit, as a share of the bound; 0 or less inside.
 
     A value that is not a finite number lies outside by a whole bound.
     """

@@ -38,7 +38,7 @@ NOT_METRICS = frozenset({"resource", "attempt", "step", "value", "created", *Uni
 """Other columns that a table, such as an export, may have."""
 SECONDS = ("seconds", "elapsed")
 SLACK = 1 - 1e-9
-"""How near to the full budget a curve must come; a little less than 1, for rounding."""
+"""The share of the full budget that a curve must reach; a little less than 1, for rounding."""
 
 Rows = NDArray[np.intp]  # places of rows in the table, from 0
 

@@ -97,7 +97,7 @@ class UnitCube:
 
 
 def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
-    """Where a value lies in its range, from 0 to 1."""
+    """The place of a value in its range, from 0 to 1."""
     low, high = float(parameter.low), float(parameter.high)
     if low == high:
         return 0.5
@@ -149,7 +149,7 @@ class RecordedCurves:
 
     @property
     def taken(self) -> int:
-        """How many configurations stand for a proposal."""
+        """The number of configurations that stand for a proposal."""
         return int((~self._free).sum())
 
     def stand_in(self, params: Mapping[str, Any]) -> Mapping[str, Any]:

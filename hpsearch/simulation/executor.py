@@ -52,7 +52,7 @@ class _Run:
 
 
 class _Moment(NamedTuple):
-    """When something happens."""
+    """The time at which something happens."""
 
     time: float
     number: int  # puts what happens at the same time in order
@@ -239,7 +239,7 @@ class SimulatedExecutor:
     # ------------------------------------------------------------------------- reports and saves
 
     def _next_level(self, run: _Run) -> float | None:
-        """Where a run reports next; None if it has come to its end."""
+        """The resource of a run's next report; None if it has come to its end."""
         ahead = (level for level in self._budget.report_at if level > run.resource)
         return next(ahead, None)
 

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
 """Standard deviations of numeric parameters by confidence, as shares of their range."""
 WEIGHTS = {"low": 2.0, "medium": 4.0, "high": 6.0}
-"""How often a category is drawn by confidence, where each other one is drawn once."""
+"""By confidence, the times that a category is drawn where each other one is drawn once."""
 DOUBT = 0.1
 """The share of a numeric parameter's belief that is uniform."""
 WEIGHT = 10.0
@@ -98,8 +98,8 @@ class Belief:
         return self.log_density(points) * weight
 
     def credibility(self, shown: Floats) -> float:
-        """How far the results bear the belief out: 1 if those trials that it favours most have done
-        no worse than the others, and 0 if they are in the worse half of them.
+        """The share of the belief that the results bear out: 1 if the trials that it favours most have
+        done no worse than the others, and 0 if they are in the worse half of them.
 
         Args:
             shown: (m, parameters) Of trials that have shown a value, the best first.

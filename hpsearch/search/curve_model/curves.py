@@ -32,7 +32,7 @@ HORIZON = 1 / 7
 """The least amount of training after which configurations are compared, as a share of the full
 budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
-"""Where along a curve its values are evidence, as shares of the full budget."""
+"""The shares of the full budget at which the values of a curve are evidence."""
 RANGE = 50.0
 """Tau is 1 at the full budget, and 0 at a share of one in so many and below."""
 DIGITS = 6
@@ -118,9 +118,9 @@ class CurveReader:
         self.points: dict[int, Floats] = {}
         """By trial, its configuration."""
         self.changes = 0
-        """How often any of the curves has changed."""
+        """The number of changes of all curves."""
         self.values = 0
-        """How many values all curves have."""
+        """The number of values of all curves."""
 
     def curves(self) -> list[ShownCurve]:
         """The curves of all trials with a finite value, and of those that failed.
@@ -242,7 +242,7 @@ def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:
 
 
 def seen_of(curves: Sequence[ShownCurve]) -> int:
-    """How many of the curves, the best first, have a value; the others failed."""
+    """The number of curves, the best first, that have a value; the others failed."""
     return bisect.bisect_left(curves, True, key=lambda curve: math.isinf(curve.best))
 
 

@@ -151,7 +151,7 @@ class EarlierStudies:
         return [float(AGREEMENTS.mean())] * len(self)
 
     def rows(self, seen: int) -> int:
-        """How many rows of evidence there are at most, once this study has so many results."""
+        """The most rows of evidence that there are once this study has so many results."""
         most = min(ROWS, sum(map(len, self._values)))
         return int(most * _left(seen))
 

@@ -46,7 +46,7 @@ DOUBT, DOUBTED = 2.0, 8
 far they are, and how many values this assumption is worth (measured on recorded curves:
 docs/search.md)."""
 SURPRISE = 6.0
-"""Where a single surprise, in standard deviations, is cut off."""
+"""The standard deviations at which a single surprise is cut off."""
 FITTED = "hpsearch:curve_model"
 """System attribute of a study: the hyperparameters, and how many values they were fitted to."""
 
@@ -76,7 +76,7 @@ class Outlook:
 
     @property
     def seen(self) -> int:
-        """How many trials have shown a value."""
+        """The number of trials that have shown a value."""
         return seen_of(self.curves)
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:

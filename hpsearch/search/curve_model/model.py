@@ -62,7 +62,7 @@ ROOT5 = math.sqrt(5.0)
 
 @dataclass(frozen=True)
 class Points:
-    """Where n values of trials were, or would be, measured.
+    """The places at which n values of trials were, or would be, measured.
 
     Args:
         x: (n, d) encoded configurations, each coordinate from 0 to 1.
@@ -95,7 +95,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Distances:
-    """How far n rows of evidence lie apart, which does not depend on the hyperparameters.
+    """The distances between n rows of evidence, which do not depend on the hyperparameters.
 
     Args:
         squares: (d, n, n) squared differences of coordinates.

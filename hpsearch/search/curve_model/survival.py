@@ -1,4 +1,4 @@
-"""Where trials fail: the probability that a configuration survives.
+"""The probability that a configuration survives, from where trials have failed.
 
 A Gaussian process on the labels 0 and 1, with the overall share of failures as its mean
 (classification by regression, Rasmussen and Williams 2006, section 6.5), is cheap, and calibrated
