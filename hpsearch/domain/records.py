@@ -166,7 +166,7 @@ class Attempt:
     """The most seconds that it has taken for a unit of the trial budget, by its reports and beyond
     its start-up; None before the first one."""
     start_up_seconds: float | None = None
-    """The seconds that it held its slot before it could train: libraries, data, its model. None where
+    """The seconds that it held its slot before it trained: libraries, data, its model. None where
     that is not known; its time to train includes it then."""
 
 
@@ -233,7 +233,7 @@ class Trial:
     """The state it waited in when its study ended without it: it goes back there if the study
     continues."""
     forgiven: int = 0
-    """The number of its first attempts that do not count against it, because its study gave up after
+    """The number of its first attempts that do not count against it: its study gave up after
     them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)

@@ -136,7 +136,7 @@ class TimeLeft:
         return TAIL * (self._workers - 1) / self._workers * self._full_s
 
     def _reached(self, trial: Trial) -> float:
-        """The resource that a trial has reached by now, at its own speed since its attempt began."""
+        """The resource that a trial has reached by now, at its own speed."""
         if trial.state is not State.RUNNING or not trial.attempts:
             return trial.resource
         attempt = trial.attempts[-1]
