@@ -10,8 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hpsearch.adapters.ray_tune.checkpoint import Checkpoint
-from hpsearch.adapters.ray_tune.session import TuneContext, get_checkpoint, get_context, report
+from hpsearch.adapters.ray_tune.session import (
+    Checkpoint,
+    TuneContext,
+    get_checkpoint,
+    get_context,
+    report,
+)
 from hpsearch.adapters.ray_tune.trainable import Trainable
 from hpsearch.adapters.ray_tune.wrapped import with_parameters, with_resources
 

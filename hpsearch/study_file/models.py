@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -54,6 +54,9 @@ class _Believed(Model):
 
     _null_is_a_value: ClassVar[bool] = False
     """Whether `prior: null` believes in null; otherwise it is the same as no prior."""
+    if TYPE_CHECKING:  # each kind of parameter has them among its own keys
+        prior: Any
+        confidence: Confidence | None
 
     @model_validator(mode="before")
     @classmethod
@@ -69,17 +72,22 @@ class _Believed(Model):
         """Why the parameter can never have this value, as half a sentence; None if it can."""
         raise NotImplementedError
 
-    def _prior_mistakes(self, prior: Any, confidence: Confidence | None) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
+        """Values that do not go together, else a prior that the parameter cannot have."""
+        yield from list(self._value_mistakes()) or self._prior_mistakes()
+
+    def _value_mistakes(self) -> Iterator[Mistake]:
+        raise NotImplementedError
+
+    def _prior_mistakes(self) -> Iterator[Mistake]:
         """A prior that the parameter cannot have, or a confidence in nothing."""
-        if confidence is None:
+        if self.confidence is None:
             return
         is_missing = "prior" not in self.model_fields_set
-        if is_missing or (prior is None and not self._null_is_a_value):
+        if is_missing or (self.prior is None and not self._null_is_a_value):
             what = "is that of a prior, and there is none"
             yield "confidence", f"{what}; add prior or remove confidence"
-            return
-        problem = self.problem_with(prior)
-        if problem is not None:
+        elif problem := self.problem_with(self.prior):
             yield "prior", problem
 
 
@@ -104,14 +112,7 @@ class _Numeric(_Believed):
     confidence: Confidence | None = None
     """How near to the prior other good values are believed to be; medium if it is left out."""
 
-    def mistakes(self) -> Iterator[Mistake]:
-        """Bounds, scale, step and prior that do not go together."""
-        of_range = list(self._range_mistakes())
-        yield from of_range
-        if not of_range:
-            yield from self._prior_mistakes(self.prior, self.confidence)
-
-    def _range_mistakes(self) -> Iterator[Mistake]:
+    def _value_mistakes(self) -> Iterator[Mistake]:
         if self.low > self.high:
             yield "low", f"{self.low} is above high ({self.high}); swap them"
         if self.log and self.low <= 0:
@@ -203,14 +204,8 @@ class CategoricalParameter(_Believed):
     confidence: Confidence | None = None
     """How much the prior is preferred to other choices; medium if it is left out."""
 
-    def mistakes(self) -> Iterator[Mistake]:
-        """No choices, equal ones (to Optuna true is 1 and 2.0 is 2), or a prior not among them."""
-        of_choices = list(self._choice_mistakes())
-        yield from of_choices
-        if not of_choices:
-            yield from self._prior_mistakes(self.prior, self.confidence)
-
-    def _choice_mistakes(self) -> Iterator[Mistake]:
+    def _value_mistakes(self) -> Iterator[Mistake]:
+        """No choices, or equal ones: to Optuna true is 1 and 2.0 is 2."""
         if not self.choices:
             yield "choices", "is empty; give at least one value"
         seen: dict[Any, Any] = {}

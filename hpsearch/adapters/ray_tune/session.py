@@ -1,4 +1,5 @@
-"""The trial that runs, for `tune.report`, `tune.get_checkpoint` and `tune.get_context`.
+"""The trial that runs, for `tune.report`, `tune.get_checkpoint` and `tune.get_context`, and its
+checkpoints as Ray Tune's users know them.
 
 Each report of a trainable is one training iteration, and that is the resource of its trial. The
 folder that comes with a report becomes the trial's checkpoint of that report, complete or not at
@@ -11,18 +12,20 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from hpsearch.adapters.ray_tune.checkpoint import FOLDER, Checkpoint
 from hpsearch.adapters.ray_tune.configs import flat
 from hpsearch.errors import UserError
 from trials.checkpoints import folders
 from trials.tasks.function.trial import FunctionTrial
 
+FOLDER = "checkpoint"
+"""In a checkpoint of a trial: the folder with what the trainable saved."""
 ITERATION = "iteration.json"
 """In a checkpoint of a trial: the training iteration of its report."""
 OF_TUNE = frozenset(
@@ -38,6 +41,42 @@ _current: ContextVar[Session] = ContextVar("tune_session")
 _running: list[Session] = []
 _named: set[str] = set()
 """Metrics that are not numbers, each named in the log once."""
+
+
+class Checkpoint:
+    """A folder with files of a trainable: a local one, or the URL of one in an object store."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+
+    @classmethod
+    def from_directory(cls, path: str | os.PathLike[str]) -> Checkpoint:
+        """The checkpoint that a folder is."""
+        return cls(path)
+
+    def to_directory(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Copy the files into a folder, else into a new temporary one, and return its path."""
+        target = Path(tempfile.mkdtemp(prefix="checkpoint_")) if path is None else Path(path)
+        with self.as_directory() as files:
+            shutil.copytree(files, target, dirs_exist_ok=True)
+        return str(target)
+
+    @contextmanager
+    def as_directory(self) -> Iterator[str]:
+        """A local folder with the files, to be read only: the folder itself where it is local."""
+        if not folders.is_url(self.path):
+            yield self.path
+            return
+        whole, _, inner = self.path.rpartition("/")
+        folder, name = folders.split(whole)
+        with folders.folder_at(folder).local(name) as files:
+            yield str(files / inner)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.path!r})"
 
 
 class Ended(BaseException):

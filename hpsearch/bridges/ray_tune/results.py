@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from hpsearch.adapters.ray_tune.checkpoint import FOLDER, Checkpoint
 from hpsearch.adapters.ray_tune.configs import OURS, config_of, flat
+from hpsearch.adapters.ray_tune.session import FOLDER, Checkpoint
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import (
