@@ -98,8 +98,8 @@ class Belief:
         return self.log_density(points) * weight
 
     def credibility(self, shown: Floats) -> float:
-        """The share of the belief that the results bear out: 1 if the trials that it favours most did
-        no worse than the others, and 0 if they are in the worse half of them.
+        """The share of the belief that the results bear out: 1 if the trials that it favours most
+        did no worse than the others, and 0 if they are in the worse half of them.
 
         Args:
             shown: (m, parameters) Of trials that have shown a value, the best first.
