@@ -9,5 +9,5 @@
 `rungs`           who continues, pauses and is promoted
 `rough_order`     trials by what was expected of them before
 `time_left`       how long a study will still take
-`optuna_private`  the one place that uses what Optuna does not offer in public
+`optuna_private`  calls of what Optuna does not offer in public
 """

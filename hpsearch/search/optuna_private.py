@@ -1,7 +1,8 @@
-"""The one place that uses parts of Optuna that are not public.
+"""The calls of Optuna's functions that are not public.
 
 Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
-may change it: what must be checked then is here, and nowhere else in the package.
+may change them, and with them the methods that `samplers.view.SamplerView`,
+`samplers.random_points.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
 """
 
 from __future__ import annotations

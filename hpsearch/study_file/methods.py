@@ -1,7 +1,8 @@
 """The samplers and pruners that a study file can name, and the arguments of each.
 
-Short names and class names both work. The arguments of each are a model, made from the signatures
-of Optuna's classes. Optuna is imported only when a study file is checked or run.
+Short names and class names both work. The arguments of each are a model, made from the signature of
+its class in Optuna, or `PromotionArguments`. Optuna is imported only when a study file is checked
+or run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from trials.contract import Problem
 from trials.settings import nearest
 
 CURVE_GP = "curve_gp"
-"""This program's own sampler, without arguments. It is built where the trial budget is known."""
+"""This program's own sampler, without arguments; `search.proposals` builds it."""
 
 SAMPLERS = {
     "tpe": "TPESampler",
@@ -120,7 +121,8 @@ class PromotionArguments(Model):
     eta: Annotated[int, Field(ge=2, le=1000)] = ETA
     """One of this many trials at a rung continues."""
     rungs: Annotated[int, Field(ge=1, le=50)] = RUNGS
-    """How many rungs are below the full budget."""
+    """How many rungs are below the full budget. Without it and `first_rung`, trials that report
+    often have rungs from 1/17 of it on."""
     first_rung: Positive = Field(default=None)  # type: ignore[assignment] # null is refused
     """The lowest rung."""
 

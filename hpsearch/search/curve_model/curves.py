@@ -1,10 +1,10 @@
 """The evidence of trials for the model of learning curves.
 
 It is each trial's value at a few marks along its curve, and its latest value, so that paused and
-pruned trials count for what they showed. Resources are shares of the full trial budget. At the
-marks the validation loss counts beside the objective (`blend`). Values are stretched at the good
-end, where differences matter. The cost of a decision grows with the cube of the rows, so there are
-at most `MOST_ROWS`.
+pruned trials count for what they showed. Resources are shares of the full trial budget. Below the
+full budget the validation loss counts beside the objective (`blend`). Values are stretched at the
+good end, where differences matter. The cost of a decision grows with the cube of the rows, so there
+are at most `MOST_ROWS`.
 """
 
 from __future__ import annotations
