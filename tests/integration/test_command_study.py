@@ -70,7 +70,7 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
     assert (left / "state").read_text() == "9"
     links = {each.name: os.fspath(each.readlink()) for each in left.iterdir() if each.is_symlink()}
     assert links == {"latest": "state", "gone": "nothing"}
-    assert "begins after 3" in workplace.ask("logs", "program", str(best["number"]))
+    assert "begins after 3" in workplace.ask("show", "program", str(best["number"]), "--log")
     assert not list(workplace.folder.rglob("attempt-*/folder"))
 
     workplace.ask("rm", "program", "--yes")
@@ -104,7 +104,7 @@ def test_a_trial_continues_another_one_under_other_parameters(
     assert told == [(None, None, "complete"), (0, 3.0, "complete")]
     reports = workplace.rows("SELECT trial, min(resource) FROM reports GROUP BY trial")
     assert reports == [(0, 1.0), (1, 4.0)]
-    assert "begins after 3" in workplace.ask("logs", "program", "1")
+    assert "begins after 3" in workplace.ask("show", "program", "1", "--log")
     assert "continues trial 0 from 3" in workplace.ask("status", "program") + workplace.ask(
         "trials", "program"
     )

@@ -215,7 +215,7 @@ def test_a_script_runs_alone_is_converted_by_two_lines_and_searched(
     for metric in script.tested:
         assert metric in shown, "what follows the training ran, and is on record"
     if script.is_whole_file:
-        assert script.result in workplace.ask("logs", script.name, number)
+        assert script.result in workplace.ask("show", script.name, number, "--log")
     if script.saved is not None:
         (folder,) = workplace.folder.glob(f"hpsearch-studies/{script.name}-*/trial-*{number}")
         assert (folder / script.saved).exists()

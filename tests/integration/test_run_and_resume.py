@@ -480,7 +480,7 @@ def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workpla
     assert failed
     assert set(failed) == {("error", "RuntimeError: x = 0.99 breaks it")}
     ((number,),) = workplace.rows("SELECT min(number) FROM trials WHERE state = 'failed'")
-    log = workplace.ask("logs", str(number))
+    log = workplace.ask("show", str(number), "--log")
     assert "\na child says that it breaks\n" in log
     assert "failed before its first report, error: RuntimeError: x = 0.99 breaks it" in log
     assert workplace.rows("SELECT count(*) FROM trials WHERE state = 'complete'")[0][0] >= 1

@@ -130,46 +130,35 @@ def show(
             help="The study, and the number of a trial. Several numbers are compared.",
         ),
     ],
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Show what it has printed, and how each of its attempts ended."),
+    ] = False,
+    attempt: Annotated[
+        int | None,
+        typer.Option(
+            "--attempt", min=1, max=LARGEST_COUNT, help="With --log, the only attempt to show."
+        ),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Watch = False,
 ) -> None:
-    """Show everything that is recorded about one trial, or compare several side by side."""
+    """Show everything that is recorded about one trial, or its log, or compare several."""
     from hpsearch.cli.results.compare import are_several, print_comparison
+    from hpsearch.cli.results.logs import print_logs
     from hpsearch.cli.results.show import print_trial, watch_trial
 
-    several = are_several(trials)
-    if several and watch:
-        raise UserError("--watch shows one trial", "give one number, or remove --watch")
-    if several:
-        print_comparison(trials, format, storage)
+    if log or attempt is not None:
+        if not log or format is not TreeFormat.TABLE:
+            raise UserError("a log is shown by --log, as it is", "add --log, or remove --format")
+        print_logs(trials, attempt, storage, follow=watch)
+    elif not are_several(trials):
+        (watch_trial if watch else print_trial)(trials, format, storage)
     elif watch:
-        watch_trial(trials, format, storage)
+        raise UserError("--watch shows one trial", "give one number, or remove --watch")
     else:
-        print_trial(trials, format, storage)
-
-
-@app.command(rich_help_panel=RESULTS)
-def logs(
-    trial: Annotated[
-        list[str],
-        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
-    ],
-    attempt: Annotated[
-        int | None,
-        typer.Option(
-            "--attempt", min=1, max=LARGEST_COUNT, help="One of its attempts. Default: all."
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until the trial has ended.")
-    ] = False,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Show what a trial has printed, and how each of its attempts ended."""
-    from hpsearch.cli.results.logs import print_logs
-
-    print_logs(trial, attempt, storage, follow=follow)
+        print_comparison(trials, format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -1,4 +1,4 @@
-"""`hpsearch logs`: what the attempts of a trial have printed, and how they ended."""
+"""`hpsearch show --log`: the output of the attempts of a trial, and how they ended."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
         words: The trial's number, after the study's name where one is given.
         attempt: The only attempt to print; None for all.
         storage: The database's URL.
-        follow: Whether to go on until the trial has ended.
+        follow: True to go on until the trial has ended.
 
     Raises:
         UserError: There is no such trial or attempt, it has no logs, or they are not here.
     """
-    name, number = name_and_number(words, "logs")
+    name, number = name_and_number(words, "show")
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:

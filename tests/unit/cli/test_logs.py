@@ -1,4 +1,4 @@
-"""`hpsearch logs`: what the attempts of a trial have printed."""
+"""`hpsearch show --log`: what the attempts of a trial have printed."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ SECOND = (
 
 
 def test_the_logs_of_all_attempts_are_printed_without_steering_the_terminal(run, folder) -> None:
-    said = run("logs", "run-it", "0")
+    said = run("show", "run-it", "0", "--log")
     assert said.code == 0
     assert said.out == (FIRST + SECOND).format(at=moment(1.0))
-    assert run("logs", "0", "--attempt", "1").out == FIRST.format(at=moment(1.0))
+    assert run("show", "0", "--log", "--attempt", "1").out == FIRST.format(at=moment(1.0))
 
 
 def test_following_a_trial_that_has_ended_ends(run, folder) -> None:
-    followed = run("logs", "run-it", "0", "--follow", "--attempt", "1").out
+    followed = run("show", "run-it", "0", "--log", "--watch", "--attempt", "1").out
     assert followed == FIRST.format(at=moment(1.0))
 
 
@@ -110,7 +110,7 @@ def test_following_goes_through_the_attempts_and_the_parts_of_a_log_until_the_tr
     happens = iter([put_aside, add, end])
     clock = SimpleNamespace(sleep=lambda seconds: next(happens)(), monotonic=count().__next__)
     monkeypatch.setattr(logs, "time", clock)
-    lines = run("logs", "run-it", "0", "--follow").out.splitlines()
+    lines = run("show", "run-it", "0", "--log", "--watch").out.splitlines()
     assert lines[3:-1] == ["a begins", "a goes on", "and ends", "b begins", "half a line"]
     assert lines[-1].startswith("[hpsearch] attempt 2: complete after 2.0 s")
 
@@ -121,13 +121,22 @@ def test_following_goes_through_the_attempts_and_the_parts_of_a_log_until_the_tr
         (["run-it", "1"], "there is no log of trial 1 of run-it"),
         (["run-it", "0", "--attempt", "3"], "trial 0 of run-it has had 2 attempts"),
         (["run-it", "5"], "no trial 5"),
-        (["run-it", "x"], "hpsearch logs NAME 7"),
+        (["run-it", "x"], "hpsearch show NAME 7"),
     ],
 )
 def test_what_is_not_there_is_told(run, folder, words: list[str], said: str) -> None:
-    told = run("logs", *words)
+    told = run("show", "--log", *words)
     assert told.code == 2
     assert said in told.err
+
+
+@pytest.mark.parametrize(
+    "words", [["--attempt", "1"], ["--log", "--format", "json"]], ids=["an attempt", "a format"]
+)
+def test_what_does_not_go_with_a_log_is_refused(run, folder, words: list[str]) -> None:
+    told = run("show", "run-it", "0", *words)
+    assert told.code == 2
+    assert "add --log, or remove --format" in told.err
 
 
 def test_show_names_the_log(run, folder) -> None:
@@ -139,6 +148,6 @@ def test_show_names_the_log(run, folder) -> None:
 
 def test_a_study_that_was_not_run_from_a_file_has_none(run, save) -> None:
     save("garden", [Trial(0, State.COMPLETE, {"lr": 0.1}, value=0.5)])
-    told = run("logs", "garden", "0")
+    told = run("show", "garden", "0", "--log")
     assert told.code == 2
     assert "its trials have no logs" in told.err
