@@ -358,7 +358,7 @@ def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(
     assert "hpsearch resume toy" in said
 
 
-def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(
+def test_a_study_that_another_driver_holds_is_refused_or_given_more_budget_there(
     workplace: Workplace,
 ) -> None:
     workplace.hold()
@@ -367,6 +367,10 @@ def test_a_study_that_another_driver_holds_is_refused_with_who_and_since_when(
         workplace.wait_until("SELECT 1 FROM trials", process)
         said = workplace.call("resume", "toy", code=4)
         assert f":{process.pid} since 20" in said
+        said = workplace.call("resume", "toy", "--trials", "20")
+        assert "study toy goes on with trials 20" in said
+        assert workplace.rows("SELECT kind, refused FROM requests") == [("budget", None)]
+        assert "can only be raised" in workplace.call("resume", "toy", "--trials", "2", code=2)
     finally:
         process.kill()
         process.communicate()

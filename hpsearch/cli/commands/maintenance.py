@@ -12,13 +12,8 @@ import typer
 from hpsearch.cli.commands.app import MAINTENANCE, app, db
 from hpsearch.cli.options import (
     DEFAULT_STORAGE,
-    MostCost,
-    MostGpuHours,
-    MostTrials,
-    MostWallClock,
     Storage,
     StudyName,
-    limits_given,
 )
 
 
@@ -69,21 +64,6 @@ def enqueue(
     from hpsearch.cli.studies.asking import Proposal, propose
 
     propose(name, Proposal(configuration, like, from_checkpoint, why), storage)
-
-
-@app.command(rich_help_panel=MAINTENANCE)
-def budget(
-    name: StudyName,
-    trials: MostTrials = None,
-    gpu_hours: MostGpuHours = None,
-    wall_clock: MostWallClock = None,
-    cost: MostCost = None,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
-    """Raise limits of a study while it runs."""
-    from hpsearch.cli.studies.asking import raise_budget
-
-    raise_budget(name, limits_given(trials, gpu_hours, wall_clock, cost), storage)
 
 
 @app.command(rich_help_panel=MAINTENANCE)

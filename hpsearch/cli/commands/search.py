@@ -183,7 +183,7 @@ def resume(
     notify: Notify = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue a study that was interrupted, or give a finished one more budget."""
+    """Continue a study that was interrupted, or give one more budget, running or finished."""
     from hpsearch.cli.studies.run import RunOptions, resume_study
     from hpsearch.tracking.delivery import recipient_of
 

@@ -28,7 +28,8 @@ def stop_trial(name: str, number: int, storage: str) -> None:
         UserError: It is refused.
     """
     done = f"trial {number} of {name} is stopped"
-    _ask(name, RequestKind.STOP, {"trial": number}, storage, done)
+    with closing(Store.open(storage, create=False)) as store:
+        _ask(store, name, RequestKind.STOP, {"trial": number}, done)
 
 
 @dataclass(frozen=True)
@@ -62,31 +63,30 @@ def propose(name: str, asked: Proposal, storage: str) -> None:
     with closing(Store.open(storage, create=False)) as store:
         spec = spec_of(store.find_study(name))
         params = _params_of(store, name, like)
-    if text:
-        params |= parameters_of(text)
-    elif like is None:
-        raise UserError("there is nothing to try", 'for example: hpsearch enqueue NAME "lr=1e-4"')
-    problems = contains(spec.space, params, is_open=is_open(spec.task))
-    if problems:
-        raise UserError("; ".join(problems))
-    content: dict[str, Any] = {"params": params, "why": asked.why}
-    done = f"study {name} tries it next"
-    if asked.continues:
-        content["checkpoint"] = like
-        done += f", continuing trial {like}"
-    _ask(name, RequestKind.PROPOSE, content, storage, f"{done}, as trial")
+        if text:
+            params |= parameters_of(text)
+        elif like is None:
+            example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
+            raise UserError("there is nothing to try", example)
+        problems = contains(spec.space, params, is_open=is_open(spec.task))
+        if problems:
+            raise UserError("; ".join(problems))
+        content: dict[str, Any] = {"params": params, "why": asked.why}
+        done = f"study {name} tries it next"
+        if asked.continues:
+            content["checkpoint"] = like
+            done += f", continuing trial {like}"
+        _ask(store, name, RequestKind.PROPOSE, content, f"{done}, as trial")
 
 
-def raise_budget(name: str, limits: Mapping[str, float | str], storage: str) -> None:
-    """Ask for higher limits.
+def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:
+    """Ask a study that runs for higher limits.
 
     Raises:
-        UserError: None is given, or they are refused.
+        UserError: They are refused.
     """
-    if not limits:
-        raise UserError("no limit is given", "for example: hpsearch budget NAME --trials 80")
     written = ", ".join(f"{limit} {value}" for limit, value in limits.items())
-    _ask(name, RequestKind.BUDGET, dict(limits), storage, f"study {name} goes on with {written}")
+    _ask(store, name, RequestKind.BUDGET, dict(limits), f"study {name} goes on with {written}")
 
 
 def _params_of(store: Store, name: str, number: int | None) -> dict[str, Any]:
@@ -97,14 +97,13 @@ def _params_of(store: Store, name: str, number: int | None) -> dict[str, Any]:
     return dict(found.trial.params)
 
 
-def _ask(name: str, kind: RequestKind, content: dict[str, Any], storage: str, done: str) -> None:
+def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:
     """Ask something of a study, and tell what its driver answers.
 
     Raises:
         UserError: It is refused, or the study has ended.
     """
-    with closing(Store.open(storage, create=False)) as store:
-        answer, is_driven = ask(store, name, kind, content, origin())
+    answer, is_driven = ask(store, name, kind, content, origin())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
     elif answer.handled is None:

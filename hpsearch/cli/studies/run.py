@@ -15,6 +15,7 @@ from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
+from hpsearch.cli.studies.asking import raise_budget
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.creation.study import create_study, spec_of
@@ -27,6 +28,7 @@ from hpsearch.forecast import footprint
 from hpsearch.forecast.plan import workers_of
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.advice import advice
@@ -70,6 +72,11 @@ class RunOptions:
         if self.storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
             return f"hpsearch {command}"
         return f"hpsearch {command} --storage {display(parse_url(self.storage))}"
+
+    @property
+    def changes_nothing_else(self) -> bool:
+        """True if none of the options says how a driver would work."""
+        return self.workers is None and self.checkpoints is None and not self.enqueue
 
     def resources(self, spec: StudySpec) -> Resources:
         """The study file's resources, with the number of workers that the command line gives."""
@@ -118,6 +125,8 @@ def run_study(path: Path, options: RunOptions) -> None:
 def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | str]) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
+    A study that runs elsewhere goes on there, with more budget.
+
     Args:
         name: The study.
         options: How it is driven.
@@ -130,6 +139,9 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     with closing(Store.open(options.storage, create=False)) as store:
+        if budget and options.changes_nothing_else and _runs_elsewhere(store, name):
+            raise_budget(store, name, budget)
+            return
         refuse_if_held(store, name)
         history = store.load(name)
         if not history.study.spec:
@@ -158,6 +170,13 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             spec, home, resources, options.address, known_good, _installed(spec)
         )
         _drive(store, study_run, lambda: history, options)
+
+
+def _runs_elsewhere(store: Store, name: str) -> bool:
+    """True if a driver, or processes that ask for its trials, work on the study."""
+    with store.reading() as connection:
+        study = find_study(connection, name)
+    return study.driver is not None or (study.is_asked and study.state is StudyState.RUNNING)
 
 
 def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:

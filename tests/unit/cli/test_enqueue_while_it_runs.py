@@ -1,4 +1,4 @@
-"""`hpsearch enqueue`: what is asked of a study that runs elsewhere."""
+"""`hpsearch enqueue` and `hpsearch resume --trials`: requests to a study that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.store import Store
+from hpsearch.study_run import requests
 
 SPACE = """
 space:
@@ -65,3 +66,20 @@ def test_mistakes_are_told_before_anything_is_asked(run, waiting):
         assert what in said.err
         assert "--enqueue" not in said.err
     assert waiting() == []
+
+
+def test_a_study_that_runs_is_asked_for_more_budget_and_nothing_else_changes(
+    run, waiting, sqlite_url, monkeypatch
+):
+    monkeypatch.setattr(requests, "WAIT_S", 0.0)
+    with closing(Store.open(sqlite_url)) as store:
+        store.acquire(store.find_study("flowers").id, "somebody", 1e6)
+        said = run("resume", "flowers", "--trials", "9", "--gpu-hours", "2")
+        assert said.code == 0, said.err
+        assert "has not answered yet" in said.err
+        (asked,) = waiting()
+        assert asked.content == {"trials": 9, "gpu_hours": 2.0}
+        said = run("resume", "flowers", "--trials", "9", "--workers", "2")
+        assert "is driven by somebody" in said.err
+        assert said.code == 4
+        assert len(waiting()) == 1
