@@ -21,7 +21,9 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, UserError, tell
 from hpsearch.store import codec, contents, damage, leases, rows, version
-from hpsearch.store.connecting.database import Database, Selecting, write_ahead
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.engine import write_ahead
+from hpsearch.store.connecting.selecting import Selecting
 from hpsearch.store.connecting.url import display, in_memory, is_sqlite, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies

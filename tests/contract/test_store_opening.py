@@ -182,7 +182,7 @@ def test_a_file_that_another_program_keeps_locked_is_told(
     with_a_study(sqlite_url)
     other = sqlite3.connect(str(parse_url(sqlite_url).database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr("hpsearch.store.connecting.database.wait_s", lambda: 0.0)
+    monkeypatch.setattr("hpsearch.store.connecting.engine.wait_s", lambda: 0.0)
     store = Store.open(sqlite_url)
     with pytest.raises(StoreUnreachable, match="locked"):
         store.request_stop("a-study")

@@ -45,7 +45,7 @@ def test_malformed_input_is_refused_with_its_place_and_remedy_and_nothing_is_cha
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("HPSEARCH_STORAGE", f"sqlite:///{tmp_path}/study.db")
-    monkeypatch.setattr("hpsearch.store.connecting.database.wait_s", lambda: 0.1)
+    monkeypatch.setattr("hpsearch.store.connecting.engine.wait_s", lambda: 0.1)
     for variable in ("FORCE_COLOR", "TTY_COMPATIBLE", "RAY_ADDRESS"):
         monkeypatch.delenv(variable, raising=False)
     good(tmp_path)

@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("HPSEARCH_STORAGE", f"sqlite:///{tmp_path}/study.db")
-    monkeypatch.setattr("hpsearch.store.connecting.database.wait_s", lambda: 0.1)
+    monkeypatch.setattr("hpsearch.store.connecting.engine.wait_s", lambda: 0.1)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     good(tmp_path)
     return tmp_path
