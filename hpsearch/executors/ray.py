@@ -31,11 +31,12 @@ from ray.util.scheduling_strategies import (
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.errors import Unreachable, UserError
-from hpsearch.executors import autoscaler, worker_process
+from hpsearch.errors import Unreachable
+from hpsearch.executors import worker_process
 from hpsearch.executors.ray_cluster import HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shared_data import SharedData
+from hpsearch.executors.slot_needs import Queue, SlotNeeds
 from hpsearch.executors.worker import ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
@@ -46,8 +47,6 @@ SETTLE_S = 3.0
 """The resources of one more worker must have been free for this long: a study that has none yet is
 served first, from Ray's queue. A room that finds no place in this time is given up by a study that
 has others."""
-
-TELL_S = 600.0  # how often it is said that the study waits for room
 
 STOP_GRACE_S = 30.0
 """How long a worker may take to stop an attempt before it is killed and replaced."""
@@ -80,16 +79,10 @@ class RayExecutor:
         self._config = config
         self._resources = resources
         self._head = HeadNode(resources.worker_timeout_s)
-        self._has_autoscaler = autoscaler.has_autoscaler()
-        self.gpus = self._gpus_a_slot()
-        self._takes = {"CPU": resources.cpu, "GPU": self.gpus}
-        if not self.gpus:
-            del self._takes["GPU"]
+        self._needs = SlotNeeds(resources, self._head)
+        self._queue = Queue(self._needs)
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
-        self._waits_since = math.inf
-        """Since when the study has waited for room, by the monotonic clock."""
-        self._told_at = -math.inf  # when that was last said
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
@@ -108,8 +101,12 @@ class RayExecutor:
             concurrency_groups={"poll": 1, "command": 1},
         )(WorkerActor)
         self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
-        self._refuse_too_large()
         self._follow_cluster()
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs of a slot."""
+        return self._needs.gpus
 
     # ---------------------------------------------------------------------------------- commands
 
@@ -344,7 +341,9 @@ class RayExecutor:
         for name in waiting[more:] if more < 0 else ():
             if now - self._slots[name].asked > SETTLE_S:
                 self._withdraw(name)
-        self._tell_of_waiting(now)
+        still = sum(not slot.placed for slot in self._slots.values())
+        is_short = isinstance(self._resources.workers, int) or still == len(self._slots)
+        self._queue.note(still if is_short else 0, now, SETTLE_S)
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -362,14 +361,14 @@ class RayExecutor:
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
-        free = sum(self._fitting(node.free) for node in self._head.staying)
+        free = sum(self._needs.fitting(node.free) for node in self._head.staying)
         if free <= waiting:
             self._free_since = math.inf
         elif has_place:
             self._free_since = min(self._free_since, now)
             if now - self._free_since < SETTLE_S:
                 free = waiting
-        queues = not has_place or (self._has_autoscaler and self._all_busy())
+        queues = not has_place or (self._needs.has_autoscaler and self._all_busy())
         return max(free, int(queues)) - waiting
 
     def _give_back(self) -> None:
@@ -383,7 +382,7 @@ class RayExecutor:
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         name = f"w{self._made}"
         self._made += 1
-        room = room or ray.util.placement_group([self._takes])
+        room = room or ray.util.placement_group([self._needs.takes])
         there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
         actor = self._actor.options(scheduling_strategy=there).remote(self._config, self.gpus)
         self._head.awaited[name] = room
@@ -394,65 +393,6 @@ class RayExecutor:
         self._head.awaited.pop(name, None)
         ray.kill(slot.actor)
         self._left.append(slot.room)
-
-    def _tell_of_waiting(self, now: float) -> None:
-        waiting = sum(not slot.placed for slot in self._slots.values())
-        is_short = isinstance(self._resources.workers, int) or waiting == len(self._slots)
-        if not waiting or not is_short:
-            if self._told_at > self._waits_since:
-                log.warning("the cluster has room for the workers now")
-            self._waits_since = math.inf
-            self._told_at = -math.inf
-            return
-        self._waits_since = min(self._waits_since, now)
-        waited_s = now - self._waits_since
-        if waited_s < SETTLE_S or now - self._told_at < TELL_S:
-            return
-        self._told_at = now
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - waited_s))
-        by = "the autoscaler to bring" if self._has_autoscaler else "the cluster to have"
-        takes = f"{self._resources.cpu:g} CPU and {self.gpus:g} GPU"
-        each = "a worker" if waiting == 1 else f"each of {waiting} workers"
-        log.warning("waiting since %s for %s %s free for %s", since, by, takes, each)
-
-    def _fitting(self, has: Mapping[str, float]) -> int:
-        by_cpu = has.get("CPU", 0.0) / self._resources.cpu
-        if not self.gpus:
-            return int(by_cpu)
-        by_gpu = has.get("GPU", 0.0) / self.gpus
-        return int(min(by_cpu, by_gpu))
-
-    def _gpus_a_slot(self) -> float:
-        if self._resources.gpu != "auto":
-            return float(self._resources.gpu)
-        if any(node.resources.get("GPU") for node in self._head.staying):
-            return 1.0
-        if not self._has_autoscaler:
-            return 0.0
-        could = autoscaler.could_bring({"CPU": self._resources.cpu, "GPU": 1.0})
-        if could is None:
-            raise UserError(
-                "the cluster has no GPU now, and its autoscaler does not say whether it could bring"
-                " one",
-                "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
-            )
-        if not could:
-            log.warning("the autoscaler has no node with a GPU to bring: workers train on CPUs")
-        return 1.0 if could else 0.0
-
-    def _refuse_too_large(self) -> None:
-        if isinstance(self._resources.workers, int):
-            return
-        if any(self._fitting(node.resources) for node in self._head.staying):
-            return
-        if self._has_autoscaler and autoscaler.could_bring(self._takes) is not False:
-            return
-        takes = f"the {self._resources.cpu:g} CPU and {self.gpus:g} GPU that a worker takes"
-        brings = ", and its autoscaler cannot bring one" if self._has_autoscaler else ""
-        raise UserError(
-            f"no node of the cluster has {takes}{brings}",
-            "lower resources.cpu or resources.gpu in the study file",
-        )
 
     def close(self) -> None:
         """End all workers."""

@@ -18,16 +18,11 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.executors.attempt.execution import (
-    RETIRED,
-    Control,
-    Ending,
-    Execution,
-    Message,
-    WorkerState,
-)
+from hpsearch.executors.attempt.control import Control
+from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution, Message
 from hpsearch.executors.attempt.log_lines import note_beginning, note_end
 from hpsearch.executors.attempt.printing import logged
+from hpsearch.executors.attempt.worker_state import WorkerState
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts

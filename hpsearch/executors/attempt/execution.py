@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors.attempt.control import Control
+from hpsearch.executors.attempt.moved_checkpoints import carry_along
 from hpsearch.executors.attempt.thinning import Thinning
-from hpsearch.executors.moved_checkpoints import carry_along
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.executors.attempt.worker_state import WorkerState
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
 from trials.contract import (
@@ -31,14 +31,10 @@ from trials.contract import (
     Task,
     TaskError,
 )
-from trials.devices.memory import keep_to_share
 from trials.disk.log_file import LogFile
-from trials.loop import memory_facts
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
-
-KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
 RETIRED = "told to end (SIGTERM)"
 
@@ -47,93 +43,6 @@ Ending = ev.Finished | ev.Stopped | ev.Failed
 Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
-
-
-class WorkerState:
-    """The state of a worker process that stays between attempts: the task, and data that it
-    prepared. `fetch` turns what `launch` was given as data into the data; `share` is the part of
-    the memory of the device that is its own, 1 and more for all."""
-
-    def __init__(
-        self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
-    ) -> None:
-        self.config = config
-        self.device = device
-        self._share = share
-        self._fetch = fetch
-        self._task: Task | None = None
-        self._data: dict[str, Any] = {}
-
-    def make_ready(self, order: ev.Launch) -> None:
-        """Build the task where it is not there yet, and apply what is known about memory."""
-        _ = self.task
-        keep_to_share(self.device, self._share)
-        memory_facts.learn(order.known)
-
-    @property
-    def task(self) -> Task:
-        """The task; built when it is first asked for."""
-        if self._task is None:
-            self._task = self.config.load_task()
-        return self._task
-
-    def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings, fetched from what came with the order where
-        it is not here yet; None if the task prepares none."""
-        if not self.config.prepares:
-            return None
-        key = self.task.data_key(self.config.params(order))
-        kept = self._data
-        if key in kept:
-            return kept[key]
-        while len(kept) >= KEPT_DATA:
-            oldest = next(iter(kept))
-            del kept[oldest]
-        kept[key] = self._fetch(given)
-        return kept[key]
-
-
-@dataclass
-class Control:
-    """The orders of the command thread to the training thread about one attempt."""
-
-    until: float
-    ordered: float = field(default_factory=time.monotonic)
-    """When the attempt was ordered, by the monotonic clock."""
-    deadline: float | None = None
-    stop: bool = False
-    save: bool = False
-    retired: bool = False  # true if the whole process is to end
-    recorded: float = 0.0  # up to which resource its reports are in the database
-    given: dict[str, Any] = field(default_factory=dict)
-    """The parameters that it has asked for, as far as they are known."""
-    changed: threading.Event = field(default_factory=threading.Event)
-
-    def limit(self, seconds: float | None) -> None:
-        """Let the attempt train for so many seconds from now on; None for no limit."""
-        if seconds is not None:
-            self.deadline = time.monotonic() + seconds
-
-    def interrupts(self) -> bool:
-        """True if training should return now; asked after every step."""
-        return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
-
-    def wait_for_word(self, resource: float) -> None:
-        """Wait at a level until the attempt may train beyond it, or must stop."""
-        self._wait(lambda: self.until > resource)
-
-    def wait_for_value(self, name: str) -> None:
-        """Wait until a parameter has its value, or the attempt must stop."""
-        self._wait(lambda: name in self.given)
-
-    def _wait(self, has_word: Callable[[], bool]) -> None:
-        began = time.monotonic()
-        while not has_word() and not self.stop:
-            self.changed.wait()
-            self.changed.clear()
-        waited_s = time.monotonic() - began
-        if self.deadline is not None:
-            self.deadline += waited_s
 
 
 class Execution:

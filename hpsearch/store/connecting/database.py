@@ -42,6 +42,9 @@ _BROKEN = ("database disk image is malformed", "malformed database schema")
 """How SQLite begins to say that the file is damaged."""
 
 
+MOST_IDLE = 4  # connections that are kept open for the next use
+
+
 class Database:
     """A few connections, each opened when it is needed and dropped when it breaks.
 
@@ -71,6 +74,7 @@ class Database:
         """True if a connection has, so that it may hold what no other file does."""
         self._saved: Path | None = None
         """Where the contents of files that were removed or replaced were last saved."""
+        self._idle: list[Selecting] = []  # another list each time that all are closed
         self._engine = engine.engine_at(url)
         event.listen(self._engine, "do_connect", self._open)
         event.listen(self._engine, "connect", self._set_up)
@@ -88,29 +92,53 @@ class Database:
     def connected(self) -> Iterator[Selecting]:
         """A connection, for a statement that is a transaction of its own."""
         with self._using, self._failures():
-            pool = self._engine.pool
-            connection = self._taken()
+            idle = self._idle
+            connection = self._taken(idle)
             try:
                 yield connection
             finally:
-                is_live = not connection.closed and not connection.invalidated
-                if is_live and (pool is not self._engine.pool or _serves_once(connection)):
-                    connection.invalidate()
-                connection.close()
+                self._give_back(connection, idle)
 
-    def _taken(self) -> Selecting:
+    def _taken(self, idle: list[Selecting]) -> Selecting:
         while True:
             try:
-                connection = Selecting(self._engine)
-            except ProgrammingError as error:  # psycopg's word for an option that it does not know
-                raise StoreUnreachable(
-                    f"{display(self.url)}: {error.orig}", "check the options after the ? in the URL"
-                ) from error
-            files: OpenFiles | None = connection.connection.info.get("files")
+                connection = idle.pop()
+            except IndexError:
+                return self._connect()
+            files = connection.files
             displaced = None if files is None else files.displaced()
             if files is None or displaced is None:
                 return connection
             self._leave(connection, files, displaced)
+
+    def _give_back(self, connection: Selecting, idle: list[Selecting]) -> None:
+        if connection.invalidated:
+            self._drop_idle()  # what broke it has broken the others as well
+        is_current = idle is self._idle and not connection.serves_once
+        if is_current and not connection.closed and len(idle) < MOST_IDLE:
+            idle.append(connection)
+            return
+        connection.close()
+
+    def _drop_idle(self) -> None:
+        """Close the connections that nobody uses; those in use are closed when they come back."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _connect(self) -> Selecting:
+        try:
+            connection = Selecting(self._engine)
+        except ProgrammingError as error:  # psycopg's word for an option that it does not know
+            raise StoreUnreachable(
+                f"{display(self.url)}: {error.orig}", "check the options after the ? in the URL"
+            ) from error
+        connection.serves_once = "serves_once" in connection.info
+        if self._file is not None:
+            self._may_create = False
+            connection.files = OpenFiles(self._file)
+            connection.files.displaced()  # from now on it knows them
+        return connection
 
     def _open(self, _: Any, record: Any, words: Any, settings: dict[str, Any]) -> Any:
         if self.dialect == "postgresql":
@@ -129,7 +157,7 @@ class Database:
             words, settings = (immutable,), {**settings, "uri": True}
         return engine.connected_file(words, settings, self._wait_s())
 
-    def _set_up(self, own: Any, record: Any) -> None:
+    def _set_up(self, own: Any, _: Any) -> None:
         try:
             cursor = own.cursor()
             for statement, *values in engine.settings_of(self.url, self._wait_s(), self._name):
@@ -138,17 +166,12 @@ class Database:
         except BaseException:
             own.close()
             raise
-        if self._file is not None:
-            self._may_create = False
-            files = record.info["files"] = OpenFiles(self._file)
-            files.displaced()  # from now on it knows them
 
     def _wait_s(self) -> float:
         return engine.wait_s() if self._patience_s is None else self._patience_s
 
     def _leave(self, connection: Selecting, files: OpenFiles, displaced: Path) -> None:
         if not self._has_written:
-            connection.invalidate()
             connection.close()
             return
         what = f"{display(self.url)}: {displaced.name} was removed or replaced while in use"
@@ -159,12 +182,11 @@ class Database:
             self._saved = saved_copy(own, self._file)
             files.remove_orphans()
         except (sqlite3.Error, OSError) as error:
-            connection.close()  # it stays open in the pool, for another try
+            self._idle.append(connection)  # it stays open, for another try
             raise StoreUnreachable(
                 f"{what}, and what this process still has open cannot be saved: {error}",
                 "make room on the disk, or make the folder writable",
             ) from error
-        connection.invalidate()
         connection.close()
         self.close()
         raise StoreUnreachable(f"{what}{self._where_saved()}")
@@ -210,10 +232,10 @@ class Database:
         A transaction that writes is waited for in another thread, and rolled back in this one: an
         exception has left it open.
         """
-        self._engine.dispose()
+        self._drop_idle()
         with self._writing:
-            if self._writer is not None and not self._writer.invalidated:
-                self._writer.invalidate()
+            if self._writer is not None:
+                self._writer.close()
             self._has_written = False
 
     def _roll_back(self, connection: Connection) -> None:
@@ -272,8 +294,3 @@ class Database:
 def _first_line(error: DBAPIError) -> str:
     lines = str(error.orig).strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
-
-
-def _serves_once(connection: Selecting) -> bool:
-    """True if nobody else may use an open connection later: its file is taken to be immutable."""
-    return bool(connection.connection.info.get("serves_once"))

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 
 from hpsearch.errors import Damaged
 from hpsearch.store.cells import NOTHING
+from hpsearch.store.connecting.open_files import OpenFiles
 
 _DAMAGE = ("malformed JSON", "JSON cannot hold BLOB values")
 """How SQLite begins to say that a single value is damaged."""
@@ -23,6 +24,8 @@ class Selecting(Connection):
 
     _mend: Callable[[], str] | None = None
     hiding = ""  # SQL before each SELECT, which hides rows from it
+    files: OpenFiles | None = None  # of an SQLite database that is not in memory
+    serves_once = False  # true if its file is taken to be immutable, for one use
 
     @contextmanager
     def mending(self, mend: Callable[[], str]) -> Iterator[None]:

@@ -1,0 +1,58 @@
+"""The state of a worker process that stays between attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hpsearch.domain import events as ev
+from hpsearch.executors.worker_config import WorkerConfig
+from trials.contract import Task
+from trials.devices.memory import keep_to_share
+from trials.loop import memory_facts
+
+KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
+
+
+class WorkerState:
+    """The state of a worker process that stays between attempts: the task, and data that it
+    prepared. `fetch` turns what `launch` was given as data into the data; `share` is the part of
+    the memory of the device that is its own, 1 and more for all."""
+
+    def __init__(
+        self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
+    ) -> None:
+        self.config = config
+        self.device = device
+        self._share = share
+        self._fetch = fetch
+        self._task: Task | None = None
+        self._data: dict[str, Any] = {}
+
+    def make_ready(self, order: ev.Launch) -> None:
+        """Build the task where it is not there yet, and apply what is known about memory."""
+        _ = self.task
+        keep_to_share(self.device, self._share)
+        memory_facts.learn(order.known)
+
+    @property
+    def task(self) -> Task:
+        """The task; built when it is first asked for."""
+        if self._task is None:
+            self._task = self.config.load_task()
+        return self._task
+
+    def data_for(self, order: ev.Launch, given: Any) -> Any:
+        """The prepared data for an attempt's settings, fetched from what came with the order where
+        it is not here yet; None if the task prepares none."""
+        if not self.config.prepares:
+            return None
+        key = self.task.data_key(self.config.params(order))
+        kept = self._data
+        if key in kept:
+            return kept[key]
+        while len(kept) >= KEPT_DATA:
+            oldest = next(iter(kept))
+            del kept[oldest]
+        kept[key] = self._fetch(given)
+        return kept[key]
