@@ -15,14 +15,11 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna.distributions import CategoricalDistribution
 from scipy.special import ndtr, ndtri
 
-from hpsearch.search.curve_model.encoding import SpaceEncoding, choice_index
+from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding, choice_index
 from hpsearch.study_file.space import Prior
-
-Floats = NDArray[np.float64]
 
 DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
 """Standard deviations of numeric parameters by confidence, as shares of their range."""

@@ -15,16 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial, sign_of
 from hpsearch.search.curve_model.blend import LossBlend
-from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import Evidence, Points
-
-Floats = NDArray[np.float64]
 
 MOST_ROWS = 160
 """Rows of evidence: the cost of a decision grows with their cube."""

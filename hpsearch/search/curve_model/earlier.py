@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from hpsearch.domain.facts import EarlierStudy, EarlierTrial
@@ -26,15 +25,11 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import sign_of
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
-from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
 from hpsearch.study_file.models import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 MOST_TRIALS = 64
 """So many trials of an earlier study are evidence."""

@@ -24,6 +24,7 @@ from hpsearch.study_file.types import is_one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 Conditions = Mapping[str, Mapping[str, Sequence[Any]]]
 """By parameter, the values that each of its parents must have one of for it to be active."""
 
@@ -118,7 +119,7 @@ def _width(distribution: BaseDistribution) -> int:
     return 1
 
 
-def choice_index(distribution: CategoricalDistribution, u: Floats) -> NDArray[np.int64]:
+def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
     """The index of the choice at a coordinate: all choices have equal shares of the range."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)

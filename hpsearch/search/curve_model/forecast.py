@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hpsearch.domain.history import History
@@ -30,10 +29,8 @@ from hpsearch.search.curve_model.curves import (
     warp_of,
 )
 from hpsearch.search.curve_model.earlier import EarlierStudies, faded
-from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
-
-Floats = NDArray[np.float64]
 
 LEAST = 4
 """With fewer trials that have shown a value, nothing is expected of any."""

@@ -33,13 +33,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from hpsearch.search.curve_model.encoding import Floats, Ints
 
 VARIANCES = np.array([0.5, 0.7, 0.3, 0.05, 0.05, 0.003])
 """Prior medians of s0..s4 and of the noise, for values of about unit spread."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.model import LENGTH, matern, squared_distances
-
-Floats = NDArray[np.float64]
 
 MOST = 300
 """Trials it learns from: the failed and the others get up to half each, the latest ones."""

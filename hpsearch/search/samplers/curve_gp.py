@@ -17,7 +17,6 @@ import bisect
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from hpsearch.domain.facts import Role
@@ -25,13 +24,12 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.curves import HORIZON, tau_of
+from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
 from hpsearch.search.samplers.random_points import PointSampler
 from hpsearch.study_file.space import Prior
-
-Floats = NDArray[np.float64]
 
 DESIGN = 8
 """The first proposals are spread evenly over the space."""

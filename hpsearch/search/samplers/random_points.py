@@ -10,16 +10,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, QMCSampler
 from optuna.trial import FrozenTrial
 
 from hpsearch.search.curve_model.belief import Belief
-from hpsearch.search.curve_model.encoding import SpaceEncoding
-
-Floats = NDArray[np.float64]
+from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 
 BELIEVING = 0.5
 """The share of proposals that follow the priors."""
