@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from trials.contract import Goal, Problem, Setting, TaskError
 
-OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lamb", "lion", "muon")
+OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lion", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
@@ -90,20 +90,18 @@ class Settings:
     optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = setting(
         0.9,
-        "Decay of the gradient's running mean (adam, adamw, lamb, lion, muon).",
+        "Decay of the gradient's running mean (adam, adamw, lion, muon).",
         low=0,
         high=0.9999,
     )
     beta2: float = setting(
         0.999,
-        "Decay of the squared gradient's running mean (adam, adamw, lamb, muon); of lion's "
+        "Decay of the squared gradient's running mean (adam, adamw, muon); of lion's "
         "momentum (0.99 is usual).",
         low=0,
         high=0.999999,
     )
-    epsilon: float = setting(
-        1e-8, "Added to the denominator (adam, adamw, lamb, muon).", above=0, high=1
-    )
+    epsilon: float = setting(1e-8, "Added to the denominator (adam, adamw, muon).", above=0, high=1)
     momentum: float = setting(0.9, "Momentum (sgd, nesterov, muon).", low=0, high=0.9999)
     schedule: str = setting(
         "linear", "Shape of the learning rate over the full budget.", choices=SCHEDULES

@@ -1,7 +1,7 @@
 """How gradients become weights.
 
 - `updates`: an optimizer step: unscale, clip, apply, average.
-- `optimizers`: optimizers by name, with their parameter groups; `lamb`, `lion`, `muon`: those
+- `optimizers`: optimizers by name, with their parameter groups; `lion`, `muon`: those
   that torch does not have, or not as they are used here.
 - `schedules`: the learning rate as a function of progress.
 - `averaging`: an average of the weights, which is evaluated in their place.

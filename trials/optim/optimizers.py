@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from trials.optim.depths import depths, hidden_matrices
-from trials.optim.lamb import Lamb
 from trials.optim.lion import Lion
 from trials.optim.muon import MuonWithAdamW
 from trials.settings import Settings
@@ -41,8 +40,6 @@ def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.o
             return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
         case "adafactor":
             return torch.optim.Adafactor(groups, lr=rate)
-        case "lamb":
-            return Lamb(groups, lr=rate, betas=betas, eps=epsilon)
         case "lion":
             return Lion(groups, lr=rate, betas=betas)
     raise AssertionError(settings.optimizer)

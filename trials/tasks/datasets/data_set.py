@@ -43,7 +43,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
     @abc.abstractmethod
     def encode(self, train: Examples, validation: Examples, settings: Any) -> Any:
-        """Flat arrays in a dataclass, with the `fingerprint` of their content.
+        """Flat arrays in a dataclass.
 
         Raises:
             TaskError: With every problem of the model.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,15 @@ def entry_of(data: object) -> cache.CacheEntry:
     parts = _Parts()
     facts = parts.plain(data, "")
     return cache.CacheEntry(parts.arrays, parts.files, facts)
+
+
+def digest_of(data: object) -> str:
+    """The SHA-256 of the arrays of prepared data."""
+    digest = hashlib.sha256()
+    for name, array in entry_of(data).arrays.items():
+        digest.update(f"{name} {array.dtype} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 class _Parts:

@@ -3,7 +3,6 @@ targets."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,7 +72,6 @@ class SequenceData:
         labels: The names of the classes of a token; empty if tokens themselves are predicted.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        fingerprint: SHA-256 of the tokens and targets.
         scored: What the validation samples are scored on; None if that is their targets.
     """
 
@@ -83,7 +81,6 @@ class SequenceData:
     padding: int
     vocabulary: int
     tokenizer_files: dict[str, bytes]
-    fingerprint: str
     scored: Scored | None = None
 
 
@@ -112,15 +109,5 @@ def data_of(
         padding=text_tokenizer.padding_of(tokenizer),
         vocabulary=len(tokenizer),
         tokenizer_files=text_tokenizer.files_of(tokenizer),
-        fingerprint=_fingerprint(train, validation),
         scored=scored,
     )
-
-
-def _fingerprint(*splits: Split) -> str:
-    digest = hashlib.sha256()
-    for split in splits:
-        for sequences in (split.inputs, split.targets):
-            digest.update(sequences.offsets.tobytes())
-            digest.update(sequences.tokens.tobytes())
-    return digest.hexdigest()

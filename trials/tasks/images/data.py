@@ -3,7 +3,6 @@ folder or a .npz file."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import zipfile
 from collections.abc import Collection, Iterator
@@ -50,7 +49,6 @@ class ImageData:
         train, validation: Images, shape (n, height, width, channels).
         train_labels, validation_labels: The number of each one's class, int64, shape (n,).
         means, deviations: Of each channel over the training images, as shares of full brightness.
-        fingerprint: SHA-256 of images and labels.
     """
 
     train: Bytes
@@ -60,7 +58,6 @@ class ImageData:
     labels: tuple[str, ...]
     means: tuple[float, ...]
     deviations: tuple[float, ...]
-    fingerprint: str
 
 
 class ImageDataSet(DataSet[ImageSpec, Images]):
@@ -100,22 +97,11 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
             labels=names,
             means=tuple(means),
             deviations=tuple(deviation or 1.0 for deviation in deviations),
-            fingerprint=_fingerprint(train, validation),
         )
 
     def with_test(self, data: ImageData, test: Images, settings: Settings) -> ImageData:
         found = labels.numbers_of(test.names, data.labels)
         return replace(data, validation=test.pixels, validation_labels=found)
-
-
-def _fingerprint(*parts: Images) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        pixels = part.pixels
-        names = "\0".join([str(pixels.shape), *part.names, ""])
-        digest.update(pixels.tobytes())
-        digest.update(names.encode())
-    return digest.hexdigest()
 
 
 def _folder(path: Path, where: str, size: int) -> Images:

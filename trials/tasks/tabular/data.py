@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,16 +21,11 @@ from trials.tasks.tabular.spec import TabularSpec
 
 @dataclass(frozen=True)
 class TabularData:
-    """Prepared data.
-
-    Args:
-        fingerprint: SHA-256 of the arrays.
-    """
+    """Prepared data."""
 
     train: TabularRows
     validation: TabularRows
     encoding: TabularEncoding
-    fingerprint: str
 
     @property
     def objective(self) -> str:
@@ -113,20 +107,10 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         encoding = learn(spec, train.table)
         learnt = encode(spec, encoding, train.table)
         held_out = encode(spec, encoding, validation.table)
-        return TabularData(learnt, held_out, encoding, _fingerprint(learnt, held_out))
+        return TabularData(learnt, held_out, encoding)
 
     def with_test(self, data: TabularData, test: TableFile, settings: Settings) -> TabularData:
         return replace(data, validation=encode(self.spec, data.encoding, test.table))
-
-
-def _fingerprint(*parts: TabularRows) -> str:
-    digest = hashlib.sha256()
-    for rows in parts:
-        for array in (rows.numeric, rows.categorical, rows.target):
-            shape = str(array.shape)
-            digest.update(shape.encode())
-            digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def _words_for_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:

@@ -196,20 +196,6 @@ def classes_in(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> l
     return [named(text) for text in found]
 
 
-def confused(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> list[str]:
-    """Classes that a column may have and that cannot be told apart in it: of the same value, which
-    was read as a value here and as a text in the training file, or the other way round."""
-    if tables.holds_texts(table[column]) == encoding.texts:
-        return []
-    texts = set(tables.texts_in(table, column)) - {None}
-    found = {_value(str(text)) for text in texts}
-    several: list[str] = []
-    for value, names in _by_value(encoding.categorical[column]).items():
-        if len(names) > 1 and value in found:
-            several += names
-    return several
-
-
 def _by_value(names: Sequence[str]) -> dict[Value, list[str]]:
     found: dict[Value, list[str]] = {}
     for name in names:

@@ -16,7 +16,7 @@ from trials.contract import TaskError
 from trials.descriptions.tabular import TabularSettings
 from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
-from trials.tasks.tabular.encoding import TabularEncoding, classes_in, confused, inputs
+from trials.tasks.tabular.encoding import TabularEncoding, classes_in, inputs
 from trials.tasks.tabular.perceptron import Perceptron
 from trials.tasks.workloads.network_files import described
 
@@ -26,10 +26,6 @@ MOSTLY = 0.5
 """The share of unknown values in a column above which a warning is due."""
 SOME = 5
 """Classes that a warning names."""
-MISSING_TO_PANDAS = frozenset(
-    {"NA", "N/A", "NULL", "null", "NaN", "nan", "None", "n/a", "<NA>", "#N/A"}
-)
-"""Texts that `pandas.read_csv` reads as missing by default."""
 
 
 class TableModel:
@@ -67,14 +63,12 @@ class TableModel:
                 something else.
 
         Warns:
-            UserWarning: Most of a column's values are unknown to the model, or pandas may have
-                taken them for others.
+            UserWarning: Most of a column's values are unknown to the model.
         """
-        is_frame = isinstance(table, pd.DataFrame)
         rows = table if isinstance(table, pd.DataFrame) else _read(Path(table))
         rows = rows.rename(columns=str)
         self._check(rows)
-        self._warn_of_the_unknown(rows, is_frame)
+        self._warn_of_the_unknown(rows)
         encoding = self.encoding
         numeric, categorical = inputs(encoding, rows)
         numbers = torch.from_numpy(numeric)
@@ -102,11 +96,9 @@ class TableModel:
                 what = f"column {column!r} is not a number in row {others[0] + 1}"
                 raise ValueError(f"{what}; correct it, or leave it empty")
 
-    def _warn_of_the_unknown(self, table: pd.DataFrame, frame: bool) -> None:
+    def _warn_of_the_unknown(self, table: pd.DataFrame) -> None:
         for column in self.encoding.categorical:
             doubt = self._unknown_in(table, column)
-            if doubt is None and frame:
-                doubt = self._lost_in(table, column)
             if doubt is not None:
                 warnings.warn(doubt, stacklevel=3)
 
@@ -120,19 +112,6 @@ class TableModel:
         what = f"{len(unknown)} of {len(found)} values of column {column!r} are unknown"
         more = ", ..." if len(names) > SOME else ""
         return f"{what} to the model, such as {unknown[0]!r}; it knows {_listed(names)}{more}"
-
-    def _lost_in(self, table: pd.DataFrame, column: str) -> str | None:
-        """A doubt about values that pandas may have changed in reading; None if there is none."""
-        hint = "give the file's path instead"
-        encoding = self.encoding
-        if same := confused(encoding, table, column):
-            what = f"column {column!r} holds values, in which the classes {_listed(same)}"
-            return f"{what} cannot be told apart; {hint}"
-        lost = MISSING_TO_PANDAS.intersection(encoding.categorical[column])
-        if not lost or None not in classes_in(encoding, table, column):
-            return None
-        what = f"column {column!r} has missing values, and the model knows the class {min(lost)!r}"
-        return f"{what}, which pandas.read_csv takes for one; {hint}"
 
 
 def _listed(names: Sequence[str]) -> str:

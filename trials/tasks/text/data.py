@@ -8,7 +8,6 @@ tokens, the targets, and the tokenizer's files, which a worker only copies into 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,6 @@ class TextData:
         labels: The names of the classes or labels; the number of one is its place.
         vocabulary: How many tokens the tokenizer knows.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        fingerprint: SHA-256 of the texts, labels and their split.
         target: What is learnt of a text, as in `trials.descriptions.text`.
         mean: Of the numbers of the training texts.
         deviation: Of those numbers.
@@ -70,7 +68,6 @@ class TextData:
     padding: int
     vocabulary: int
     tokenizer_files: dict[str, bytes]
-    fingerprint: str
     target: str = CLASS
     mean: float = 0.0
     deviation: float = 1.0
@@ -153,7 +150,6 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             padding=text_tokenizer.padding_of(tokenizer),
             vocabulary=len(tokenizer),
             tokenizer_files=text_tokenizer.files_of(tokenizer),
-            fingerprint=_fingerprint(train, validation),
             target=target.KIND,
             mean=encoding.mean,
             deviation=encoding.deviation,
@@ -217,17 +213,3 @@ def _tokenise(
     if not typed:
         return tokens, None
     return tokens, Sequences.of(encoded[text_tokenizer.TOKEN_TYPES])
-
-
-def _fingerprint(*parts: Examples) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        for texts, value in zip(part.texts, part.values, strict=True):
-            row = [*map(str, texts), *_words_of(value)]
-            digest.update("".join(f"{word}\0" for word in row).encode())
-        digest.update(b"\1")
-    return digest.hexdigest()
-
-
-def _words_of(value: Any) -> list[str]:
-    return list(value) if isinstance(value, tuple) else [str(value)]

@@ -23,6 +23,7 @@ from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
 from trials.final.export import Export, Inputs, export
 from trials.optim.precision import Precision
+from trials.tasks.datasets import entries
 
 if TYPE_CHECKING:
     from trials.tasks.workloads.task import TrainedTask
@@ -54,8 +55,7 @@ class FinalParts:
         return found
 
     def fingerprint(self, data: Any) -> str:
-        digest: str = data.fingerprint
-        return digest
+        return entries.digest_of(data)
 
     def joined(self, data: Any) -> Any:
         joined = {}

@@ -368,24 +368,6 @@ def test_values_that_pandas_guessed_are_the_classes_they_were(column, odd_model,
     assert accuracy_score(rows["kind"], model.predict(guessed)) == 1.0
 
 
-def test_a_class_that_pandas_takes_for_a_missing_value_is_warned_of(odd_model, tmp_path):
-    model = odd_model("region")
-    write_odd_table(tmp_path / "new.csv", "region", 40)
-    with pytest.warns(
-        UserWarning, match="the model knows the class 'NA', which pandas.read_csv takes for one"
-    ):
-        model.predict(pd.read_csv(tmp_path / "new.csv"))
-
-
-def test_classes_that_pandas_reads_as_one_value_are_warned_of(odd_model, tmp_path):
-    model = odd_model("mark")
-    write_odd_table(tmp_path / "new.csv", "mark", 40)
-    with pytest.warns(
-        UserWarning, match="'01', '1' cannot be told apart; give the file's path instead"
-    ):
-        model.predict(pd.read_csv(tmp_path / "new.csv"))
-
-
 def test_nothing_is_warned_of_in_a_file_that_is_given_by_its_path(odd_model, tmp_path):
     model = odd_model("region")
     rows = write_odd_table(tmp_path / "new.csv", "region", 40)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -26,7 +24,6 @@ from trials.data.order import usual_samples
 from trials.descriptions.tabular import TabularSettings
 from trials.optim import optimizers
 from trials.optim.depths import depths, hidden_matrices
-from trials.optim.lamb import Lamb
 from trials.optim.lion import Lion
 from trials.settings import OPTIMIZERS, Settings
 from trials.tasks.tabular.perceptron import Perceptron
@@ -106,32 +103,6 @@ def test_lion_moves_by_the_sign_of_its_momentum():
     moved = step_on(parameter, lion, torch.tensor([4.0, -4.0]), torch.tensor([-3.0, 0.5]))
     first = (1.0 * 0.99 - 0.1, -2.0 * 0.99 + 0.1)
     torch.testing.assert_close(moved, torch.tensor([first[0] * 0.99 + 0.1, first[1] * 0.99 + 0.1]))
-
-
-def test_lamb_moves_a_matrix_by_its_own_norm_along_adams_direction():
-    parameter = nn.Parameter(torch.tensor([[3.0, 4.0]]))
-    lamb = Lamb([{"params": [parameter]}], lr=0.1, betas=(0.9, 0.999), eps=0.0, weight_decay=0.5)
-    # After the bias correction of the first step Adam's direction is the sign of the gradient: (1,
-    # -1); with decay it is (1 + 1.5, -1 + 2) = (2.5, 1), of the norm sqrt(7.25); the weight's norm
-    # is 5.
-    moved = step_on(parameter, lamb, torch.tensor([[2.0, -6.0]]))
-    ratio = 5 / math.sqrt(7.25)
-    torch.testing.assert_close(moved, torch.tensor([[3.0 - 0.1 * ratio * 2.5, 4.0 - 0.1 * ratio]]))
-
-
-def test_lamb_is_adam_on_vectors_and_on_matrices_of_zeros():
-    gradients = [
-        torch.tensor([[0.3, -2.0]]),
-        torch.tensor([[1.0, 1.0]]),
-        torch.tensor([[-0.5, 0.0]]),
-    ]
-    for shape, count in (((2,), 3), ((1, 2), 1)):  # a matrix is adapted as soon as it is not zero
-        ours, theirs = nn.Parameter(torch.zeros(shape)), nn.Parameter(torch.zeros(shape))
-        given = [gradient.reshape(shape) for gradient in gradients[:count]]
-        moved = step_on(ours, Lamb([{"params": [ours]}], lr=0.1, eps=1e-8), *given)
-        torch.testing.assert_close(
-            moved, step_on(theirs, torch.optim.Adam([theirs], lr=0.1), *given)
-        )
 
 
 def test_muon_is_for_the_matrices_of_the_layers_and_adamw_for_the_rest():
