@@ -82,7 +82,6 @@ def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
     Args:
         spec: The study file. Where it names no folder, one beside it is taken.
         asked_for: The folder that the command line names instead; None if it names none.
-
     """
     if asked_for:
         return usable(asked_for)

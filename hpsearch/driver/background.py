@@ -16,13 +16,8 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """A thread that carries out orders one after another.
-
-    Args:
-        name: The thread's.
-        carry_out: Called with each order, in the thread. It must not raise.
-        finish: Called in the thread after the last order.
-    """
+    """A thread that carries out orders one after another. `carry_out` is called with each order and
+    must not raise; `finish` is called after the last one."""
 
     def __init__(
         self, name: str, carry_out: Callable[[T], None], finish: Callable[[], None]

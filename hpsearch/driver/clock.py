@@ -9,14 +9,9 @@ from collections.abc import Callable
 class SteadyClock:
     """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
 
-    Setting the machine's clock does not move it. It stops while the machine is suspended.
-
-    Args:
-        not_before: If the machine's clock is behind this, it starts here: a study's time does not
-            run backwards from one driver to the next.
-        wall: The machine's clock, in seconds since the epoch.
-        passing: Seconds that pass, counted from any moment; a clock that nobody can set.
-    """
+    Setting the machine's clock does not move it. It stops while the machine is suspended. It starts
+    at `not_before` if the machine's clock is behind that: a study's time does not run backwards
+    from one driver to the next."""
 
     def __init__(
         self,

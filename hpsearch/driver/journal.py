@@ -56,13 +56,8 @@ DEFAULT = Patience()
 
 
 class Journal:
-    """The transactions of one driver.
-
-    Args:
-        study: The study that is driven.
-        lease: The driver's claim on it.
-        patience: How long the database is waited for, and how long the lease lasts.
-    """
+    """The transactions of one driver, which has the lease on its study. `clock` gives seconds since
+    the epoch."""
 
     def __init__(
         self,
@@ -92,19 +87,13 @@ class Journal:
         return self.written + self._renew_s
 
     def write(self, changes: Changes, now: float) -> Entry:
-        """Commit changes in one transaction; without any, renew the lease. Returns whether somebody
-        has asked for the study to stop, or for anything else.
+        """Commit what a tick has changed, as decided at `now`, in one transaction; without changes,
+        renew the lease. Returns whether somebody has asked for the study to stop, or for anything
+        else.
 
-        Args:
-            changes: What a tick has changed.
-            now: The time as of which that was decided.
-
-
-        Raises:
-            LeaseLost: Another driver has taken the study over; nothing was written.
-            StoreUnreachable: The database did not answer within the driver's patience.
-            Unreachable: It is at an older state than this driver has written; nothing was written.
-        """
+        Nothing was written where it raises LeaseLost, as another driver has taken the study over;
+        Unreachable, as the database is at an older state than this driver has written; or
+        StoreUnreachable, as it did not answer within the driver's patience."""
         if changes:
             entry = self._patiently(lambda: self._commit(changes))
         else:

@@ -41,18 +41,9 @@ def due_of(study: Study) -> float | None:
 
 
 class Driver:
-    """Drives one study to its end.
-
-    Args:
-        study: The brain.
-        executor: What runs the attempts.
-        lease: This driver's claim on the study.
-        watch: Called after every tick.
-        clock: Seconds since the epoch, by a clock that nobody sets; None for a `SteadyClock`.
-        patience: How long it waits for the database and for workers that save, and how long others
-            wait for it.
-        poll_s: The longest wait for events.
-    """
+    """Drives one study to its end. `watch` is called after every tick. `clock` gives seconds since
+    the epoch and cannot be set; None for a `SteadyClock`. `poll_s` is the longest wait for
+    events."""
 
     def __init__(
         self,

@@ -49,14 +49,8 @@ class _Kept:
 
 
 class Slimmer:
-    """The removals inside the trial folders of one study.
-
-    Args:
-        checkpoints: The study's folder of checkpoints, a path or a URL.
-        former: Folders that it kept checkpoints in before, the newest first. Nothing outside of all
-            these is touched.
-        mark: The study's; of the former folders only those that carry it are touched.
-    """
+    """The removals inside the trial folders of one study: in its folder of checkpoints, a path or a
+    URL, and in the `former` ones that carry its mark, the newest first."""
 
     def __init__(
         self, checkpoints: Path | str, former: Sequence[str] = (), mark: Mark | None = None
@@ -119,12 +113,8 @@ class Slimmer:
         return None
 
     def _order(self, held: set[int], lent: set[int]) -> None:
-        """Order what can be done by now.
-
-        Args:
-            held: The trials that workers hold: of those that ended nothing is removed yet.
-            lent: Those whose checkpoint another trial needs: nothing is removed of them.
-        """
+        """Order what can be done by now. Nothing is removed yet of trials that have ended and that
+        workers hold, and nothing of those whose checkpoint is `lent` to another trial."""
         for kept in list(self._waiting.values()):
             if kept.trial in lent:
                 continue

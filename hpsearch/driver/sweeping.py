@@ -26,13 +26,8 @@ log = logging.getLogger("hpsearch")
 
 
 class Sweeper:
-    """The removals of one study.
-
-    Args:
-        mark: The study's.
-        folders: All folders that it keeps or has kept checkpoints in, the present one first; paths
-            or URLs.
-    """
+    """The removals of one study, in all folders that it keeps or has kept checkpoints in, the
+    present one first: paths or URLs."""
 
     def __init__(self, mark: Mark, folders: Sequence[str]) -> None:
         self._folders = [_SweptFolder(mark, folder) for folder in folders]
@@ -94,12 +89,7 @@ class _SweptFolder:
         self._has_complained = False
 
     def sweep(self, number: int, *, sure: bool) -> None:
-        """Remove a trial's files.
-
-        Args:
-            number: The trial's.
-            sure: Whether it has files even if it was not listed.
-        """
+        """Remove a trial's files; `sure` where it has some even if it was not listed."""
         if self._listed is None and not self._has_complained:
             self._list()
         if self._listed is None:

@@ -61,18 +61,11 @@ class _Moment(NamedTuple):
 
 
 class SimulatedExecutor:
-    """Runs attempts on imagined slots.
+    """Runs attempts on imagined slots, each with so many GPUs.
 
-    Args:
-        curves: What configurations would do.
-        budget: The trial budget with its report grid.
-        workers: How many slots.
-        gpus: GPUs a slot.
-        losses: Times at which the slot that has worked longest is lost, with what it runs. A new
-            slot replaces it at once.
-        cold_s: Seconds before the first attempt on a slot trains.
-        warm_s: Seconds before each later one does.
-    """
+    At the times `losses` the slot that has worked longest is lost, with what it runs, and a new one
+    replaces it at once. The first attempt on a slot trains after `cold_s` seconds, each later one
+    after `warm_s`."""
 
     def __init__(
         self,

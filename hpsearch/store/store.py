@@ -50,14 +50,10 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Store:
-        """Open the database at a URL, at the schema version of this program. Raises UserError,
-        StoreUnreachable, Unreachable if it cannot be used, for the reason given.
-
-        Args:
-            url: `sqlite:///file`, `sqlite://` (in memory) or `postgresql://...`.
-            create: Make the tables, and the file, if they do not exist.
-
-        """
+        """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, or
+        `postgresql://...`), at the schema version of this program. The tables, and the file, are
+        made if they do not exist, unless `create` is false. Raises UserError, StoreUnreachable or
+        Unreachable if it cannot be used."""
         store = cls(Database(parse_url(url)))
         try:
             store._prepare(create)
@@ -168,12 +164,9 @@ class Store:
     # -------------------------------------------------------------------------------- whole studies
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
-        """Add a study; its id is filled in, in the record given. Raises StudyExists if the name is
-        taken, and UserError if the name cannot be stored.
-
-        Args:
-            whole: What belongs to it already, as `History.drain` gave it.
-        """
+        """Add a study, with what belongs to it already as `History.drain` gave it; its id is filled
+        in, in the record given. Raises StudyExists if the name is taken, and UserError if it cannot
+        be stored."""
         if not codec.storable(record.name):
             raise UserError(
                 f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes"
@@ -244,14 +237,10 @@ class Store:
         return history
 
     def refresh(self, history: History, since_revision: int) -> int:
-        """Bring a history up to date with what others have committed: its study, and every trial
-        touched since. For readers: changes of the history itself in those places are lost. Returns
-        the revision that the history is at now.
-
-        Args:
-            since_revision: What the last refresh returned; -1 for all.
-
-        """
+        """Bring a history up to date with what others have committed since the revision that the
+        last refresh returned (-1 for all): its study, and every trial touched since. For readers:
+        changes of the history itself in those places are lost. Returns the revision that the
+        history is at now."""
         wants_all = since_revision < 0
         if not wants_all and self.revision(history.study.id) == since_revision:
             return since_revision
@@ -270,14 +259,9 @@ class Store:
     # --------------------------------------------------------------------------------------- leases
 
     def acquire(self, study_id: int, owner: str, ttl_s: float) -> Lease:
-        """Take a study over: from now on its last owner can write nothing more. Raises StudyHeld if
-        a lease on it has not expired.
-
-        Args:
-            owner: One of `hpsearch.store.owners`.
-            ttl_s: For how long, unless it is renewed, in seconds by the database's clock.
-
-        """
+        """Take a study over, for `ttl_s` seconds by the database's clock unless it is renewed: from
+        now on its last owner can write nothing more. The owner is one of `hpsearch.store.owners`.
+        Raises StudyHeld if a lease on it has not expired."""
         with self._database.connected() as connection:
             leases.end_former(connection, study_id)
         self._database.be_known_as(leases.session_name(owner))
@@ -287,15 +271,10 @@ class Store:
     def renew(
         self, lease: Lease, ttl_s: float, alive_at: float | None = None, revision: int | None = None
     ) -> Entry:
-        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know. Raises
+        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know. `alive_at` is
+        the time by the owner's own clock: its successor charges what ran until then. Raises
         LeaseLost if another driver has taken the study over, and Unreachable if the database is at
-        an older state than that revision.
-
-        Args:
-            alive_at: The time by the owner's own clock; its successor charges what ran until then.
-            revision: The one that the owner has made last; None if it made none.
-
-        """
+        an older state than the `revision` that the owner has made last."""
         with self._database.transaction("write") as connection:
             entry = leases.renew(connection, lease, ttl_s, alive_at)
             if revision is not None and entry.revision < revision:
@@ -329,11 +308,8 @@ class Store:
 
     def add_request(self, name: str, request: Request) -> int:
         """Ask something of a study; its driver sees to it within a renewal of its lease, and the
-        next driver does where there is none. Returns the id of the request.
-
-        Args:
-            request: What is asked; its id is not looked at.
-        """
+        next driver does where there is none. The id of the request is not looked at. Returns its id
+        in the database."""
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
             return self._add_request(connection, study.id, request)
@@ -365,22 +341,16 @@ class Store:
         alive_at: float | None = None,
         revision: int | None = None,
     ) -> Entry:
-        """Write everything that a tick has touched, in one transaction. Returns what the writer
-        should know, such as that a stop has been requested.
+        """Write everything that a tick has touched, as `History.drain` gave it, in one transaction.
+        Returns what the writer should know, such as that a stop has been requested.
 
-        Args:
-            changes: What `History.drain` gave.
-            lease: The caller's; without one, the study must be free of a live lease.
-            ttl_s: Renews the lease for so many seconds.
-            alive_at: The time by the lease owner's own clock, see `renew`.
-            revision: The one that this commit makes. Where the study is at it already, this very
-                commit came through before, and nothing is written again.
+        Without a lease, the study must be free of a live one. `ttl_s` renews the lease for so many
+        seconds, and `alive_at` is as in `renew`. `revision` is the one that this commit makes:
+        where the study is at it already, this very commit came through before, and nothing is
+        written again.
 
-
-        Raises:
-            LeaseLost, StudyHeld: A driver owns the study; nothing was written.
-            Unreachable: The database is at an older state than the one the last commit made.
-        """
+        Nothing was written where it raises LeaseLost or StudyHeld, as a driver owns the study, or
+        Unreachable, as the database is at an older state than the one the last commit made."""
         assert lease is None or lease.study_id == study_id
         try:
             with self._database.transaction("write") as connection:
@@ -404,13 +374,8 @@ class Store:
     def editing(self, history: History, since_revision: int) -> Iterator[int]:
         """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
         and is committed. Where the block raises nothing is written, and the history should be
-        thrown away. Yields the revision that the history is at afterwards. Raises StudyHeld if a
-        driver owns the study.
-
-        Args:
-            since_revision: The revision that the history is at.
-
-        """
+        thrown away. Yields the revision that the history is at afterwards; `since_revision` is the
+        one that it is at now. Raises StudyHeld if a driver owns the study."""
         study_id = history.study.id
         with self._database.transaction("write") as connection:
             revision = leases.enter_free(connection, study_id).revision

@@ -46,13 +46,9 @@ def drive(
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
-    Args:
-        run: The study, and what it runs on.
-        take_up: Creates or loads the study. It is called once the cluster is there: without one,
-            nothing is left behind.
-        watch: Called after every tick.
-        on_driver: Given the driver before it starts, for signal handlers.
-    """
+    `take_up` creates or loads the study; it is called once the cluster is there: without one,
+    nothing is left behind. `watch` is called after every tick. `on_driver` is given the driver
+    before it starts, for signal handlers."""
     # Imported here: only a driver needs a cluster.
     from hpsearch.executors.ray import RayExecutor
     from hpsearch.executors.ray_cluster import cluster

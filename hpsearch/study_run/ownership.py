@@ -21,15 +21,11 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]:
-    """Own a study while the block lasts.
+    """Own a study while the block lasts, by a lease that lasts `lease_s` if nobody renews it.
 
     Where its last owner was a process of this machine that has ended, its lease is not waited for.
     Raises StudyHeld if another driver owns it, or processes that have asked for its trials are
-    alive.
-
-    Args:
-        lease_s: How long the lease lasts if nobody renews it.
-    """
+    alive."""
     before = store.holder(record.name)
     if before is not None and owners.is_dead(before.owner):
         store.release(before)

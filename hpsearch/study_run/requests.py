@@ -21,22 +21,12 @@ LOOK_S = 0.2  # the time between two looks for an answer
 def ask(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[Request, bool]:
-    """Ask something of a study, and wait a while for the answer.
+    """Ask something of a study, with more of it in `content` as `Request` says, and wait a while
+    for the answer. `origin` is who asks, for people.
 
-    Args:
-        store: The database.
-        name: The study.
-        kind: What is asked.
-        content: More of it, as `Request` says.
-        origin: Who asks, for people.
-
-    Returns: The request, with its answer if there is one by now, and whether anybody drives the
-    study: without a driver it waits for the next one.
-
-    Raises:
-        StudyNotFound: No study has this name.
-        UserError: The study refuses, or it has ended.
-    """
+    Returns the request, with its answer if there is one by now, and whether anybody drives the
+    study: without a driver it waits for the next one. Raises StudyNotFound if no study has this
+    name, and UserError if the study refuses or has ended."""
     number, is_driven = place(store, name, kind, content, origin)
     answer = _answer(store, number) if is_driven else store.find_request(number)
     if answer.refused is not None:
@@ -51,7 +41,6 @@ def place(
     drives the study. Raises StudyNotFound if no study has this name, and UserError if it has ended.
 
     Args: As of `ask`.
-
     """
     with store.reading() as connection:
         study = find_study(connection, name)

@@ -24,7 +24,6 @@ def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
 
     Args:
         resume: The command that continues the study.
-
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda driver: None
