@@ -22,6 +22,10 @@ ANSWER_S = 5.0
 """How long the keeper may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
+CLUSTERS = "RAY_"
+"""Begins the names of variables with which a program would take itself for a part of the
+cluster."""
+BREAKPOINT = "PYTHONBREAKPOINT"
 
 
 class Program:
@@ -279,3 +283,12 @@ def exit_text(code: int) -> str:
     except ValueError:
         name = f"signal {-code}"
     return f"{name}, as where memory runs out" if name == "SIGKILL" else name
+
+
+def own_environment() -> dict[str, str]:
+    """The variables of this process for a program that is not a part of its cluster."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
+    if own.get(BREAKPOINT, "").startswith("ray."):
+        del own[BREAKPOINT]
+    # What Python prints to a pipe would otherwise come in large pieces.
+    return {**own, "PYTHONUNBUFFERED": "1"}

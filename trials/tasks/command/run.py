@@ -8,79 +8,33 @@ complete: the program may first go on for a while. A trial that waits at a rung 
 from __future__ import annotations
 
 import collections
-import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.continuing import opened
-from trials.checkpoints.manifests import CheckpointError, Label
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
-from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
-from trials.descriptions.report_pattern import ReportPattern
-from trials.tasks.command.attempt_folder import PROGRESS, AttemptFolder
+from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED
+from trials.tasks.command.command import Command
 from trials.tasks.command.output import Output
-from trials.tasks.command.program import Program, Source, exit_text
-from trials.tasks.command.readers import (
-    CsvRows,
-    JsonLines,
-    LineReader,
-    PatternLines,
-    ReportLine,
-)
-from trials.tasks.command.report_lines import Lines, ReportFile
-from trials.tasks.function.report_history import ReportHistory, better
+from trials.tasks.command.program import Program, Source, exit_text, own_environment
+from trials.tasks.command.readers import ReportLine
+from trials.tasks.command.report_stream import ReportStream
+from trials.tasks.command.seals import Seals, trained_to
+from trials.tasks.function.stopwatch import Stopwatch
 
 POLL_S = 0.1
 """How long the run waits for news before it hands control back, so that a worker can look
 around."""
-CLUSTERS = "RAY_"
-"""Begins the names of variables with which a program would take itself for a part of the
-cluster."""
-BREAKPOINT = "PYTHONBREAKPOINT"
 FINISH_S = 300.0
 """How long a program may take to end after its last report."""
-SHARE = 0.01
-"""The share of the time that a program may be suspended for checkpoints that nobody waits for."""
-FIRST_COST_S = 0.05
-"""The expected cost of the first checkpoint."""
 LOOK_S = 0.01
 """How long a program goes on between two looks at what it has written and reported."""
 LOOK_TICKS = 2
 """How much processor time it has had by then, unless it waits for something else than a processor,
 in ticks of the system's clock."""
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-"""The delimiters of tables, by the end of the file's name."""
 SETTLE_S = 1.0
 """How long looks are taken until two of them show the same."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command as a study file states it.
-
-    Args:
-        reports: The file of the attempt's folder with the reports; None for standard output.
-        patterns: What finds reports in lines; empty if they are lines of JSON, or rows of CSV.
-        resource: The key of a report that says how far the trial has trained.
-        grace_s: Seconds that the program may take to end once it is told to.
-        ends_early: Whether it may end before its budget.
-        resumes: Whether it continues from what it has written into its folder.
-    """
-
-    line: CommandLine
-    base: Path
-    reports: str | None
-    patterns: tuple[ReportPattern, ...]
-    resource: str
-    grace_s: float
-    ends_early: bool
-    resumes: bool
 
 
 class CommandRun:
@@ -96,18 +50,17 @@ class CommandRun:
         self._command = command
         self._setup = setup
         self._total = setup.budget.total
-        self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
-        self._folder = self._filled_folder()
+        self._output = Output(setup.log)
+        self._seals = Seals(setup, self._output, resumes=command.resumes)
+        self._folder = self._seals.folder
         progress = self._folder.progress
         self._continued = bool(progress)
-        self._history = ReportHistory(setup, self._checkpoints, progress.get("history"))
-        self._best = self._checkpoints.best_value() if self._continued else None
         self._reached: float = progress.get("reached", 0.0)
         """The resource of the last report that was handed over."""
         pending = [ReportLine(*each) for each in progress.get("pending", [])]
         self._reports = collections.deque(pending)
         """Reports that were not handed over yet."""
-        self._known = _trained_to(progress) if progress else 0.0
+        self._known = trained_to(progress) if progress else 0.0
         """The resource of the last report of the trial."""
         if setup.takes_over:
             # What the other trial had trained is in the files, and is reported by that one.
@@ -117,62 +70,16 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._output = Output(setup.log)
-        self._lines: dict[Source, Lines] = {"stdout": Lines(), "stderr": Lines()}
-        self._file = self._report_file()
-        self._reader = self._new_reader()
+        self._stream = self._new_stream()
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._at_report = False
         """The run was not iterated since its last report."""
-        self._newest: Path | str | None = None
-        self._sealed_at: float | None = None
-        self._sealed_time = time.monotonic()
-        self._cost_s = FIRST_COST_S
         self._end_by: float | None = None
         self._began_again_at: float | None = None
 
-    def _filled_folder(self) -> AttemptFolder:
-        setup = self._setup
-        source = setup.resume_from if self._command.resumes else None
-        with ExitStack() as stack:
-            files: Path | None = None
-            if source is not None:
-                checkpoint = stack.enter_context(opened(source))
-                files = checkpoint.files
-                if setup.takes_over:
-                    self._refuse_trained(files)
-                    self._checkpoints.begin_anew()
-                else:
-                    self._checkpoints.continue_from(source, checkpoint.path)
-            return AttemptFolder(setup.folder, setup.attempt, files)
-
-    def _refuse_trained(self, files: Path) -> None:
-        trained = _trained_to(json.loads((files / PROGRESS).read_text()))
-        if trained < self._total:
-            return
-        unit = self._setup.budget.unit.value
-        what = f"its program had trained to {trained:g} of {self._total:g} {unit}"
-        raise CheckpointError(f"{what} by the time it was suspended: nothing is left to train")
-
-    def _report_file(self) -> ReportFile | None:
-        if self._command.reports is None:
-            return None
-        return ReportFile(self._folder.path / self._command.reports)
-
-    def _new_reader(self) -> LineReader:
-        command = self._command
-        delimiter = DELIMITERS.get(PurePosixPath(command.reports or "").suffix)
-        if command.patterns:
-            return PatternLines(command.patterns)
-        if delimiter is None:
-            return JsonLines(command.resource)
-        goal = self._setup.goal
-        metric = None if goal is None else goal.metric
-        rows = CsvRows(command.resource, self._setup.budget.unit, metric, delimiter)
-        if self._file is not None and self._file.first_line:
-            rows.report_in(self._file.first_line)
-        return rows
+    def _new_stream(self) -> ReportStream:
+        return ReportStream(self._command, self._setup, self._folder.path, self._output)
 
     # ---------------------------------------------------------------------------------- training
 
@@ -227,55 +134,35 @@ class CommandRun:
             values[PARAMS] = folder.write_params(setup.params)
         words = self._command.line.filled(values)
         self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
-        return Program(words, self._command.base, _environment())
+        return Program(words, self._command.base, own_environment())
 
     def _listen(self, timeout_s: float) -> None:
         program = self._program
         assert program is not None
         self._take_in(program.read(timeout_s))
         if program.over:
-            for source, lines in self._lines.items():
-                self._take_lines(lines.rest(), source)
-            if self._file is not None:
-                self._take_lines(self._file.rest(), "file")
+            for reports in self._stream.rest():
+                self._take_reports(reports)
 
-    def _take_in(self, pieces: list[tuple[Source, bytes]]) -> None:
-        for source, piece in pieces:
-            self._take_lines(self._lines[source].taken(piece), source)
-        if self._file is not None:
-            for lines in self._file.new_lines():
-                self._take_lines(lines, "file")
+    def _take_in(self, pieces: Iterable[tuple[Source, bytes]]) -> None:
+        for reports in self._stream.taken(pieces):
+            self._take_reports(reports)
 
-    def _take_lines(self, lines: list[bytes], source: str) -> None:
-        reports = self._reports_in(lines, source)
-        if self._file is not None and self._file.is_reread:
+    def _take_reports(self, reports: Iterable[ReportLine]) -> None:
+        if self._stream.is_reread:
             reports = self._without_history(list(reports))
         for report in reports:
             self._take_report(report)
 
-    def _reports_in(self, lines: list[bytes], source: str) -> Iterable[ReportLine]:
-        has_patterns = bool(self._command.patterns)
-        printed = source == "stdout" or (source == "stderr" and has_patterns)
-        is_read = source == "file" if self._file is not None else printed
-        for line in lines:
-            if source != "file" and has_patterns:
-                self._output.write(line)  # before it is read: it may be refused
-            report = self._reader.report_in(line) if is_read else None
-            if source != "file" and not has_patterns and report is None:
-                self._output.write(line)
-            if report is not None:
-                yield report
-
     def _without_history(self, reports: list[ReportLine]) -> list[ReportLine]:
-        is_reread = self._file is not None and self._file.is_reread
-        if not is_reread or not reports or reports[-1].resource < self._known:
+        if not reports or reports[-1].resource < self._known:
             return reports
         return [report for report in reports if report.resource > self._known]
 
     def _take_report(self, report: ReportLine) -> None:
         resource = report.resource
         if resource <= self._printed:
-            if self._reader.repeats or (self._file is not None and self._file.is_reread):
+            if self._stream.repeats:
                 return
             what = f"the command reported {resource:g} after {self._printed:g}"
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
@@ -304,15 +191,13 @@ class CommandRun:
     def _hand_over(self, report: ReportLine) -> Report:
         resource = report.resource
         elapsed = self._watch.seconds
-        self._history.note(resource, report.metrics, elapsed, None)
+        self._seals.history.note(resource, report.metrics, elapsed, None)
         self._reached = resource
         self._metrics = report.metrics
         if resource >= self._total:
             self._end_by = time.monotonic() + FINISH_S
-        best = None
         saved = self._save_if_cheap()
-        if saved is not None:
-            best = self.best
+        best = None if saved is None else self.best
         return Report(resource, report.metrics, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _must_begin_afresh(self, program: Program) -> bool:
@@ -332,9 +217,7 @@ class CommandRun:
         self._program = None
         self._continued = False
         self._folder.clear()
-        self._lines = {"stdout": Lines(), "stderr": Lines()}
-        self._file = self._report_file()
-        self._reader = self._new_reader()
+        self._stream = self._new_stream()
 
     # ------------------------------------------------------------------------------------- ending
 
@@ -357,7 +240,7 @@ class CommandRun:
             why = "the command ended"
         else:
             raise self._failure(program, code)
-        self._seal_for_good()
+        self._seal(for_good=True)
         self.finished = why
 
     def _failure(self, program: Program, code: int) -> ProgramFailed:
@@ -434,16 +317,12 @@ class CommandRun:
         program = self._program
         if program is None or program.over or not self._command.resumes:
             return None
-        now = time.monotonic()
-        allowed_s = SHARE * (now - self._sealed_time)
-        if self._cost_s > allowed_s or not self._folder.has_changed:
-            return None
-        return self._sealed(wait_s=0.0)
+        return self._sealed(wait_s=0.0) if self._seals.is_due else None
 
     def _sealed(self, wait_s: float) -> Path | str | None:
         """Suspend the program, and seal what it has written."""
-        if self._sealed_at == self._reached:
-            return self._newest
+        if self._seals.sealed_at == self._reached:
+            return self._seals.newest
         if self._program is not None and not self._suspended(self._program, wait_s):
             return None
         return self._seal()
@@ -498,57 +377,28 @@ class CommandRun:
         self._output.note(f"no checkpoint at {self._reached:g}: {names} is open for writing")
         return False
 
-    def _seal(self) -> Path | str | None:
-        if self._folder.is_empty:
-            return None
-        began = time.monotonic()
-        path = self._commit(moved=False)
-        self._sealed_time = time.monotonic()
-        self._cost_s = self._sealed_time - began
-        return path
-
-    def _seal_for_good(self) -> None:
-        if not self._folder.is_empty:
-            self._commit(moved=True)
-
-    def _commit(self, *, moved: bool) -> Path | str:
-        progress = self._progress()
-        fill = self._folder.move_into if moved else self._folder.copy_into
-        checkpoints = self._checkpoints
-        left_out: dict[str, str] = {}
-        draft = checkpoints.draft(lambda folder: left_out.update(fill(folder, progress)))
-        checkpoints.leave_out(left_out, self._output.note)
-        path = checkpoints.commit(draft, Label(self._reached))
-        goal = self._setup.goal
-        value = None if goal is None else self._metrics.get(goal.metric)
-        if goal is not None and value is not None and better(goal, value, self._best):
-            self._best = value
-            checkpoints.mark_best(path, value)
-        checkpoints.reported(self._reached, path)
-        self._newest, self._sealed_at = path, self._reached
-        return path
+    def _seal(self, *, for_good: bool = False) -> Path | str | None:
+        return self._seals.seal(self._progress(), self._metrics, for_good=for_good)
 
     def _progress(self) -> dict[str, Any]:
         return {
             "reached": self._reached,
             "elapsed": self._watch.seconds,
-            "history": self._history.state_dict(),
+            "history": self._seals.history.state_dict(),
             "pending": [[each.resource, each.metrics] for each in self._reports],
         }
 
     @property
     def best(self) -> Path | str | None:
-        if self._newest is None:
-            return None
-        return self._checkpoints.best_until(self._newest)
+        return self._seals.best
 
     def recorded(self, resource: float) -> None:
-        self._checkpoints.recorded(resource)
+        self._seals.recorded(resource)
 
     # ------------------------------------------------------------------------------ health, end
 
     def findings(self) -> tuple[Finding, ...]:
-        found = self._history.findings()
+        found = self._seals.history.findings()
         if self._began_again_at is None:
             return found
         what = f"reported {self._began_again_at:g} first, though its trial was further"
@@ -574,43 +424,3 @@ class CommandRun:
             self._end_program("its attempt has ended")
         except ProgramFailed as failure:
             self._output.note(str(failure))
-
-
-def _trained_to(progress: Mapping[str, Any]) -> float:
-    """How far the files of a checkpoint were trained: the resource of the last report that its
-    program had made, handed over or not."""
-    pending = progress.get("pending")
-    return float(pending[-1][0] if pending else progress["reached"])
-
-
-def _environment() -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
-    if own.get(BREAKPOINT, "").startswith("ray."):
-        del own[BREAKPOINT]
-    # What Python prints to a pipe would otherwise come in large pieces.
-    return {**own, "PYTHONUNBUFFERED": "1"}
-
-
-class Stopwatch:
-    """Seconds trained, over all attempts of a trial, without those in which it is suspended."""
-
-    def __init__(self, before_s: float) -> None:
-        self._before_s = before_s
-        self._since: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Until now."""
-        if self._since is None:
-            return self._before_s
-        return self._before_s + time.perf_counter() - self._since
-
-    def go_on(self) -> None:
-        """Count from now on."""
-        if self._since is None:
-            self._since = time.perf_counter()
-
-    def pause(self) -> None:
-        """Count no further."""
-        self._before_s = self.seconds
-        self._since = None

@@ -16,7 +16,8 @@ from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
-from trials.tasks.command.run import Command, CommandRun
+from trials.tasks.command.command import Command
+from trials.tasks.command.run import CommandRun
 
 
 class CommandTask:

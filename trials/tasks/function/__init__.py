@@ -5,4 +5,5 @@
 - `trial`: the trial as the function sees it
 - `reported`: what may be reported
 - `report_history`: the reports of a trial: health checks and the best checkpoint
+- `stopwatch`: the time that a trial trains
 """

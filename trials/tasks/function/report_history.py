@@ -44,12 +44,13 @@ class ReportHistory:
         self._trace = Trace()
         self._count, self._reached, self._elapsed = 0, 0.0, 0.0
         self._always: frozenset[str] = frozenset({TRAIN_LOSS, *VALIDATION_LOSSES})
+        self._best: float | None = None
         if state is not None:
+            self._best = checkpoints.best_value()
             self._trace.load_state_dict(state["trace"])
             self._count, self._reached = state["count"], state["reached"]
             self._elapsed = state["elapsed"]
             self._always = frozenset(state["always"])
-        self._best = None if setup.resume_from is None else checkpoints.best_value()
 
     def note(
         self,
@@ -74,8 +75,13 @@ class ReportHistory:
         self._trace.step(train_loss, 0.0)
         self._trace.report(self._count, measured)
         self._reached, self._elapsed = resource, elapsed
+        if saved is not None:
+            self.mark_best(metrics, saved)
+
+    def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
+        """Let `best` name a checkpoint, if its report is the best so far."""
         goal = self._goal
-        if goal is None or saved is None:
+        if goal is None:
             return
         value = metrics.get(goal.metric)
         if value is not None and better(goal, value, self._best):

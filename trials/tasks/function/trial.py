@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStop
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
 from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
+from trials.tasks.function.stopwatch import Stopwatch
 
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
@@ -53,8 +53,8 @@ class FunctionCall:
         self._draft: tuple[Path, Collection[str]] | None = None
         """The draft saved since the last report, and the names of its files of state."""
         self._resource = 0.0
-        self._before: float = _read(self.checkpoint, _ELAPSED) or 0.0
-        self._resumed = time.perf_counter()
+        self._watch = Stopwatch(_read(self.checkpoint, _ELAPSED) or 0.0)
+        self._watch.go_on()
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report:
         """The report of what a function reports.
@@ -66,12 +66,11 @@ class FunctionCall:
         reached = self._reached(resource)
         values = _numbers(metrics)
         saved = self._committed(reached)
-        elapsed = self._elapsed()
+        elapsed = self._watch.seconds
         self.history.note(reached, values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
-        # The clock stops until `go_on`.
-        self._before = elapsed
+        self._watch.pause()  # until `go_on`
         return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
     def _committed(self, resource: float) -> Path | str | None:
@@ -114,11 +113,11 @@ class FunctionCall:
 
     def wait(self) -> None:
         """The function waits for an answer. The clock stops until `go_on`."""
-        self._before = self._elapsed()
+        self._watch.pause()
 
     def go_on(self) -> None:
         """The function continues after a report or an answer."""
-        self._resumed = time.perf_counter()
+        self._watch.go_on()
 
     @contextmanager
     def saving(self, state: Collection[str]) -> Iterator[Path]:
@@ -126,7 +125,7 @@ class FunctionCall:
         more save before that replaces it."""
         with self.checkpoints.drafting() as folder:
             yield folder
-            elapsed = json.dumps(self._elapsed())
+            elapsed = json.dumps(self._watch.seconds)
             (folder / _ELAPSED).write_text(elapsed)
             history = json.dumps(self.history.state_dict())
             (folder / _HISTORY).write_text(history)
@@ -138,9 +137,6 @@ class FunctionCall:
             folder, _ = self._draft
             drafts.discard(folder)
             self._draft = None
-
-    def _elapsed(self) -> float:
-        return self._before + time.perf_counter() - self._resumed
 
     def raise_if_stopping(self) -> None:
         """End the function if the trial is over.

@@ -478,7 +478,7 @@ def test_a_stale_program_spoils_nothing(
     next(items)
     second = start(program, total=3.0, resume_from=saved, attempt=2)
     reports_of(second)
-    assert (Path(str(second._newest)) / "folder" / "state").read_text() == "3"
+    assert (Path(str(second._seals.newest)) / "folder" / "state").read_text() == "3"
 
 
 @pytest.mark.parametrize("kind", ["path", "url"])
