@@ -3,6 +3,6 @@
 * `main`: the program, its commands and its exit codes; `options`: options that commands share.
 * `output`: results to stdout, messages to stderr; `streams`: what both do when they cannot write.
 * `opening`: the database and the study that a command is about; `places`: files that it writes.
-* `commands`: the options of each; `study_files`, `studies`, `results`, `reproduce`, `dashboard`,
+* `commands`: the options of each; `study_files`, `studies`, `results`, `dashboard`,
   `agents`, `db`, `simulate`: what they do.
 """

@@ -162,47 +162,6 @@ def show(
 
 
 @app.command(rich_help_panel=RESULTS)
-def reproduce(
-    trial: Annotated[
-        list[str],
-        typer.Argument(metavar="[NAME] NUMBER", help="The study, and the number of the trial."),
-    ],
-    until: Annotated[
-        float | None,
-        typer.Option("--until", help="Train up to this resource. Default: as far as the trial."),
-    ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance",
-            min=0.0,
-            max=1.0,
-            help="The share by which metrics may differ. Default: 0, the same bit for bit.",
-        ),
-    ] = 0.0,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="The only metric to compare. Default: all but those of time, memory and energy.",
-        ),
-    ] = None,
-    storage: Storage = DEFAULT_STORAGE,
-    format: TreeFormatOption = TreeFormat.TABLE,
-) -> None:
-    """Train a trial again, outside of its study, and say whether it is the same.
-
-    Exits with 0 if it is, 1 if it is not, and 2 if it cannot be trained again.
-    """
-    from hpsearch.cli.reproduce.command import reproduce_trial
-    from hpsearch.cli.reproduce.verdict import Wanted
-
-    same = reproduce_trial(trial, Wanted(until, tolerance, metric), format, storage)
-    if not same:
-        raise typer.Exit(1)
-
-
-@app.command(rich_help_panel=RESULTS)
 def export(
     name: OptionalStudyName = None,
     to: Annotated[

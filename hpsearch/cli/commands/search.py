@@ -244,12 +244,29 @@ def train(
     export: Annotated[
         ExportTo | None, typer.Option("--export", help="Also write the model in this format.")
     ] = None,
+    as_trial: Annotated[
+        int | None,
+        typer.Option(
+            "--as",
+            metavar="NUMBER",
+            min=0,
+            max=LARGEST_COUNT,
+            help="Instead, train this trial again as it was, and exit with 1 if it differs.",
+        ),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
+    from hpsearch.cli.studies.repeat import repeat_trial
     from hpsearch.cli.studies.train import train_model
 
-    train_model(name, trial, out, data, export, storage)
+    if as_trial is None:
+        train_model(name, trial, out, data, export, storage)
+        return
+    if trial is not None or export is not None or data is not TrainOn.TRAIN:
+        raise UserError("--as keeps no model", "remove --trial, --data and --export")
+    if not repeat_trial(name, as_trial, storage):
+        raise typer.Exit(1)
 
 
 @app.command("import", rich_help_panel=SEARCH)

@@ -3,5 +3,5 @@
 * `check`: before a study; `run`: run and resume; `enqueue`: configurations given to them.
 * `asking`: what is asked of a study while it runs; `control`: stop and rm.
 * `track`: trackers afterwards; `import_runs`: past runs of other programs.
-* `train`: the final model.
+* `train`: the final model; `repeat`: a trial again, as it was.
 """

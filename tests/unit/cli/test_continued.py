@@ -69,7 +69,7 @@ def test_it_is_not_trained_again_by_its_parameters_alone(
         assert said.code == 2
         assert f"trial 1 of flowers {TOLD}" in said.err
         assert "hpsearch enqueue flowers --like 1" in said.err
-    said = run("reproduce", flowers, "1")
+    said = run("train", flowers, "--as", "1")
     assert said.code == 2
     assert TOLD in said.err
     settings = yaml.safe_load(run("best", flowers, "--format", "yaml").out)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
-from trials.contract import Unit
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.running.arithmetic import Arithmetic, differences
@@ -25,7 +21,7 @@ def causes(
     sessions: tuple[Environment | None, Environment],
     arithmetic: tuple[Arithmetic | None, Arithmetic],
 ) -> list[str]:
-    """What is not as it was, each in a phrase, the most likely cause of a difference first.
+    """Everything that is not as it was, in phrases, the likeliest cause of a difference first.
 
     Args:
         spec: The study.
@@ -82,40 +78,6 @@ def _of_packages(before: Environment, now: Environment) -> list[str]:
         is_now = now.packages.get(name, "not installed")
         if was is not None and was != is_now:
             found.append(f"{name} {is_now} instead of {was}")
-    return found
-
-
-def of_the_course(attempts: Sequence[Mapping[str, Any]], unpaused: Sequence[float]) -> list[str]:
-    """What no repetition can do in the same way.
-
-    Args:
-        attempts: The trial's.
-        unpaused: Where it could not be paused and continued as the trial was.
-    """
-    found = []
-    recorded = [each["arithmetic"] for each in attempts if each["arithmetic"] is not None]
-    for each in recorded[1:]:
-        changes = differences(Arithmetic.from_plain(recorded[0]), Arithmetic.from_plain(each))
-        if changes:
-            found.append(f"an attempt of the trial was continued with {', '.join(changes)}")
-    if unpaused:
-        levels = ", ".join(f"{level:g}" for level in unpaused)
-        found.append(f"the trial was continued at {levels}, and this had no checkpoint there")
-    return found
-
-
-def of_chance(spec: StudySpec, device: str) -> list[str]:
-    """What is never recorded and may differ each time."""
-    kind = spec.task["kind"]
-    found = []
-    if spec.budget.per_trial.unit is Unit.SECONDS:
-        found.append("the trial budget is in seconds: how far it trains depends on the machine")
-    if kind == COMMAND.kind:
-        found.append("the program's own randomness: it must draw from {seed} alone")
-    elif kind not in BUILT_IN:
-        found.append("the function's own randomness: it must draw from trial.seed alone")
-    if device != "cpu":
-        found.append("a GPU adds in another order each time, unless torch is deterministic")
     return found
 
 

@@ -1,4 +1,4 @@
-"""How a trial was trained, as far as that decides on its results."""
+"""The training of a trial as it is on record, as far as that decides on its results."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
 
 
 @dataclass(frozen=True)
-class RecordedCourse:
-    """The course of a trial.
+class RecordedTraining:
+    """The training of a trial.
 
     Args:
         parts: The resources at which it was continued from a checkpoint, rising; the first is 0.
-        end: Where its last report is that is to be compared.
-        reports: The metrics of its reports, by resource, up to `end`.
-        must_end: Whether it ended by itself there: it used its budget, stopped early or failed.
+        end: The resource of its last report.
+        reports: The metrics of its reports, by resource.
+        must_end: True if it ended by itself there: it used its budget, stopped early or failed.
         error: The kind and the text of the failure that ended it; None if it did not fail, or if
             its failure was the machine's.
     """
@@ -35,34 +35,26 @@ class RecordedCourse:
     error: tuple[ErrorKind, str] | None
 
 
-def course_of(detail: TrialDetail, until: float | None) -> RecordedCourse:
-    """How a trial was trained.
-
-    Args:
-        detail: The trial.
-        until: The resource up to which it is trained again; None for as far as it went.
-    """
+def recorded_training(detail: TrialDetail) -> RecordedTraining:
+    """The training of a trial, without what was trained in vain."""
     trial = detail.trial
     reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
-    last = max(reports, default=0.0)
-    is_cut = until is not None and until < last
-    end = until if until is not None and is_cut else last
+    end = max(reports, default=0.0)
     error = None
     if trial.state is State.FAILED and trial.error_kind not in (None, *OF_THE_MACHINE):
         error = trial.error_kind, trial.error_text or ""
-    ended_itself = trial.state is State.COMPLETE or error is not None
-    return RecordedCourse(
+    return RecordedTraining(
         parts=tuple(start for start in _parts(detail.attempts) if start < end or start == 0.0),
         end=end,
-        reports={at: metrics for at, metrics in reports.items() if at <= end},
-        must_end=ended_itself and not is_cut,
-        error=None if is_cut else error,
+        reports=reports,
+        must_end=trial.state is State.COMPLETE or error is not None,
+        error=error,
     )
 
 
 def _parts(attempts: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Where the trial was continued, without what was trained in vain: an attempt that continues
-    from before another one's beginning replaces it."""
+    """The resources at which the trial was continued. An attempt that continues from before another
+    one's beginning replaces it."""
     parts: list[float] = []
     for each in attempts:
         if each["arithmetic"] is None:

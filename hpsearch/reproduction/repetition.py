@@ -10,41 +10,41 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.brain.trial_log import with_later
-from hpsearch.cli.reproduce.course import RecordedCourse
+from hpsearch.reproduction.recorded import RecordedTraining
 from trials.contract import Failure, Note, Report, Setup, Task
 from trials.running.runner import Runner, failure_of
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained.
+    """A training to repeat.
 
     Args:
         task: The training job.
-        data: What it has prepared.
-        setup: What its first part is given, but for the folder.
-        course: How far, and where it was paused.
-        problem_with: What is wrong with a report, in a sentence; None if nothing is.
+        data: Its prepared data.
+        setup: The setup of its first part, but for the folder.
+        recorded: The training on record: how far, and where it was paused.
+        problem_with: Finds a fault of a report, in a sentence; None if there is none.
         should_stop: Asked after every step.
     """
 
     task: Task
     data: Any
     setup: Setup
-    course: RecordedCourse
+    recorded: RecordedTraining
     problem_with: Callable[[Report], str | None]
     should_stop: Callable[[], bool]
 
 
 @dataclass
 class Repeated:
-    """How a training ended.
+    """The end of a repeated training.
 
     Attributes:
         finished: Why it ended by itself; None if it did not.
-        failure: How it failed; None if it did not.
-        interrupted: Whether it was asked to stop.
-        unpaused: Where it should have been paused and continued, but had no checkpoint.
+        failure: Its failure; None if it did not fail.
+        interrupted: True if it was asked to stop.
+        unpaused: The resources at which it should have been paused, but had no checkpoint.
     """
 
     finished: str | None = None
@@ -70,7 +70,7 @@ def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
         if last is not None:
             last = replace(last, metrics=with_later(last.metrics, note.metrics))
 
-    with tempfile.TemporaryDirectory(prefix="hpsearch-reproduce-") as folder:
+    with tempfile.TemporaryDirectory(prefix="hpsearch-repeat-") as folder:
         setup = replace(job.setup, folder=Path(folder) / "trial")
         try:
             for report in _train_parts(job, setup, outcome, add_later):
@@ -96,11 +96,11 @@ def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
 def _train_parts(
     job: Job, setup: Setup, outcome: Repeated, note: Callable[[Note], None]
 ) -> Iterator[Report]:
-    pauses = [*job.course.parts[1:], math.inf]
+    pauses = [*job.recorded.parts[1:], math.inf]
     runner = Runner(job.task, job.data, setup, note=note)
     try:
         for number, pause in enumerate(pauses, start=2):
-            yield from _advance(runner, min(pause, _end(job.course)), job.should_stop)
+            yield from _advance(runner, min(pause, _end(job.recorded)), job.should_stop)
             outcome.finished = runner.finished
             outcome.interrupted = job.should_stop()
             if outcome.finished or outcome.interrupted or pause == math.inf:
@@ -116,10 +116,10 @@ def _train_parts(
         _close(runner)
 
 
-def _end(course: RecordedCourse) -> float:
-    """How far to train at most. What must end by itself is let: one report too many shows that it
-    does not."""
-    return math.nextafter(course.end, math.inf) if course.must_end else course.end
+def _end(recorded: RecordedTraining) -> float:
+    """The resource to train up to. A trial that must end by itself may train further: one report
+    too many shows that it does not."""
+    return math.nextafter(recorded.end, math.inf) if recorded.must_end else recorded.end
 
 
 def _advance(runner: Runner, until: float, should_stop: Callable[[], bool]) -> Iterator[Report]:

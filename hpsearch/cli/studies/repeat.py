@@ -1,0 +1,184 @@
+"""`hpsearch train --as`: train a trial again as it was, and say whether it is the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpsearch.brain.trial_log import lacking
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import note
+from hpsearch.creation.environment import environment
+from hpsearch.domain import events as ev
+from hpsearch.domain.records import Environment
+from hpsearch.errors import Interrupted, UserError
+from hpsearch.reproduction.aside import results_apart
+from hpsearch.reproduction.causes import causes
+from hpsearch.reproduction.comparison import Comparison
+from hpsearch.reproduction.recorded import OF_THE_MACHINE, RecordedTraining, recorded_training
+from hpsearch.reproduction.repetition import Job, Repeated, train
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialDetail,
+    memory_of,
+    recorded_arithmetic,
+    session_at,
+    trial_detail,
+)
+from hpsearch.study_file.advice import code_that_runs
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse, refusal
+from hpsearch.study_run.workers import worker_config
+from hpsearch.terminal.escapes import escaped
+from hpsearch.words.estimates import continued
+from hpsearch.words.numbers import count
+from trials.contract import Report, Setup, TaskError
+from trials.descriptions.builtin import describe
+from trials.loop import memory_facts
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
+from trials.running.interruption import Interruption
+
+CPU = "CPU"
+"""The device of a session that has no GPU."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A trial in the database.
+
+    Args:
+        study: Its study.
+        spec: The study file.
+        detail: The trial.
+        session: The session that it ran in; None if that is not recorded.
+        arithmetic: The arithmetic that it computed in; None if that is not recorded.
+        memory: The study's facts about memory.
+    """
+
+    study: StudyHead
+    spec: StudySpec
+    detail: TrialDetail
+    session: Environment | None
+    arithmetic: Arithmetic | None
+    memory: memory_facts.Facts
+
+
+def repeat_trial(name: str, number: int, storage: str) -> bool:
+    """Train a trial again, up to the first difference, and print whether it is the same.
+
+    Raises:
+        UserError: There is no such trial, or it cannot be trained again.
+        Interrupted: A signal stopped it.
+    """
+    record = _read(name, number, storage)
+    recorded = recorded_training(record.detail)
+    _refuse(record, recorded)
+    for line in code_that_runs(record.spec):
+        note(line)
+    comparison, repeated = Comparison(recorded), Repeated()
+    try:
+        with results_apart() as results, Interruption() as interruption:
+            job, found = _job(record, recorded, lambda: interruption.asked)
+            with closing(train(job, repeated)) as reports:
+                for report in reports:
+                    comparison.add(report)
+                    if comparison.difference is not None:
+                        break
+                    results.line(f"at {report.resource:g}: the same")
+    except TaskError as error:
+        text = f"{record.study.name} (study file)"
+        raise refusal(record.study.spec, text, error.problems) from error
+    if repeated.interrupted:
+        raise Interrupted(
+            "interrupted; the study is as it was", "to begin again, repeat the command"
+        )
+    comparison.end(repeated)
+    if repeated.unpaused:
+        levels = ", ".join(f"{level:g}" for level in repeated.unpaused)
+        found.append(f"the trial was continued at {levels}, and this had no checkpoint there")
+    if comparison.difference is None:
+        how = ", and it failed in the same way" if recorded.error else ""
+        print(f"THE SAME, bit for bit: {count(comparison.reports, 'report')}{how}")  # noqa: T201
+        return True
+    print(escaped(f"DIFFERENT {comparison.difference}"))  # noqa: T201 - this is the result
+    why = "; ".join(found) or "nothing that is recorded has changed: the training's code draws it"
+    note(f"why it may differ: {why}")
+    return False
+
+
+def _read(name: str, number: int, storage: str) -> _Record:
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        detail = trial_detail(connection, study, number)
+        began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
+        session = session_at(connection, study, began)
+        computed = recorded_arithmetic(connection, study, number)
+        memory = memory_of(connection, study)
+    if not study.spec or study.base is None:
+        message = f"study {study.name} was not made from a study file"
+        raise UserError(message, "there is nothing that could train its trials again")
+    spec = parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")
+    return _Record(study, spec, detail, session, computed, memory)
+
+
+def _refuse(record: _Record, recorded: RecordedTraining) -> None:
+    """Refuse a trial with which nothing can be compared; raises a `UserError`."""
+    trial, study = record.detail.trial, record.study
+    if trial.continues is not None:
+        message = f"trial {trial.number} of {study.name} {continued(trial)}"
+        raise UserError(message, "what began with another trial's checkpoint is not trained again")
+    if not recorded.reports and recorded.error is None:
+        why = "its worker or its machine failed" if trial.error_kind in OF_THE_MACHINE else ""
+        message = f"trial {trial.number} of {study.name} ({trial.state.value}) has reported nothing"
+        raise UserError(message, why or "choose another, or wait for its first report")
+
+
+def _job(
+    record: _Record, recorded: RecordedTraining, should_stop: Callable[[], bool]
+) -> tuple[Job, list[str]]:
+    """The training to repeat, and what is not as it was.
+
+    Raises:
+        TaskError: The task cannot be built, or its data not be prepared.
+    """
+    spec, session, trial = record.spec, record.session, record.detail.trial
+    device = _device(session)
+    config = worker_config(spec, Path(spec.base))
+    task = config.load_task()
+    now = environment(spec, CPU if device == "cpu" else device)
+    params, computed = arithmetic.adopt(
+        record.arithmetic,
+        {**config.settings, **trial.params},
+        device,
+        threads=config.threads,
+        known=describe(spec.task["kind"]).settings,
+    )
+    found = causes(spec, (session, now), (record.arithmetic, computed))
+    for each in found:
+        note(f"not as it was: {each}")
+    memory_facts.learn(record.memory)
+    setup = Setup(params, trial.seed, config.budget, "", None, device, config.goal)
+    data = task.prepare(params) if config.prepares else None
+    return Job(task, data, setup, recorded, _checked(spec), should_stop), found
+
+
+def _device(session: Environment | None) -> str:
+    """A torch device name: a GPU only where the trial had one."""
+    if session is not None and session.device == CPU:
+        return "cpu"
+    import torch  # imported here: it takes long
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _checked(spec: StudySpec) -> Callable[[Report], str | None]:
+    """Finds the fault of a report that its study would have refused."""
+
+    def problem_with(report: Report) -> str | None:
+        return lacking(spec, ev.Reported(0, 1, report.resource, report.metrics))
+
+    return problem_with

@@ -1,0 +1,71 @@
+"""A trial's record beside its repetition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.reproduction.comparison import Comparison
+from hpsearch.reproduction.recorded import RecordedTraining, recorded_training
+from hpsearch.reproduction.repetition import Repeated
+from hpsearch.store.reading.queries import TrialDetail, TrialRow
+from trials.contract import Report
+
+
+def attempt(start: float, trained: bool = True) -> dict[str, Any]:
+    return {"start_resource": start, "arithmetic": {"threads": 1} if trained else None}
+
+
+def detail_of(state: State, starts: list[dict[str, Any]], **more: Any) -> TrialDetail:
+    reports = [{"resource": at, "metrics": {"loss": at}} for at in (1.0, 2.0, 3.0)]
+    return TrialDetail(TrialRow(0, state, {}, **more), reports, starts, [], [])
+
+
+@pytest.mark.parametrize(
+    ("starts", "parts"),
+    [
+        ([attempt(0.0), attempt(1.0), attempt(2.0)], (0.0, 1.0, 2.0)),
+        ([attempt(0.0), attempt(2.0), attempt(1.0)], (0.0, 1.0)),
+        ([attempt(0.0), attempt(1.0), attempt(0.0)], (0.0,)),
+        ([attempt(0.0, trained=False), attempt(0.0), attempt(2.0, trained=False)], (0.0,)),
+    ],
+)
+def test_what_was_trained_in_vain_is_not_repeated(starts, parts) -> None:
+    assert recorded_training(detail_of(State.COMPLETE, starts)).parts == parts
+
+
+def test_a_failure_of_the_machine_is_not_asked_for() -> None:
+    lost = detail_of(State.FAILED, [attempt(0.0)], error_kind=ErrorKind.LOST, error_text="gone")
+    course = recorded_training(lost)
+    assert (course.error, course.must_end, course.end) == (None, False, 3.0)
+
+
+def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
+    reports = {1.0: {"a": 1.0}, 2.0: {"a": float("nan")}}
+    recorded = RecordedTraining((0.0,), 2.0, reports, True, None)
+    same = Comparison(recorded)
+    same.add(Report(1.0, {"a": 1.0, "eval_runtime": 3.0}))
+    same.add(Report(2.0, {"a": float("nan")}))
+    same.end(Repeated(finished="stopped early"))
+    assert same.difference is None
+    longer = Comparison(recorded)
+    for resource, value in ((1.0, 1.0), (2.0, float("nan"))):
+        longer.add(Report(resource, {"a": value}))
+    longer.end(Repeated())
+    ending = "in its end: the trial ended here by itself, and this did not"
+    assert longer.difference == ending
+    shorter = Comparison(recorded)
+    shorter.add(Report(1.0, {"a": 1.0}))
+    shorter.end(Repeated(finished="stopped early"))
+    assert shorter.difference == "at 2: it was not reported this time"
+
+
+def test_the_first_difference_names_a_few_metrics() -> None:
+    recorded = RecordedTraining((0.0,), 1.0, {1.0: dict.fromkeys("abcde", 1.0)}, True, None)
+    found = Comparison(recorded)
+    found.add(Report(1.0, dict.fromkeys("abcd", 2.0)))
+    told = "a 2.0 instead of 1.0, b 2.0 instead of 1.0, c 2.0 instead of 1.0, and 2 more"
+    assert found.difference == f"at 1: {told}"
