@@ -377,6 +377,11 @@ class TaskError(Exception):
         super().__init__("; ".join(f"{p.where}: {p.what}" for p in problems))
         self.problems = problems
 
+    @classmethod
+    def at(cls, where: str, what: str) -> TaskError:
+        """The error of one problem."""
+        return cls([Problem(where, what)])
+
     def __reduce__(self) -> tuple[Any, ...]:
         return TaskError, (self.problems,)
 

@@ -251,7 +251,7 @@ class Settings:
         what = (
             "could be better when larger or when smaller; make it the objective, with its direction"
         )
-        raise TaskError([Problem("settings.monitor", f"{self.monitor!r} {what}")])
+        raise TaskError.at("settings.monitor", f"{self.monitor!r} {what}")
 
     @classmethod
     def table(cls) -> dict[str, Setting]:

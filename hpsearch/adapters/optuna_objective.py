@@ -26,7 +26,7 @@ from optuna.exceptions import TrialPruned
 from optuna.study import Study
 
 from hpsearch.adapters.optuna_trial import ObjectiveTrial
-from trials.contract import Problem, Pruned, TaskError
+from trials.contract import Pruned, TaskError
 from trials.script import end_import
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
@@ -78,4 +78,4 @@ Study.optimize = _after_imports(Study.optimize)  # type: ignore[method-assign] #
 
 
 def _mistake(what: str) -> TaskError:
-    return TaskError([Problem("task.kind", what)])
+    return TaskError.at("task.kind", what)

@@ -17,7 +17,7 @@ import torch
 import transformers
 from torch import nn
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.data.batching import Ints, Sequences
 from trials.data.residence import Residence
 from trials.data.row_layout import Layout
@@ -263,4 +263,4 @@ def _probe(model: transformers.PreTrainedModel, count: int) -> Tokens:
 def _refusal(model: transformers.PreTrainedModel, why: str) -> TaskError:
     what = f"does not suit this model: a {type(model).__name__} {why}"
     remedy = "set it to false, or choose another model"
-    return TaskError([Problem("settings.packing", f"{what}; {remedy}")])
+    return TaskError.at("settings.packing", f"{what}; {remedy}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.asked import ASK
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import TaskDescription
@@ -63,4 +63,4 @@ def describe(kind: Any) -> TaskDescription:
         what = f"{kind!r} is not a kind of task"
         hint = nearest(kind, known)
     function = "or name your own function as package.module:function, or script as module:__main__"
-    raise TaskError([Problem("task.kind", f"{what}; {hint}, {function}")])
+    raise TaskError.at("task.kind", f"{what}; {hint}, {function}")

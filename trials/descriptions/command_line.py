@@ -12,7 +12,7 @@ import string
 from collections.abc import Mapping, Set
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 
 BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "seed", "params")
 """Placeholders that every trial has a value for, beside those of its parameters."""
@@ -154,4 +154,4 @@ def _without(line: str, missing: Set[str]) -> str:
 
 
 def _mistake(what: str) -> TaskError:
-    return TaskError([Problem("task.run", what)])
+    return TaskError.at("task.run", what)

@@ -56,7 +56,7 @@ class Scratch:
         """
         if not isinstance(shape, Mapping):
             what = f"must be a mapping of sizes such as {{layers: 2, width: 128}}, not {shape!r}"
-            raise TaskError([Problem("task.model.scratch", what)])
+            raise TaskError.at("task.model.scratch", what)
         if problems := list(_wrong_sizes(shape)):
             raise TaskError(problems)
         width = shape.get("width", Scratch.width)
@@ -64,7 +64,7 @@ class Scratch:
         heads = sizes["heads"]
         if width % heads:
             what = f"{heads} heads do not divide the width {width}; choose a divisor of it"
-            raise TaskError([Problem("task.model.scratch.heads", what)])
+            raise TaskError.at("task.model.scratch.heads", what)
         return Scratch(**sizes)
 
 
@@ -168,7 +168,7 @@ def _local(folder: Path, trusted: bool) -> Pretrained:
 
 
 def _refused(what: str) -> TaskError:
-    return TaskError([Problem("task.model", what)])
+    return TaskError.at("task.model", what)
 
 
 def only_adapters(name: str) -> Problem:

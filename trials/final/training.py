@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.contract import Budget, Goal, Problem, Report, Setup, Task, TaskError
+from trials.contract import Budget, Goal, Report, Setup, Task, TaskError
 from trials.disk.whole_folders import digest_of_file
 from trials.final.export import Export
 from trials.final.versions import checkpoints_in, model_in, put_next, workplace
@@ -168,7 +168,7 @@ def _job(task: Task, plan: Plan) -> _Job:
     """The task with all of its data, so that mistakes in the data are found before training."""
     if not isinstance(task, Finishable):
         what = "has no final training; train it with python -m trials"
-        raise TaskError([Problem("task.kind", what)])
+        raise TaskError.at("task.kind", what)
     parts = task.final()
     params = dict(plan.params)
     if plan.joined:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.saver import STATE
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.disk import drafts, whole_folders
 from trials.disk.whole_folders import MANIFEST, make_folder, removed_on_error
 
@@ -40,7 +40,7 @@ def workplace(home: Path, identity: str) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             what = f"another process is training this in {place}; wait for it, or stop it"
-            raise TaskError([Problem("--out", what)]) from None
+            raise TaskError.at("--out", what) from None
         yield place
 
 

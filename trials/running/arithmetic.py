@@ -80,7 +80,7 @@ class Arithmetic:
         """
         if not isinstance(plain, Mapping):
             what = "must be a mapping, as `hpsearch best --format yaml` writes it"
-            raise TaskError([Problem("arithmetic", what)])
+            raise TaskError.at("arithmetic", what)
         problems = []
         for key, value in plain.items():
             problem = _problem_with(key, value)

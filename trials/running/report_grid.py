@@ -38,7 +38,7 @@ def budget_from(per_trial: Mapping[str, Any]) -> Budget:
     every = usual_interval(unit, total) if stated is None else _positive("report_every", stated)
     problem = problem_with_interval(unit, total, every)
     if problem is not None:
-        raise TaskError([Problem(f"{_WHERE}.report_every", problem)])
+        raise TaskError.at(f"{_WHERE}.report_every", problem)
     return Budget(unit, total, grid(unit, total, every))
 
 
@@ -127,5 +127,5 @@ def _positive(key: str, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value <= 0:
         what = f"must be a number above 0, not {value!r}"
-        raise TaskError([Problem(f"{_WHERE}.{key}", what)])
+        raise TaskError.at(f"{_WHERE}.{key}", what)
     return float(value)

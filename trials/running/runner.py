@@ -15,7 +15,6 @@ from trials.contract import (
     Failure,
     Finding,
     Note,
-    Problem,
     ProgramFailed,
     Question,
     Report,
@@ -38,7 +37,7 @@ def nobody_to_ask(question: Question) -> Mapping[str, Any]:
         TaskError: Always.
     """
     what = f"asks for {question.name!r}, which has no value here; only a study draws values"
-    raise TaskError([Problem("task.kind", what)])
+    raise TaskError.at("task.kind", what)
 
 
 def take_no_note(note: Note) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials import tasks
-from trials.contract import Note, Problem, Report, Setup, Task, TaskError
+from trials.contract import Note, Report, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.disk.whole_files import whole_file
 from trials.running import arithmetic
@@ -73,7 +73,7 @@ def _refuse_to_share(kind: str) -> None:
             "is your own training code, which cannot be divided among processes; "
             "start it without torchrun"
         )
-        raise TaskError([Problem("task.kind", what)])
+        raise TaskError.at("task.kind", what)
 
 
 def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:
@@ -147,7 +147,7 @@ def _to_resume(options: argparse.Namespace) -> Path | None:
         return None
     if not options.resume:
         what = "already holds a run; add --resume to continue it, or name another folder"
-        raise TaskError([Problem("--out", f"{options.out} {what}")])
+        raise TaskError.at("--out", f"{options.out} {what}")
     return last
 
 

@@ -29,11 +29,11 @@ def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
         study = yaml.safe_load(file.read_text())
     except OSError as error:
         what = f"cannot be read: {error.strerror}; check the path"
-        raise TaskError([Problem("file", what)]) from None
+        raise TaskError.at("file", what) from None
     except yaml.YAMLError as error:
-        raise TaskError([Problem("file", f"is not YAML: {error}; correct it there")]) from None
+        raise TaskError.at("file", f"is not YAML: {error}; correct it there") from None
     if not isinstance(study, dict):
-        raise TaskError([Problem("file", "must be a mapping with task, settings, budget and seed")])
+        raise TaskError.at("file", "must be a mapping with task, settings, budget and seed")
     problems = _problems_with(study)
     if problems:
         raise TaskError(problems)
@@ -92,5 +92,5 @@ def goal_of(objective: Any) -> Goal | None:
     if not isinstance(metric, str) or direction not in DIRECTIONS:
         example = "{metric: accuracy, direction: maximize}"
         what = f"must have a metric and a direction (minimize or maximize), such as {example}"
-        raise TaskError([Problem(where, what)])
+        raise TaskError.at(where, what)
     return Goal(metric, maximize=direction == "maximize")

@@ -53,7 +53,7 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
         raise TaskError(problems)
     if description is ASK:
         what = "nothing can train it here: its trials are asked for in Python, with study.ask()"
-        raise TaskError([Problem("task.kind", what)])
+        raise TaskError.at("task.kind", what)
     base = Path.cwd() if base is None else base.absolute()
     build = _class_of(description.kind)
     built: Task = build(task, base) if adapt is None else build(task, base, adapt)

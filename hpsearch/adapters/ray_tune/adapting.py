@@ -15,7 +15,7 @@ from hpsearch.adapters.ray_tune.session import Ended, Session, running
 from hpsearch.adapters.ray_tune.trainable import Trainable
 from hpsearch.adapters.ray_tune.wrapped import takes, unwrapped
 from hpsearch.errors import UserError
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
 
@@ -70,7 +70,7 @@ def _globals(noted: TrainableNotes, kind: str) -> dict[str, Any]:
     for parameter, name in (noted.globals or {}).items():
         if not hasattr(module, name):
             what = f"{module.__name__} has no {name}, which {kind} is given as {parameter}"
-            raise TaskError([Problem("task.kind", f"{what}; define it at the module's top level")])
+            raise TaskError.at("task.kind", f"{what}; define it at the module's top level")
         found[parameter] = getattr(module, name)
     return found
 
@@ -126,4 +126,4 @@ def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any]) -
 
 
 def _refusal(what: str) -> TaskError:
-    return TaskError([Problem("task.kind", what)])
+    return TaskError.at("task.kind", what)

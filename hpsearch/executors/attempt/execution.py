@@ -22,7 +22,6 @@ from trials.contract import (
     Finding,
     Held,
     Note,
-    Problem,
     Pruned,
     Question,
     Report,
@@ -203,7 +202,7 @@ class Execution:
         is_lost = isinstance(error, CheckpointError)
         how = "" if is_lost else " under these parameters"
         what = f"cannot be continued{how}: {_first_line(error)}"
-        return TaskError([Problem(where, what)])
+        return TaskError.at(where, what)
 
     # ---------------------------------------------------------------------------------- training
 

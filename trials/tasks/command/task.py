@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, Setting, Setup, TaskError
+from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
@@ -38,7 +38,7 @@ class CommandTask:
         line = line_of(task)
         base = base / task.get("cwd", ".")
         if not base.is_dir():
-            raise TaskError([Problem("task.cwd", f"there is no folder {base}")])
+            raise TaskError.at("task.cwd", f"there is no folder {base}")
         _refuse_missing(line, base)
         self._command = Command(
             line=line,
@@ -77,4 +77,4 @@ def _refuse_missing(line: CommandLine, base: Path) -> None:
     else:
         where = f"in {base}" if is_path else "on the PATH"
         what = f"there is no program {program!r} {where}"
-    raise TaskError([Problem("task.run", what)])
+    raise TaskError.at("task.run", what)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.models import Pretrained, Scratch
 
 
@@ -44,7 +44,7 @@ class DataSpec:
         """
         seed = task.get("split_seed", 0)
         if seed < 0:
-            raise TaskError([Problem("task.split_seed", f"must be 0 or more, not {seed}")])
+            raise TaskError.at("task.split_seed", f"must be 0 or more, not {seed}")
         return {
             "train": base / task["train"],
             "validation": _validation(task["validation"], base),
@@ -58,5 +58,5 @@ def _validation(stated: float | str, base: Path) -> float | Path:
         return base / stated
     if not 0 < stated < 1:
         what = f"must be a fraction between 0 and 1 or a file, not {stated}"
-        raise TaskError([Problem("task.validation", what)])
+        raise TaskError.at("task.validation", what)
     return float(stated)

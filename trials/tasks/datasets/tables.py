@@ -37,27 +37,23 @@ def read(path: Path, where: str) -> pd.DataFrame:
     reader = READERS.get(suffix)
     if reader is None:
         known = ", ".join(READERS)
-        raise _refused(where, f"{path} has an unknown format; use a file that ends in {known}")
+        raise TaskError.at(where, f"{path} has an unknown format; use a file that ends in {known}")
     demand_plain(path, where, text=suffix != ".parquet")
     try:
         return reader(path)
     except pd.errors.EmptyDataError:
-        raise _refused(where, f"{path} is empty; name a file with data") from None
+        raise TaskError.at(where, f"{path} is empty; name a file with data") from None
     except UnicodeDecodeError as error:
-        raise _refused(where, _not_utf_8(path, error)) from None
+        raise TaskError.at(where, _not_utf_8(path, error)) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         kind = path.suffix.lstrip(".").upper()
-        raise _refused(where, f"{path} cannot be read as {kind}: {why}; fix the file") from None
+        raise TaskError.at(where, f"{path} cannot be read as {kind}: {why}; fix the file") from None
 
 
 def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
     byte = error.object[error.start]
     return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
-
-
-def _refused(where: str, what: str) -> TaskError:
-    return TaskError([Problem(where, what)])
 
 
 def demand_plain(path: Path, where: str, *, text: bool) -> None:
@@ -75,12 +71,12 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
             files.refuse_binary(path)
     except FileNotFoundError:
         hint = _neighbour_of(path)
-        raise _refused(where, f"no such file: {path}; {hint}") from None
+        raise TaskError.at(where, f"no such file: {path}; {hint}") from None
     except ValueError as error:
-        raise _refused(where, f"{path} {error}") from None
+        raise TaskError.at(where, f"{path} {error}") from None
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
-        raise _refused(where, what) from None
+        raise TaskError.at(where, what) from None
 
 
 def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
@@ -139,7 +135,7 @@ def with_columns(fields: Mapping[str, str], path: Path, where: str) -> pd.DataFr
     if missing := missing_columns(table, wanted, path):
         raise TaskError(missing)
     if len(table) == 0:
-        raise _refused(where, f"{path} has no rows; name a file with data")
+        raise TaskError.at(where, f"{path} has no rows; name a file with data")
     return table
 
 
@@ -180,10 +176,10 @@ def lines_of(path: Path, where: str) -> list[str]:
     try:
         return _lines(path)
     except UnicodeDecodeError as error:
-        raise _refused(where, _not_utf_8(path, error)) from None
+        raise TaskError.at(where, _not_utf_8(path, error)) from None
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}; fix the file"
-        raise _refused(where, what) from None
+        raise TaskError.at(where, what) from None
 
 
 def _lines(path: Path) -> list[str]:

@@ -31,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trials.contract import Problem, Setting, Setup, TaskError
+from trials.contract import Setting, Setup, TaskError
 from trials.descriptions.function import LIBRARIES
 from trials.running.randomness import seed_everything
 from trials.script import ImportEnds, importing, parsed_arguments
@@ -198,7 +198,7 @@ def _refuse_library(task: Mapping[str, Any]) -> None:
     if library is None:
         return
     what = f"code that is written for {library} trains in a study alone; use hpsearch run"
-    raise TaskError([Problem("task.library", what)])
+    raise TaskError.at("task.library", what)
 
 
 def _imported(name: str, base: Path) -> ModuleType:
@@ -229,4 +229,4 @@ def _functions_in(module: ModuleType) -> list[str]:
 
 
 def _mistake(what: str) -> TaskError:
-    return TaskError([Problem("task.kind", what)])
+    return TaskError.at("task.kind", what)

@@ -31,7 +31,7 @@ from transformers.pytorch_utils import Conv1D
 
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.weights import MODEL, Weights
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.optim.depths import hidden_matrices
 from trials.optim.precision import Precision
 from trials.settings import Settings, nearest
@@ -85,7 +85,7 @@ def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
     if not settings.lora:
         return torch.float32
     if settings.lora_4bit and (why := _no_four_bits(device)):
-        raise TaskError([Problem("settings.lora_4bit", why)])
+        raise TaskError.at("settings.lora_4bit", why)
     return Precision(settings.precision, device).dtype
 
 
@@ -244,7 +244,7 @@ def _asked_for(wanted: str, linear: Iterable[str]) -> list[str]:
         named = "nothing"
         hint = f"known are {', '.join(sorted(known))}"
     what = f"{named} is not a linear module of this model that is frozen; {hint}"
-    raise TaskError([Problem("settings.lora_targets", what)])
+    raise TaskError.at("settings.lora_targets", what)
 
 
 def _last_word(name: str) -> str:
@@ -259,7 +259,7 @@ def _refuse_tied(model: nn.Module, targets: Iterable[str]) -> None:
         weight = model.get_submodule(name).weight
         if uses[id(weight)] > 1:
             what = f"{name} shares its weights with another module, such as the embeddings"
-            raise TaskError([Problem("settings.lora_targets", f"{what}; leave it out")])
+            raise TaskError.at("settings.lora_targets", f"{what}; leave it out")
 
 
 def _hold_in_four_bits(model: transformers.PreTrainedModel, dtype: torch.dtype) -> None:
@@ -354,4 +354,4 @@ def _demand_the_same(base: Base, folder: Path) -> None:
     theirs = Base(about["model"], about["revision"], about["fingerprint"], base.dtype)
     trained = f"the adapters in {folder} were trained for other weights (those of {theirs})"
     hint = "restore that model, or start the trial afresh"
-    raise TaskError([Problem("task.model", f"{trained} than {base} has now; {hint}")])
+    raise TaskError.at("task.model", f"{trained} than {base} has now; {hint}")

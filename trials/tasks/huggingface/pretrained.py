@@ -52,7 +52,7 @@ def loading(model: Pretrained) -> Iterator[None]:
             raise
         what = f"{model.name!r} cannot be loaded: {type(error).__name__}: {_first_line(error)}"
         hint = "fix the code that it brings, or install what that needs"
-        raise TaskError([Problem("task.model", f"{what}; {hint}")]) from error
+        raise TaskError.at("task.model", f"{what}; {hint}") from error
 
 
 def problems_with(model: object, tokens: bool) -> list[Problem]:

@@ -18,7 +18,7 @@ import torch
 import transformers
 from torch import nn
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.data import packed_rows
 from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
@@ -251,7 +251,7 @@ def _no_warning(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) ->
 def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
     if not model.supports_gradient_checkpointing:
         what = f"a {type(model).__name__} cannot do it; set it to false, or choose another model"
-        raise TaskError([Problem("settings.gradient_checkpointing", what)])
+        raise TaskError.at("settings.gradient_checkpointing", what)
     # Later releases of transformers 5 have renamed it, and warn of the older name.
     enable = getattr(model, "activation_checkpointing_enable", None)
     if enable is None:
@@ -278,7 +278,7 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
     layers = _layers_of(model)
     if not layers or count > len(layers):
         what = f"must be at most {len(layers)}, the layers of this model, not {count}"
-        raise TaskError([Problem("settings.freeze_layers", what)])
+        raise TaskError.at("settings.freeze_layers", what)
     for name, module in model.base_model.named_modules():
         if name == "embeddings" or isinstance(module, nn.Embedding):
             module.requires_grad_(False)

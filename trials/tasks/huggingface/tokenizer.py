@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.models import Pretrained, Scratch
 from trials.tasks.huggingface.pretrained import loading
 
@@ -121,7 +121,7 @@ def _check(lengths: Mapping[str, int], possible: int) -> None:
     for name, length in lengths.items():
         if length > possible:
             what = f"must be at most {possible}, the longest text this model can read, not {length}"
-            raise TaskError([Problem(f"settings.{name}", what)])
+            raise TaskError.at(f"settings.{name}", what)
 
 
 def _split_words(texts: Sequence[str]) -> list[str]:

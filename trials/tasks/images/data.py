@@ -111,7 +111,7 @@ def _folder(path: Path, where: str, size: int) -> Images:
     if not files:
         formats = ", ".join(SUFFIXES)
         hint = f"put those of each class into a folder of its name, in {formats} files"
-        raise _refused(where, f"{path} has no images; {hint}")
+        raise TaskError.at(where, f"{path} has no images; {hint}")
     pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
     for row, file in enumerate(files):
         tables.demand_plain(file, where, text=False)
@@ -121,7 +121,7 @@ def _folder(path: Path, where: str, size: int) -> Images:
                 pixels[row] = np.asarray(square)
         except (UnidentifiedImageError, OSError):
             what = f"{file} cannot be read as an image; fix or remove it"
-            raise _refused(where, what) from None
+            raise TaskError.at(where, what) from None
     return Images(pixels, [file.parent.name for file in files])
 
 
@@ -133,14 +133,14 @@ def _archive(path: Path, where: str) -> Images:
             images, names = archive["images"], archive["labels"]
     except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         what = f"{path} cannot be read as NPZ: {str(error).strip()}; write it with numpy.savez"
-        raise _refused(where, what) from None
+        raise TaskError.at(where, what) from None
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:
         what = f"images of {path} are {images.dtype} of shape {images.shape}"
         hint = "give bytes (uint8) of shape (n, height, width) or (n, height, width, channels)"
-        raise _refused(where, f"{what}; {hint}")
+        raise TaskError.at(where, f"{what}; {hint}")
     if names.shape != (len(images),):
         what = f"labels of {path} have shape {names.shape} for {len(images)} images"
-        raise _refused(where, f"{what}; give each image one label")
+        raise TaskError.at(where, f"{what}; give each image one label")
     pixels = images if images.ndim == 4 else images[..., None]
     return Images(pixels, list(map(str, names.tolist())))
 
@@ -149,20 +149,16 @@ def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
     for name in ("images", "labels"):
         if name not in archive:
             has = ", ".join(archive) or "none"
-            raise _refused(where, f"{path} has no array {name!r}, it has {has}; name it so")
+            raise TaskError.at(where, f"{path} has no array {name!r}, it has {has}; name it so")
 
 
 def _demand_archive(path: Path, where: str) -> None:
     if path.suffix.lower() != ".npz":
         hint = "name a folder with one folder of images for each class, or a .npz file"
         if not path.exists():
-            raise _refused(where, f"no such folder: {path}; {hint}")
-        raise _refused(where, f"{path} is neither a folder nor a .npz file; {hint}")
+            raise TaskError.at(where, f"no such folder: {path}; {hint}")
+        raise TaskError.at(where, f"{path} is neither a folder nor a .npz file; {hint}")
     tables.demand_plain(path, where, text=False)
     if not zipfile.is_zipfile(path):
         what = f"{path} cannot be read as NPZ: it is not an archive; write it with numpy.savez"
-        raise _refused(where, what)
-
-
-def _refused(where: str, what: str) -> TaskError:
-    return TaskError([Problem(where, what)])
+        raise TaskError.at(where, what)

@@ -118,7 +118,7 @@ def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> No
     if given not in (1, wanted):
         what = f"reads images with {wanted} channels, and these have {given}"
         hint = f"give grey images, or images with {wanted} channels"
-        raise TaskError([Problem("task.model", f"{what}; {hint}")])
+        raise TaskError.at("task.model", f"{what}; {hint}")
 
 
 def _refuse_shapes(settings: ImageSettings) -> None:

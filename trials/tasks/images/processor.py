@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.models import Pretrained
 from trials.tasks.huggingface.pretrained import loading
 
@@ -92,7 +92,7 @@ def _side(stated: dict[str, Any], model: str) -> int | None:
     if len(sides) > 1:
         pixels = " x ".join(map(str, sorted(sides)))
         what = f"{model!r} reads images of {pixels} pixels; choose one that reads squares"
-        raise TaskError([Problem("task.model", what)])
+        raise TaskError.at("task.model", what)
     return int(sides.pop())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.tasks.datasets.spec import DataSpec
 
@@ -44,7 +44,7 @@ class ImageSpec(DataSpec):
             TaskError: The size, the fraction or the model is not possible.
         """
         if task.get("size", SIZE) < 1:
-            raise TaskError([Problem("task.size", f"must be at least 1 pixel, not {task['size']}")])
+            raise TaskError.at("task.size", f"must be at least 1 pixel, not {task['size']}")
         return ImageSpec(
             **DataSpec.shared(task, base),
             model=_model_of(task, base),
@@ -57,9 +57,9 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
         if KEY not in task:
             return None
         what = "applies to a model, and this task names none; remove it, or add model"
-        raise TaskError([Problem(f"task.{KEY}", what)])
+        raise TaskError.at(f"task.{KEY}", what)
     model = parse_model(task["model"], base, task.get(KEY, False))
     if isinstance(model, Scratch):
         what = "must be a hub id or a local folder; leave it out for a small network from scratch"
-        raise TaskError([Problem("task.model", what)])
+        raise TaskError.at("task.model", what)
     return model

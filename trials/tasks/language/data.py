@@ -42,7 +42,7 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
         documents = _paragraphs(path, where) if is_text else _rows(self.spec, path, where)
         longest = max(map(len, documents), default=0)
         if longest < 2:  # a single letter has no next token
-            raise TaskError([Problem(where, f"{path} has no text; name a file with data")])
+            raise TaskError.at(where, f"{path} has no text; name a file with data")
         return documents, []
 
     def encode(self, train: list[str], validation: list[str], settings: Settings) -> SequenceData:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, SAMPLES, PackingSettings
 from trials.tasks.huggingface.task import TextTask
 from trials.tasks.language.data import LanguageDataSet
@@ -27,4 +27,4 @@ class LanguageModeling(TextTask):
         samples = self.spec.fields["samples"]
         if samples not in SAMPLES:
             what = f"must be {' or '.join(SAMPLES)}, not {samples!r}"
-            raise TaskError([Problem("task.samples", what)])
+            raise TaskError.at("task.samples", what)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import transformers
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.data.batching import Ints
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
@@ -77,8 +77,8 @@ class PairWorkload(SequenceWorkload):
     def check(self, model: transformers.PreTrainedModel) -> None:
         if not hasattr(model, "prepare_decoder_input_ids_from_labels"):
             what = f"a {type(model).__name__} cannot be trained on pairs of texts"
-            raise TaskError([Problem("task.model", f"{what}; choose a model like T5 or BART")])
+            raise TaskError.at("task.model", f"{what}; choose a model like T5 or BART")
         if getattr(model.config, "decoder_start_token_id", None) is None:
             what = "names no decoder_start_token_id in its config.json"
             hint = "write there which token a target begins with"
-            raise TaskError([Problem("task.model", f"{what}; {hint}")])
+            raise TaskError.at("task.model", f"{what}; {hint}")

@@ -62,7 +62,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         if missing := tables.missing_columns(table, named, path):
             raise TaskError(missing)
         if len(table) == 0:
-            raise TaskError([Problem(where, f"{path} has no rows; name a file with data")])
+            raise TaskError.at(where, f"{path} has no rows; name a file with data")
         found = TableFile(table, path, where)
         return found, [*_words_for_numbers(spec, found), *_gaps(spec, found)]
 

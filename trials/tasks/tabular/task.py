@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Setup, TaskError
 from trials.descriptions.tabular import METRICS, TABULAR, TabularSettings
 from trials.tasks.tabular.data import TabularDataSet
 from trials.tasks.tabular.spec import TabularSpec
@@ -44,5 +44,5 @@ class Tabular(TrainedTask[TabularSpec]):
         if settings.monitor not in METRICS[data.objective]:
             metric = f"{settings.monitor!r} is not a metric of {data.objective}"
             what = f"{metric}, which the target asks for; choose another"
-            raise TaskError([Problem("settings.monitor", what)])
+            raise TaskError.at("settings.monitor", what)
         return TabularWorkload(data, settings, setup)

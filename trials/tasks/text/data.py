@@ -187,7 +187,7 @@ def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokeni
     if not text_tokenizer.parts_pairs(tokenizer):
         what = f"the tokenizer of {spec.model} puts nothing between the texts of a pair"
         hint = "choose a model such as BERT or RoBERTa, or join the texts in one column"
-        raise TaskError([Problem("task.text", f"{what}; {hint}")])
+        raise TaskError.at("task.text", f"{what}; {hint}")
     return tokenizer
 
 

@@ -59,7 +59,7 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
         is_conll = path.suffix.lower() in CONLL
         sentences = sentences_in(path, where) if is_conll else _rows(self.spec, path, where)
         if not sentences:
-            raise TaskError([Problem(where, f"{path} has no sentences; name a file with data")])
+            raise TaskError.at(where, f"{path} has no sentences; name a file with data")
         return sentences, []
 
     def unfit(self, train: list[Sentence], *, readable: bool) -> list[Problem]:
@@ -120,7 +120,7 @@ def sentences_in(path: Path, where: str) -> list[Sentence]:
             continue
         if len(parts) < 2 or not parts[0] or not parts[-1]:
             what = f"line {number} of {path} has no word and tag: {line!r}"
-            raise TaskError([Problem(where, f"{what}; write both, with a tab between them")])
+            raise TaskError.at(where, f"{what}; write both, with a tab between them")
         words.append(parts[0])
         tags.append(parts[-1])
     return sentences
@@ -145,7 +145,7 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
         _demand_list(tags, f"{place} has no list in {column_of_tags!r}", "task.tags")
         if len(words) != len(tags):
             what = f"{place} has {len(words)} words and {len(tags)} tags"
-            raise TaskError([Problem("task.tags", f"{what}; give each word one tag")])
+            raise TaskError.at("task.tags", f"{what}; give each word one tag")
         if len(words):
             sentence = Sentence(tuple(map(str, words)), tuple(map(str, tags)))
             sentences.append(sentence)
@@ -156,7 +156,7 @@ def _demand_list(value: Any, what: str, where: str) -> None:
     if isinstance(value, list | np.ndarray):
         return
     hint = "write a list, or use a CoNLL file"
-    raise TaskError([Problem(where, f"{what} but {value!r}; {hint}")])
+    raise TaskError.at(where, f"{what} but {value!r}; {hint}")
 
 
 # --------------------------------------------------------------------------------------- tokenising

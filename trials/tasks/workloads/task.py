@@ -140,7 +140,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         if monitor not in metrics:
             hint = nearest(monitor, metrics)
             what = f"{monitor!r} is not a metric of this task; {hint}"
-            raise TaskError([Problem("settings.monitor", what)])
+            raise TaskError.at("settings.monitor", what)
         workload = self.workload(data, settings, setup)
         return TrainingRun(workload, settings, setup)
 
