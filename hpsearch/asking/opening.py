@@ -27,7 +27,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
-from trials.descriptions.asked import ASK
+from trials.descriptions.description import ASK
 
 LONGEST_PLACE = 1000
 """Characters of the name of a place in a study file: a mapping that contains itself has longer

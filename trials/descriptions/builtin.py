@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from trials.contract import TaskError
-from trials.descriptions.asked import ASK
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import TaskDescription
+from trials.descriptions.description import ASK, TaskDescription
 from trials.descriptions.function import of_function
 from trials.descriptions.images import IMAGE_CLASSIFICATION
 from trials.descriptions.tabular import TABULAR

@@ -175,3 +175,8 @@ class TaskDescription:
         known = [*self.fields, "kind"]
         hint = nearest(key, known)
         return f"is not a key of a {self.kind} task; {hint}"
+
+
+ASK = TaskDescription(kind="ask", fields={}, settings=None, metrics=None)
+"""The kind of a study whose trials are asked for in Python: whoever asks for one trains it, in code
+that the study does not know."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Task, TaskError
-from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import describe
+from trials.descriptions.description import ASK
 
 if TYPE_CHECKING:
     from trials.tasks.function.task import Adapt

@@ -43,9 +43,9 @@ from hpsearch.tracking.processes import refuse_missing
 from hpsearch.words.numbers import duration, number, pairs
 from trials.contract import Problem, Rehearsed, Setup, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
+from trials.descriptions.description import ASK
 from trials.descriptions.models import KEY
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts

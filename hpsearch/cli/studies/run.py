@@ -42,7 +42,7 @@ from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.study_run.signals import stopped_by_signals
 from hpsearch.tracking.delivery import Recipient, notifying
 from hpsearch.tracking.processes import install, missing, refuse_missing
-from trials.descriptions.asked import ASK
+from trials.descriptions.description import ASK
 
 
 @dataclass(frozen=True)

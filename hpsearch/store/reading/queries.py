@@ -54,7 +54,7 @@ from hpsearch.store.schema import (
 )
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
-from trials.descriptions.asked import ASK
+from trials.descriptions.description import ASK
 from trials.loop.memory_facts import Facts
 from trials.running.arithmetic import Arithmetic
 

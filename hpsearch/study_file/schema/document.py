@@ -18,9 +18,9 @@ from hpsearch.study_file.schema.parts import NULL, OWN_CODE, PARAMETERS, Schema,
 from hpsearch.study_file.trackers import TRACKERS
 from hpsearch.study_file.types import SCALAR_SCHEMA
 from trials.contract import Unit
-from trials.descriptions.asked import ASK
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.command import COMMAND
+from trials.descriptions.description import ASK
 from trials.descriptions.function import OPTUNA
 from trials.settings import TABLE
 
