@@ -19,11 +19,11 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hpsearch.bridges.optuna.storage import StudyStorage
-from hpsearch.cli.dashboard.gate import Gate
-from hpsearch.cli.dashboard.site import site_of
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
+from hpsearch.pages.gate import Gate
+from hpsearch.pages.site import site_of
 from hpsearch.store.store import Store
 from support.running.browsers import Visit
 from support.running.dashboards import Served, served, serving

@@ -25,12 +25,12 @@ from starlette.testclient import TestClient
 
 import hpsearch
 from hpsearch.cli.agents.reading import Reader
-from hpsearch.cli.dashboard.site import site_of
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Decision, Environment, Request, StudyRecord
 from hpsearch.errors import Damaged, UserError, hearing
+from hpsearch.pages.site import site_of
 from hpsearch.store.cells import Json, Words
 from hpsearch.store.damage import Violation, damaged_rows
 from hpsearch.store.schema import metadata, requests, studies

@@ -30,7 +30,7 @@ from support.running.dashboards import served, serving, site_behind_gate
 
 pytest.importorskip("optuna_dashboard")
 
-from hpsearch.cli.dashboard import taking
+from hpsearch.pages import taking
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
         placing.set()
         return place(*arguments)
 
-    monkeypatch.setattr("hpsearch.cli.dashboard.changes.place", place_told)
+    monkeypatch.setattr("hpsearch.pages.changes.place", place_told)
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=NEVER_S)
     new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
     with serving(site) as port, ThreadPoolExecutor() as pool:

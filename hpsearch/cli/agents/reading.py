@@ -15,10 +15,11 @@ from hpsearch.cli.output import finite
 from hpsearch.cli.results.best import as_plain
 from hpsearch.cli.results.compare import comparison_as_plain
 from hpsearch.cli.results.ls import as_plain as study_as_plain
-from hpsearch.cli.results.show import logs_of, trial_as_plain
+from hpsearch.cli.results.show import trial_as_plain
 from hpsearch.cli.results.status import status_as_plain
 from hpsearch.report.story import study_story
 from hpsearch.report.writing import markdown_report
+from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
     StudyHead,
     best_trials,

@@ -236,7 +236,7 @@ def dashboard(
     ] = False,
 ) -> None:
     """Serve the studies of a database as pages to this machine or, with a token, to others."""
-    from hpsearch.cli.dashboard.command import serve_dashboard
+    from hpsearch.cli.dashboard import serve_dashboard
 
     serve_dashboard(name, host, port, storage, allow_changes=allow_changes)
 

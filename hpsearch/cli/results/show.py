@@ -13,6 +13,7 @@ from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal
 from hpsearch.cli.results.status import used
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
+from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.terminal import status as view
 from trials.checkpoints import folders
@@ -87,16 +88,6 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
         return None
     folder, _ = folders.split(checkpoint)
     return used(str(folder))
-
-
-def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
-    """The logs of a trial's attempts. In a store, nobody looks whether they are there."""
-    folder = study.checkpoints
-    if folder is None:
-        return []
-    number = detail.trial.number
-    logs = [str(folders.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
-    return logs if folders.is_url(folder) else [log for log in logs if folders.is_there(log)]
 
 
 def trial_as_plain(study: str, detail: TrialDetail, logs: list[str]) -> dict[str, Any]:

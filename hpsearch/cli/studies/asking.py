@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpsearch.cli.output import note
-from hpsearch.cli.studies.enqueue import parameters_of
 from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains, is_open
+from hpsearch.study_file.text.configurations import parameters_of
 from hpsearch.study_run.requests import ask
 
 

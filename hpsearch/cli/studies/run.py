@@ -17,7 +17,6 @@ from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.answer import print_answer
 from hpsearch.cli.studies.asking import raise_budget
 from hpsearch.cli.studies.check import earlier_studies
-from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -35,6 +34,7 @@ from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
 from hpsearch.study_file.space import is_open
+from hpsearch.study_file.text.configurations import configurations
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.study_run import on_ray

@@ -14,15 +14,16 @@ import yaml
 
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
-from hpsearch.cli.study_files import command_starter, schema
-from hpsearch.cli.study_files.starters import SCRATCH, STARTERS, objective, starter
+from hpsearch.cli.study_files import schema
 from hpsearch.errors import UserError
+from hpsearch.starters import command_lines
+from hpsearch.starters.starters import SCRATCH, STARTERS, objective, starter
 from trials.contract import TaskError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpsearch.cli.study_files.data_facts import DataFacts
+    from hpsearch.starters.data_facts import DataFacts
 
 TEXTS = ("text_classification", "text_regression")
 """The kinds that learn something of texts in a column."""
@@ -123,7 +124,7 @@ def write_starter(
     refuse_taken(path, force=force)
     table = None
     if data.train is not None and kind in (None, *LOOKED_AT):
-        from hpsearch.cli.study_files import data_facts
+        from hpsearch.starters import data_facts
 
         table = data_facts.read(data.train)
     kind = kind or _kind_of(table, data)
@@ -146,7 +147,7 @@ def _kind_of(table: pd.DataFrame | None, data: DataOptions) -> str:
     """The kind of task where none is given: tabular where no column holds texts."""
     if table is None or data.text:
         return TEXTS[0]
-    from hpsearch.cli.study_files.data_facts import holds_texts
+    from hpsearch.starters.data_facts import holds_texts
 
     some = table.head(SAMPLE_ROWS)
     columns = list(table.columns)
@@ -188,7 +189,7 @@ def _looked_at(
         if column not in table.columns:
             has = ", ".join(map(str, table.columns[:20]))
             raise UserError(f"{data.train} has no column {column!r}", f"it has {has}")
-    from hpsearch.cli.study_files import data_facts
+    from hpsearch.starters import data_facts
 
     if kind == TABULAR:
         predicts, instead = _predicted(table, label[0])
@@ -219,7 +220,7 @@ def _predicted(table: pd.DataFrame, target: str) -> tuple[str, str]:
 
 def _model(data: DataOptions, facts: DataFacts) -> dict[str, str]:
     """The model of a task on texts, and what suits one that is pretrained."""
-    from hpsearch.cli.study_files.data_facts import TEXTS_FROM_SCRATCH, can_be_had
+    from hpsearch.starters.data_facts import TEXTS_FROM_SCRATCH, can_be_had
 
     tuned = {"rates": "low: 1.0e-5, high: 2.0e-4", "total": "3"}
     if data.model not in (None, "scratch"):
@@ -241,7 +242,7 @@ def _measured(kind: str, names: dict[str, str], table: pd.DataFrame, path: Path)
     Raises:
         UserError: Nothing can be learnt of the data.
     """
-    from hpsearch.cli.study_files import data_facts
+    from hpsearch.starters import data_facts
     from hpsearch.study_file.reading import parse
 
     spec = parse(starter(kind, **names), base=path.resolve().parent)
@@ -287,7 +288,7 @@ def write_from_command(
     Raises:
         UserError: The command has nothing to search, or as `write_starter` says.
     """
-    found = command_starter.found_in(line)
+    found = command_lines.found_in(line)
     path = _file_at(path)
     names = {
         "study": _study_name(path, wanted.name, None),
@@ -295,7 +296,7 @@ def write_from_command(
         **found.as_names(),
     }
     _write_both(path, starter("command", **names), force=force)
-    for text in command_starter.lines(found):
+    for text in command_lines.lines(found):
         note(text)
 
 

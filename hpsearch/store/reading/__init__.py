@@ -5,4 +5,5 @@
   that it may hold
 - `standing`: studies as `ls` and `status` show them; `course`: how a study went; `trust`: how far
   its rungs can be trusted
+- `logs`: the files with the output of attempts
 """

@@ -1,2 +1,3 @@
 """The study file as text: `yaml_source` reads YAML with the line of each key, `editing` gives it
-another budget, `messages` has the texts for mistakes."""
+another budget, `messages` has the texts for mistakes; `configurations` are read of a command
+line."""

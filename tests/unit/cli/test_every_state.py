@@ -26,12 +26,12 @@ from starlette.testclient import TestClient
 
 import hpsearch
 from hpsearch.cli.agents.reading import Reader
-from hpsearch.cli.dashboard.site import site_of
 from hpsearch.cli.output import What
 from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
+from hpsearch.pages.site import site_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import Standing, recent_decisions, study_status
 from hpsearch.store.store import Store

@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 
 from hpsearch.cli.main import main
-from hpsearch.cli.study_files.data_facts import DataFacts, budget
 from hpsearch.cli.study_files.init import (
     TEXTS,
     DataOptions,
@@ -21,8 +20,9 @@ from hpsearch.cli.study_files.init import (
     write_from_command,
     write_starter,
 )
-from hpsearch.cli.study_files.starters import STARTERS
 from hpsearch.errors import UserError
+from hpsearch.starters.data_facts import DataFacts, budget
+from hpsearch.starters.starters import STARTERS
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import load
 from support.studies.reported import ordinary

@@ -17,8 +17,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpsearch.cli.study_files.starters import STARTERS, starter
 from hpsearch.errors import SpecError
+from hpsearch.starters.starters import STARTERS, starter
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema.document import DIALECT, study_file_schema

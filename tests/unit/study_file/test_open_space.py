@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import SpecError, UserError
 from hpsearch.forecast.plan import plan
 from hpsearch.study_file.advice import advice
+from hpsearch.study_file.text.configurations import configurations
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

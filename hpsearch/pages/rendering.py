@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 from starlette.responses import HTMLResponse
 
-from hpsearch.cli.dashboard.files import file_address
 from hpsearch.errors import heard
+from hpsearch.pages.files import file_address
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
 from hpsearch.terminal.panel import counted, speed
@@ -41,7 +41,7 @@ def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
 
 @cache
 def _templates() -> Environment:
-    made = templates_of("hpsearch.cli.dashboard").overlay()
+    made = templates_of("hpsearch.pages").overlay()
     made.filters = {
         **made.filters,
         "best_value": best_value,

@@ -15,8 +15,8 @@ _PLOTLY = "plotly.min.js"
 _PACKAGES = {
     "report.css": "hpsearch.report",
     "report.js": "hpsearch.report",
-    "dashboard.css": "hpsearch.cli.dashboard",
-    "live.js": "hpsearch.cli.dashboard",
+    "dashboard.css": "hpsearch.pages",
+    "live.js": "hpsearch.pages",
 }
 """Files of ours that pages name, and the packages that have them in `static/`."""
 _KEPT = "private, max-age=31536000, immutable"

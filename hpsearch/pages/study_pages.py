@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from hpsearch.cli.dashboard.addresses import study_in
-from hpsearch.cli.dashboard.forms import (
+from hpsearch.errors import heard
+from hpsearch.pages.addresses import study_in
+from hpsearch.pages.forms import (
     EMPTY,
     Given,
     budget_fields,
@@ -20,8 +21,7 @@ from hpsearch.cli.dashboard.forms import (
     parameter_fields,
     spec_for_forms,
 )
-from hpsearch.cli.dashboard.rendering import html
-from hpsearch.errors import heard
+from hpsearch.pages.rendering import html
 from hpsearch.report.sections import page
 from hpsearch.report.story import study_story
 from hpsearch.store.reading.queries import StudyHead, study_of_id

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hpsearch.cli.dashboard.rendering import html
 from hpsearch.errors import StoreBusy
+from hpsearch.pages.rendering import html
 
 PATIENCE_S = 5.0
 """How long a change waits for its turn, and then for other writers of the database."""

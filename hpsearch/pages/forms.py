@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from hpsearch.brain.requests import LIMITS
-from hpsearch.cli.studies.enqueue import value_of
 from hpsearch.creation.study import spec_of
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import HpsearchError
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter, StudySpec
+from hpsearch.study_file.text.configurations import value_of
 from hpsearch.study_file.types import same
 from hpsearch.words.numbers import number
 

@@ -28,14 +28,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hpsearch.bridges.optuna.storage import StudyStorage
-from hpsearch.cli.dashboard.addresses import number_in
-from hpsearch.cli.dashboard.changes import Changing
-from hpsearch.cli.dashboard.files import own_file
-from hpsearch.cli.dashboard.gate import POLICY, READING
-from hpsearch.cli.dashboard.rendering import html
-from hpsearch.cli.dashboard.study_pages import StudyPages
-from hpsearch.cli.dashboard.taking import PATIENCE_S, Bodies, ChangeTurns
-from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.errors import (
     HpsearchError,
     StoreBusy,
@@ -44,6 +36,14 @@ from hpsearch.errors import (
     Unreachable,
     hearing,
 )
+from hpsearch.pages.addresses import number_in
+from hpsearch.pages.changes import Changing
+from hpsearch.pages.files import own_file
+from hpsearch.pages.gate import POLICY, READING
+from hpsearch.pages.rendering import html
+from hpsearch.pages.study_pages import StudyPages
+from hpsearch.pages.taking import PATIENCE_S, Bodies, ChangeTurns
+from hpsearch.pages.trial_pages import TrialPages
 from hpsearch.store.store import Store
 
 _OPTUNAS = (

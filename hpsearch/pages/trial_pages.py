@@ -11,13 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
-from hpsearch.cli.dashboard.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
-from hpsearch.cli.dashboard.rendering import html, page_tables
-from hpsearch.cli.results.show import logs_of
 from hpsearch.errors import FilterError, UserError
+from hpsearch.pages.addresses import number_in, study_in, trial_in
+from hpsearch.pages.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
+from hpsearch.pages.rendering import html, page_tables
 from hpsearch.report.trial_charts import side_by_side
 from hpsearch.store.reading.course import goals_of
+from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,

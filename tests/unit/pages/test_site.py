@@ -20,11 +20,11 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from hpsearch.cli.dashboard.site import site_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyRecord, StudyState, Trial
+from hpsearch.pages.site import site_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from support.studies.reported import (

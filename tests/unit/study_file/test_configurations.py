@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.cli.studies.enqueue import configurations
 from hpsearch.errors import UserError
+from hpsearch.study_file.text.configurations import configurations
 from support.studies.small import spec_with
 
 SPACE = spec_with(

@@ -13,14 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hpsearch.cli.dashboard.addresses import number_in, study_in, trial_in
-from hpsearch.cli.dashboard.forms import Given, limits_of, params_of
-from hpsearch.cli.dashboard.study_pages import StudyPages
-from hpsearch.cli.dashboard.taking import ChangeTurns
-from hpsearch.cli.dashboard.trial_pages import TrialPages
 from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
+from hpsearch.pages.addresses import number_in, study_in, trial_in
+from hpsearch.pages.forms import Given, limits_of, params_of
+from hpsearch.pages.study_pages import StudyPages
+from hpsearch.pages.taking import ChangeTurns
+from hpsearch.pages.trial_pages import TrialPages
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains, is_open

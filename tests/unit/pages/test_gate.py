@@ -14,7 +14,7 @@ pytest.importorskip("starlette")
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from hpsearch.cli.dashboard.gate import Gate
+from hpsearch.pages.gate import Gate
 
 TOKEN = "correct-horse-battery"
 ODD = 'ü; "%\\+&=#\u2603 token, with = odd; characters'

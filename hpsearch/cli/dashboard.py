@@ -58,8 +58,8 @@ def serve_dashboard(
             import_module(each)
         import uvicorn
 
-        from hpsearch.cli.dashboard.gate import Gate
-        from hpsearch.cli.dashboard.site import site_of
+        from hpsearch.pages.gate import Gate
+        from hpsearch.pages.site import site_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in PACKAGES:
             raise
