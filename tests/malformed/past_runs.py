@@ -64,7 +64,7 @@ CASES = [
     Case("a value outside the space", runs("learning_rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rate: must be from 1e-05 to 0.001", "not 0.5", ("import", "runs.csv", "--name", "old", "--params", "learning_rate", "--space", "study.yaml")),
     Case("a parameter outside the space", runs("rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rat: no parameter", "did you mean learning_rate?", ("import", "runs.csv", "--name", "old", "--params", "learning_rat=rate", "--space", "study.yaml")),
     # search files
-    Case("no search file", nothing, "sweep.yaml cannot be read", "check the path", SPEC),
+    Case("no search file", nothing, "sweep.yaml: there is no such file", "check the path", SPEC),
     Case("another search file", written("a.toml", ""), "a.toml is not a .yaml file", "a sweep of W&B", ("init", "--from", "a.toml", "made.yaml")),
     Case("YAML of another kind", written("a.yaml", "a: 1\n"), "a.yaml has no parameters", "name a sweep of W&B", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("init", "--from", "study.yaml", "made.yaml")),

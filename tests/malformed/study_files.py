@@ -132,7 +132,7 @@ CASES = [
     Case("wall clock", changed(("trials: 4", "wall_clock: soon")), "study.yaml:17: budget.wall_clock:", "such as 2h"),
     Case("wall clock in base 60", changed(("trials: 4", "wall_clock: 1:30")), "study.yaml:17:", "1h30m"),
     Case("sampler misspelt", also("search: {sampler: tpee}"), "study.yaml:19: search.sampler:", "did you mean tpe?"),
-    Case("pruner's eta", also("search: {pruner: {kind: promotion, eta: 1}}"), "study.yaml:19: search", "from 2 to"),
+    Case("pruner's eta", also("search: {pruner: {kind: promotion, eta: 1}}"), "study.yaml:19: search", "at least 2"),
     Case("workers", changed(("workers: 1", "workers: 0")), "study.yaml:19: resources.workers:", "at least 1"),
     Case("enqueued outside the space", also("enqueue: [{learning_rate: 5}]"), "study.yaml:19: enqueue[0]", "must be from"),
     Case("checkpoints in no store", also("checkpoints: nosuch://bucket"), "nosuch://bucket", "give a folder"),
