@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 from sqlalchemy import Connection
 
+from hpsearch.documents.trials import listed
 from hpsearch.errors import UserError
+from hpsearch.result.reading import study_result
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
 from hpsearch.store.reading.queries import (
     StudyHead,
-    best_trials,
     find_study,
-    seen_at,
     study_requests,
 )
 from hpsearch.store.store import Store
@@ -59,15 +59,15 @@ class StudyReader:
             UserError: The study has no single direction.
         """
         with self._reading() as (connection, study):
-            ranked = best_trials(connection, study, top)
-            at = seen_at(connection, study, ranked)
+            result = study_result(connection, study, top)
+        ranked = listed(result, top)
         fields = {"confirmed": "mean", "low": "low", "high": "high", "runs": "runs"}
         more = {}
         for name, field in fields.items():
             more[name] = [getattr(each.confirmed, field, None) for each in ranked]
         for name in ("tied", "unknown"):
             more[name] = [getattr(each, name) for each in ranked]
-        more["seen_at"] = [at.get(each.trial.number) for each in ranked]
+        more["seen_at"] = [result.seen_at.get(each.trial.number) for each in ranked]
         return frame_of([each.trial for each in ranked], more)
 
     def trial(self, number: int | None = None) -> StudyTrial:

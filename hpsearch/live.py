@@ -144,7 +144,7 @@ class LiveView:
         trials = counted(_counts(study))
         if trials and study.spec.budget.trials is not None:
             trials += f" of {study.spec.budget.trials}"
-        best = leading(study.history.trials, study.spec.objective.sign)
+        best = _leading(study)
         parts = [trials or f"workers {_workers(study)}"]
         if best is not None:
             parts.append(f"best {_values(study, best)} (trial {best.number})")
@@ -207,9 +207,14 @@ def _ended(study: Study) -> int:
     return sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in study.history.trials)
 
 
+def _leading(study: Study) -> Trial | None:
+    objective = study.spec.objective
+    return leading(study.history.trials, objective.direction, objective.metric)
+
+
 def _best(study: Study) -> str:
-    """The best trial so far, in the order of `selection.rank`."""
-    best = leading(study.history.trials, study.spec.objective.sign)
+    """The best trial so far."""
+    best = _leading(study)
     if best is None:
         return NOTHING
     over = ", over a limit" if best.violation else ""

@@ -6,7 +6,6 @@ import csv
 import enum
 import json
 import logging
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -15,6 +14,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from hpsearch.cli.streams import showable
+from hpsearch.documents.plain import finite
 from hpsearch.terminal.escapes import escaped, plain
 
 PLAIN_WIDTH = 100_000
@@ -168,16 +168,3 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]
 
 def _csv_cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | list) else value
-
-
-def finite(value: Any) -> Any:
-    """The value as plain data, with null for numbers that are not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return value

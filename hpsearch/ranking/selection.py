@@ -25,7 +25,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial, sign_of
+from hpsearch.domain.records import sign_of
 from hpsearch.ranking.repeats import BEHIND, Confirmed, RepeatedTrial, Repeats, runs_of
 
 EQUAL = 1e-12
@@ -99,16 +99,21 @@ def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[
     return _mark_ties(places, confirmed, repeats, sign)
 
 
-def leading(trials: Iterable[Trial], sign: float) -> Trial | None:
-    """The trial that is ahead of all that have a value, in the order of `place_of`; those that keep
-    the limits first. None if no trial has a value.
+def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None:
+    """The first trial in the order of `rank`; None if no trial can be ranked.
 
     Args:
-        trials: Of one objective. Repeats of others count by their own value.
-        sign: -1 if more is better, else 1.
+        trials: All trials of a study, with the repeats of any of them.
+        direction: ``minimize`` or ``maximize``.
+        metric: The name of the objective.
     """
-    known = [trial for trial in trials if trial.value is not None]
-    return min(known, key=lambda trial: (trial.violation, *place_of(trial, sign)), default=None)
+    everyone = list(trials)
+    if any(trial.role is Role.CONFIRM for trial in everyone):
+        ranked = rank(everyone, direction, metric)
+        return ranked[0].trial if ranked else None
+    sign = sign_of(direction)
+    places = (trial for trial in everyone if counts(trial))
+    return min(places, key=lambda trial: (trial.violation, *place_of(trial, sign)), default=None)
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:

@@ -12,12 +12,13 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.answer import parameter_table, whole_configuration
+from hpsearch.report.result import parameter_table, sentence, whole_configuration
 from hpsearch.report.wording import PageAnswer, Pieces, ReportPage, foreign
+from hpsearch.result.study_result import luck_of
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_detail
-from hpsearch.terminal.answer import luck
 from hpsearch.terminal.escapes import escaped
+from hpsearch.words.certainty import LUCK
 from hpsearch.words.estimates import continued, expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, number
 
@@ -108,9 +109,8 @@ class StudyTrial:
         if row.state is not State.COMPLETE:
             lines.append((f"It has not been trained in full: it is {row.state.value}.",))
         elif row.value is not None:
-            ranked = Ranked(row, row.value, self.confirmed, tied=False)
-            sure = luck(ranked)
-            lines.append((f"{sure[:1].upper()}{sure[1:]}.",))
+            place = Ranked(row, row.value, self.confirmed, tied=False)
+            lines.append(sentence(LUCK[luck_of(place)]))
         return lines
 
 

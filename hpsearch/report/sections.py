@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hpsearch.report import charts, parameter_charts
-from hpsearch.report.answer import answer, is_long, whole_configuration
 from hpsearch.report.charts import Chart
 from hpsearch.report.parameter_charts import Configurations
+from hpsearch.report.result import is_long, result_part, whole_configuration
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import (
     PageSection,
@@ -61,7 +61,7 @@ def _page(
     return ReportPage(
         name=foreign(story.study.name, 120),
         subtitle=_subtitle(story),
-        answer=answer(story, parameters),
+        answer=result_part(story, parameters),
         sections=sections,
         footer=(f"Made by hpsearch on {moment(story.now)}.",),
     )

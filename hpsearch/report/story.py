@@ -12,16 +12,16 @@ from sqlalchemy import Connection
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
 from hpsearch.report.frames.progress import known_until
+from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.course import CourseGoal, StudyCourse, study_course
-from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, seen_at
+from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, study_status
-from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.words.answer import gained_by
 from trials.contract import Unit
 
 TOP = 10
-"""So many of the best trials are read, and listed."""
+"""So many of the best trials are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,7 @@ class StudyStory:
     study: StudyHead
     status: StudyStatus
     course: StudyCourse
-    trust: StudyTrust
-    ranked: Sequence[Ranked[TrialRow]]
-    """The best trials, best first; with several objectives, those that no other one beats."""
-    seen_at: Mapping[int, float]
-    gained: str | None
-    """What it gained over the default settings, in a sentence."""
+    result: StudyResult
     now: float
     """When it was read, in seconds since the epoch."""
     until: float
@@ -54,7 +49,7 @@ class StudyStory:
     @property
     def spec(self) -> StudySpec | None:
         """Its study file; None if there is none, or it cannot be read."""
-        return self.trust.spec
+        return self.result.trust.spec
 
     @property
     def written(self) -> Mapping[str, Any]:
@@ -79,9 +74,14 @@ class StudyStory:
         return next((unit.value for unit in Unit if unit.value in stated), "resource")
 
     @property
+    def ranked(self) -> Sequence[Ranked[TrialRow]]:
+        """The best trials that are listed, best first; with several objectives, the whole front."""
+        return self.result.ranked[:TOP] if self.study.has_best else self.result.ranked
+
+    @property
     def winner(self) -> Ranked[TrialRow] | None:
         """The best trial; None if there is no single one."""
-        return self.ranked[0] if self.ranked and self.study.has_best else None
+        return self.result.best
 
     @property
     def is_going_on(self) -> bool:
@@ -100,28 +100,17 @@ def study_story(connection: Connection, study: StudyHead, now: float) -> StudySt
     Raises:
         Damaged: The database holds what this program never writes.
     """
-    rungs = study_trust(connection, study)
-    course = study_course(connection, study, rungs.spec)
-    has_order = study.has_best or len(study.directions) > 1
-    ranked = _best(connection, study) if has_order else []
+    result = study_result(connection, study, TOP)
+    course = study_course(connection, study, result.trust.spec)
     until = known_until(course, now, driven=study.driver is not None)
     attempts = closed(course.attempts, until)
     return StudyStory(
         study=study,
-        status=study_status(connection, study),
+        status=study_status(connection, study, result.ranked),
         course=course,
-        trust=rungs,
-        ranked=ranked,
-        seen_at=seen_at(connection, study, ranked),
-        gained=gained_by(connection, study),
+        result=result,
         now=now,
         until=until,
         attempts=attempts,
         spans=driven_spans(attempts, [each.created for each in course.environments]),
     )
-
-
-def _best(connection: Connection, study: StudyHead) -> list[Ranked[TrialRow]]:
-    """The best trials; with several objectives, the whole front."""
-    several = len(study.directions) > 1
-    return best_trials(connection, study, None if several else TOP)

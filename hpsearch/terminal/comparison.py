@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rich.console import RenderableType
 
+from hpsearch.result.comparison import common_levels, differences, parameter_names
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.terminal.tables import NUMERIC, Head, table
 from hpsearch.words.estimates import expected, values
@@ -36,35 +36,15 @@ def comparison(trials: Sequence[TrialDetail], width: int | None) -> list[Rendera
         for name, found in differing.items():
             params.add_row(name, *map(cell, found))
         parts.append(params)
-    alike = len(_names(trials)) - len(differing)
+    alike = len(parameter_names(trials)) - len(differing)
     parts.append(f"{count(alike, 'parameter')} alike" if differing else "\nthe same parameters")
     levels = common_levels(trials)
     if levels:
-        course = table(*heads, width=width, title="\nvalues at the same resource")
+        values_at = table(*heads, width=width, title="\nvalues at the same resource")
         for level in _thinned(levels):
-            course.add_row(number(level), *(number(_value_at(each, level)) for each in trials))
-        parts.append(course)
+            values_at.add_row(number(level), *(number(_value_at(each, level)) for each in trials))
+        parts.append(values_at)
     return parts
-
-
-def differences(trials: Sequence[TrialDetail]) -> dict[str, list[Any]]:
-    """The parameters in which trials differ, each with its values; None where one has none."""
-    found = {}
-    for name in _names(trials):
-        named = [each.trial.params.get(name) for each in trials]
-        if any(value != named[0] for value in named):
-            found[name] = named
-    return found
-
-
-def common_levels(trials: Sequence[TrialDetail]) -> list[float]:
-    """The resource levels at which all of them reported, in order."""
-    reached = [{report["resource"] for report in each.reports} for each in trials]
-    return sorted(set.intersection(*reached))
-
-
-def _names(trials: Sequence[TrialDetail]) -> list[str]:
-    return list(dict.fromkeys(name for each in trials for name in each.trial.params))
 
 
 def _thinned(levels: Sequence[float]) -> list[float]:

@@ -29,7 +29,7 @@ from hpsearch.terminal.tables import (
     table,
     with_named,
 )
-from hpsearch.words import trust
+from hpsearch.words.certainty import weakest_rung
 from hpsearch.words.estimates import continued, expected, may_change, values
 from hpsearch.words.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
 from hpsearch.words.requests import latest, outcome, wish
@@ -40,7 +40,7 @@ def status(
     now: float,
     width: int | None,
     disk: int | None = None,
-    rungs: StudyTrust | None = None,
+    trust: StudyTrust | None = None,
 ) -> list[RenderableType]:
     """Facts of a study, its running attempts and its failures.
 
@@ -49,12 +49,12 @@ def status(
         now: The time.
         width: Columns of the terminal; None if the output goes elsewhere.
         disk: Bytes that its checkpoints take, as far as that is known.
-        rungs: How far its rungs can be trusted.
+        trust: How far its rungs can be trusted.
     """
     facts = study_facts(of, now)
-    told = None if rungs is None else trust.line(rungs)
-    if told is not None:
-        facts["rungs"] = told
+    weakest = None if trust is None else weakest_rung(trust)
+    if weakest is not None:
+        facts["rungs"] = weakest
     if disk is not None:
         limit = of.summary.head.checkpoint_limit_bytes
         most = "" if limit is None else f" of {size(round(limit))}"

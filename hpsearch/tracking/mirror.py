@@ -165,7 +165,8 @@ class Mirror:
         counts = Counter(trial.state for trial in trials)
         best = None
         if len(record.directions) == 1:
-            best = leading(trials, self._spec.objective.sign)
+            objective = self._spec.objective
+            best = leading(trials, objective.direction, objective.metric)
         uid = record.uid or f"{record.name}-{record.created:.0f}"
         facts = {
             "state": record.state.value,

@@ -178,7 +178,8 @@ class Notices:
         study = self._study
         if study is None or len(study.spec.objectives) > 1:
             return None
-        return leading(study.history.trials, study.spec.objective.sign)
+        objective = study.spec.objective
+        return leading(study.history.trials, objective.direction, objective.metric)
 
 
 def _short(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 `numbers`   numbers, durations and moments
 `estimates` a trial's expected value and its repeats, with their intervals
-`answer`    luck, gain and ties in the answer of a study
-`trust`     how far rungs can be trusted
+`certainty` the result of a study: luck, gain, ties, trust in rungs
 `requests`  what was asked of a study while it ran; decisions
 """

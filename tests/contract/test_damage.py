@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.testclient import TestClient
 
 import hpsearch
-from hpsearch.cli.agents.reading import Reader
+from hpsearch.agents.reading import Reader
 from hpsearch.cli.main import main
 from hpsearch.domain.facts import DecisionKind, RequestKind
 from hpsearch.domain.history import Changes, History

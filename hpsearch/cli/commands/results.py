@@ -49,10 +49,7 @@ def status(
     """Show the progress of a study: trials, budget, running work and failures."""
     from hpsearch.cli.results.status import print_status, watch_status
 
-    if watch:
-        watch_status(name, storage, format)
-    else:
-        print_status(name, storage, format)
+    (watch_status if watch else print_status)(name, storage, format)
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -79,12 +76,9 @@ def best(
 
     As YAML, they can be trained with `python -m trials`.
     """
-    from hpsearch.cli.results.best import print_best, watch_best
+    from hpsearch.cli.results.best import Best, print_best, watch_best
 
-    if watch:
-        watch_best(name, top, where, format, storage)
-    else:
-        print_best(name, top, where, format, storage, why=why)
+    (watch_best if watch else print_best)(name, Best(top, where, why), format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -115,10 +109,7 @@ def trials(
     from hpsearch.cli.results.trials import Selection, print_trials, watch_trials
 
     selection = Selection(where, sort, limit, top)
-    if watch:
-        watch_trials(name, selection, format, storage)
-    else:
-        print_trials(name, selection, format, storage)
+    (watch_trials if watch else print_trials)(name, selection, format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -250,6 +241,6 @@ def mcp(
     ] = False,
 ) -> None:
     """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""
-    from hpsearch.cli.agents.command import serve_agents
+    from hpsearch.cli.results.mcp import serve_agents
 
     serve_agents(storage, allow_changes=allow_changes)

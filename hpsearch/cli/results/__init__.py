@@ -1,6 +1,7 @@
 """Commands that read the database.
 
-- `ls`, `status`, `best`, `trials`, `show`, `compare`, `logs`, `export`, `report`: one command each
-- `answer`: what a study has found, as `run` and `status` end with it
+- `ls`, `status`, `best`, `trials`, `export`, `report`, `mcp`: one command each
+- `show`, `compare`, `logs`: one trial, several, and their output
+- `result`: the result of a study, as `run` and `resume` end with it
 - `watching`: the same command again, whenever its study has changed
 """

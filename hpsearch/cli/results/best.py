@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,102 +12,74 @@ from sqlalchemy import Connection
 from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
+from hpsearch.documents.trials import best_documents, listed
 from hpsearch.errors import UserError
-from hpsearch.ranking.selection import Ranked
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialRow,
-    best_trials,
-    recorded_arithmetic,
-    seen_at,
-)
-from hpsearch.store.reading.trust import StudyTrust, study_trust
+from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import StudyResult
+from hpsearch.store.reading.queries import StudyHead, TrialRow, recorded_arithmetic
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
-from hpsearch.terminal.answer import luck, others
-from hpsearch.words import trust
-from hpsearch.words.answer import gained_by
+from hpsearch.words.certainty import how_sure, short_notes
 from hpsearch.words.estimates import continued
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.running.arithmetic import Arithmetic
 
-RIVALS = 20
-"""Trials that are looked at for those that cannot be told from the best."""
-
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
-def print_best(
-    name: str | None,
-    top: int | None,
-    where: str | None,
-    format_: Format,
-    storage: str,
-    *,
-    why: bool = False,
-) -> None:
+@dataclass(frozen=True)
+class Best:
+    """The request of the command line.
+
+    Args:
+        top: How many trials; None for one, or the whole front.
+        where: A --where expression.
+        why: Whether to say how sure it is that the first one is the best.
+    """
+
+    top: int | None
+    where: str | None
+    why: bool = False
+
+    def result(self, connection: Connection, study: StudyHead) -> StudyResult:
+        """The result of a study that has these trials."""
+        return study_result(connection, study, self.top or 1, where=self.where)
+
+
+def print_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
 
     With several objectives these are the trials that no other trial beats in all of them.
 
-    Args:
-        name: The study; None for the only one.
-        top: How many; None for one, or the whole front.
-        where: A --where expression.
-        format_: How they are written.
-        storage: The database's URL.
-        why: Whether to say below the table how sure it is that the first one is the best.
-
     Raises:
         UserError: The settings of the best were asked for, and no trial has a value.
     """
+    settings_of_all = []
     with viewing(storage) as connection:
         study = chosen_study(connection, name)
-        ranked = best_trials(connection, study, top, where=where)
-        at = seen_at(connection, study, ranked)
-        gained = gained_by(connection, study)
-        rungs = study_trust(connection, study)
-        rivals = best_trials(connection, study, RIVALS) if why and study.has_best else []
-        documents = []
+        result = wanted.result(connection, study)
         if format_ is Format.YAML:
-            documents = [_training(connection, study, each.trial) for each in ranked]
+            for place in listed(result, wanted.top):
+                recorded = recorded_arithmetic(connection, study, place.trial.number)
+                settings_of_all.append(settings(study, place.trial, recorded))
+    if format_ is Format.YAML and not result.ranked:
+        raise UserError(_nothing(study, wanted), f"see its progress: hpsearch status {study.name}")
     if format_ is Format.YAML:
-        if not ranked:
-            hint = f"see its progress: hpsearch status {study.name}"
-            raise UserError(_nothing(study, where), hint)
-        emit_yaml(*documents)
-        return
-    if format_ is not Format.TABLE:
-        found = [as_plain(study.name, each, at.get(each.trial.number), rungs) for each in ranked]
-        emit(found, format_)
-        return
-    if not ranked:
-        note(_nothing(study, where))
-        return
-    show(tables.best(ranked, terminal_width(), objectives(study), at))
-    if gained is not None and where is None:
-        note(gained)
-    caution = trust.caveat(rungs, in_full=why)
-    if caution is not None:
-        note(caution)
-    for line in (luck(rivals[0]), others(rivals)) if rivals else ():
-        note(line)
-    if ranked[0].trial.continues is not None:
-        note(_not_alone(ranked[0].trial))
+        emit_yaml(*settings_of_all)
+    elif format_ is not Format.TABLE:
+        emit(best_documents(result, wanted.top), format_)
+    elif result.ranked:
+        show(*_tables(result, wanted))
+        for line in _notes(result, wanted):
+            note(line)
+    else:
+        note(_nothing(study, wanted))
 
 
-def _not_alone(trial: TrialRow) -> str:
-    """What to know of a trial that continues another one."""
-    told = f"trial {trial.number} {continued(trial)}, under other parameters"
-    return f"{told}: its parameters alone do not give its value, and it is not repeated"
-
-
-def watch_best(
-    name: str | None, top: int | None, where: str | None, format_: Format, storage: str
-) -> None:
+def watch_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
     """Print the best trials again whenever they change.
 
     Raises:
@@ -115,76 +87,34 @@ def watch_best(
     """
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        ranked = best_trials(connection, study, top, where=where)
-        at = seen_at(connection, study, ranked)
-        rungs = study_trust(connection, study)
-        return [as_plain(study.name, each, at.get(each.trial.number), rungs) for each in ranked]
+        return best_documents(wanted.result(connection, study), wanted.top)
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        ranked = best_trials(connection, study, top, where=where)
-        at = seen_at(connection, study, ranked)
-        return [tables.best(ranked, terminal_width(), objectives(study), at)]
+        return _tables(wanted.result(connection, study), wanted)
 
     watch(Watched(rows, parts), name, format_, storage)
 
 
-def _nothing(study: StudyHead, where: str | None) -> str:
-    selected = " among those that --where selects" if where else ""
+def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:
+    names = [metric for metric, _ in result.objectives]
+    objectives = ["value"] if len(names) == 1 else names
+    places = listed(result, wanted.top)
+    return [tables.best(places, terminal_width(), objectives, result.seen_at)]
+
+
+def _notes(result: StudyResult, wanted: Best) -> list[str]:
+    """The lines below the table."""
+    first = result.ranked[0].trial
+    lines = how_sure(result) if wanted.why else short_notes(result)
+    if first.continues is not None:
+        which = f"trial {first.number} {continued(first)}, under other parameters"
+        lines.append(f"{which}: its parameters alone do not give its value, and it is not repeated")
+    return lines
+
+
+def _nothing(study: StudyHead, wanted: Best) -> str:
+    selected = " among those that --where selects" if wanted.where else ""
     return f"no trial of {study.name} has a value yet{selected}"
-
-
-def as_plain(
-    study: str, ranked: Ranked[TrialRow], at: float | None, rungs: StudyTrust
-) -> dict[str, Any]:
-    """A ranked trial as plain values, with the verdict on the least trusted rung of its study.
-
-    Args:
-        study: The study's name.
-        ranked: The trial in its place.
-        at: How far it had trained when it showed its value; None if that is not known.
-        rungs: How far the rungs of its study can be trusted.
-    """
-    trial = ranked.trial
-    weakest = rungs.weakest
-    return {
-        "study": study,
-        "number": trial.number,
-        "state": trial.state.value,
-        "value": ranked.value,
-        "seen_at": at,
-        "expected": trial.expected,
-        "expected_deviation": trial.expected_deviation,
-        "expected_low": trial.expected_low,
-        "expected_high": trial.expected_high,
-        "values": None if trial.values is None else list(trial.values),
-        "violation": trial.violation,
-        "params": dict(trial.params),
-        "resource": trial.resource,
-        "continues": trial.continues,
-        "continues_at": trial.continues_at,
-        "seed": trial.seed,
-        "gpu_seconds": trial.gpu_seconds,
-        "cost": trial.cost,
-        "checkpoint": trial.best_checkpoint or trial.checkpoint,
-        "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
-        "tied": ranked.tied,
-        "unknown": ranked.unknown,
-        "rung_verdict": None if weakest is None else weakest.verdict,
-    }
-
-
-def objectives(study: StudyHead) -> list[str]:
-    """The names of a study's objectives: their metrics, or numbers where there is no study file."""
-    if len(study.directions) == 1:
-        return ["value"]
-    written = study.written.get("objective")
-    if isinstance(written, list):
-        return [str(each["metric"]) for each in written]
-    return [f"value {i}" for i in range(len(study.directions))]
-
-
-def _training(connection: Connection, study: StudyHead, trial: TrialRow) -> dict[str, Any]:
-    return settings(study, trial, recorded_arithmetic(connection, study, trial.number))
 
 
 def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.documents.trials import comparison_document
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import TrialDetail, trial_detail
-from hpsearch.terminal.comparison import common_levels, comparison, differences
-
-MOST_COMPARED = 100
+from hpsearch.result.comparison import MOST_COMPARED
+from hpsearch.store.reading.queries import trial_detail
+from hpsearch.terminal.comparison import comparison
 
 
 def are_several(words: list[str]) -> bool:
@@ -36,9 +34,9 @@ def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> Non
     if format_ is TreeFormat.TABLE:
         show(*comparison(trials, terminal_width()))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(comparison_as_plain(study.name, trials))
+        emit_yaml(comparison_document(study, trials))
     else:
-        emit_json(comparison_as_plain(study.name, trials))
+        emit_json(comparison_document(study, trials))
 
 
 def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
@@ -57,19 +55,3 @@ def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:
 
 def _is_number(word: str) -> bool:
     return word.isascii() and word.isdecimal() and len(word) < 10
-
-
-def comparison_as_plain(study: str, trials: list[TrialDetail]) -> dict[str, Any]:
-    levels = common_levels(trials)
-    return {
-        "study": study,
-        "trials": [each.trial.as_plain() for each in trials],
-        "differing": differences(trials),
-        "values": {
-            str(each.trial.number): [
-                report["value"] for report in each.reports if report["resource"] in levels
-            ]
-            for each in trials
-        },
-        "resources": levels,
-    }

@@ -12,9 +12,10 @@ from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
 from hpsearch.cli.results.status import used
 from hpsearch.cli.results.watching import Watched, watch
+from hpsearch.documents.trials import trial_document
 from hpsearch.errors import UserError
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
+from hpsearch.store.reading.queries import StudyHead, trial_detail
 from hpsearch.terminal import status as view
 from trials.checkpoints import folders
 
@@ -36,14 +37,14 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
     with viewing(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
-    logs = logs_of(study, detail)
     if format_ is TreeFormat.TABLE:
+        logs = logs_of(study, detail)
         disk = _folder_bytes(detail.trial.checkpoint)
         show(*view.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
     elif format_ is TreeFormat.YAML:
-        emit_yaml(trial_as_plain(study.name, detail, logs))
+        emit_yaml(trial_document(study, detail))
     else:
-        emit_json(trial_as_plain(study.name, detail, logs))
+        emit_json(trial_document(study, detail))
 
 
 def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
@@ -56,7 +57,7 @@ def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         detail = trial_detail(connection, study, number)
-        return [trial_as_plain(study.name, detail, logs_of(study, detail))]
+        return [trial_document(study, detail)]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         detail = trial_detail(connection, study, number)
@@ -88,16 +89,3 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
         return None
     folder, _ = folders.split(checkpoint)
     return used(str(folder))
-
-
-def trial_as_plain(study: str, detail: TrialDetail, logs: list[str]) -> dict[str, Any]:
-    trial = detail.trial
-    return {
-        "study": study,
-        **trial.as_plain(),
-        "findings": [finding.as_plain() for finding in detail.findings],
-        "reports": detail.reports,
-        "attempts": detail.attempts,
-        "decisions": detail.decisions,
-        "logs": logs,
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
@@ -12,14 +11,13 @@ from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
-from hpsearch.cli.results.ls import as_plain
 from hpsearch.cli.results.watching import Watched, watch
+from hpsearch.documents.studies import status_document
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
-from hpsearch.store.reading.trust import StudyTrust, study_trust
+from hpsearch.store.reading.standing import recent_decisions, study_status
+from hpsearch.store.reading.trust import study_trust
 from hpsearch.terminal import status as view
 from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
-from hpsearch.words.requests import as_plain as request_as_plain
 from trials.checkpoints import folders
 
 
@@ -28,18 +26,20 @@ def print_status(name: str | None, storage: str, format_: Format) -> None:
     with viewing(storage) as connection:
         study = chosen_study(connection, name)
         found = study_status(connection, study)
-        rungs = study_trust(connection, study)
+        trust = study_trust(connection, study)
     disk = found.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = used(found.summary.head.checkpoints)
     if format_ is Format.TABLE:
-        show(*view.status(found, time.time(), terminal_width(), disk, rungs))
-    elif format_ is Format.CSV:
-        emit_csv([_without_lists(status_as_plain(found, disk, rungs))])
+        show(*view.status(found, time.time(), terminal_width(), disk, trust))
+        return
+    document = status_document(found, trust, disk)
+    if format_ is Format.CSV:
+        emit_csv([_without_lists(document)])
     elif format_ is Format.YAML:
-        emit_yaml(status_as_plain(found, disk, rungs))
+        emit_yaml(document)
     else:
-        emit_json(status_as_plain(found, disk, rungs))
+        emit_json(document)
 
 
 def watch_status(name: str | None, storage: str, format_: Format) -> None:
@@ -51,7 +51,8 @@ def watch_status(name: str | None, storage: str, format_: Format) -> None:
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
         found = study_status(connection, study)
-        return [status_as_plain(found, found.checkpoint_bytes, study_trust(connection, study))]
+        trust = study_trust(connection, study)
+        return [status_document(found, trust, found.checkpoint_bytes)]
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
         found = study_status(connection, study)
@@ -78,21 +79,3 @@ def used(folder: str | None) -> int | None:
         return folders.used_bytes(folder)
     except Exception:  # noqa: BLE001 - each store has errors of its own
         return None
-
-
-def status_as_plain(of: StudyStatus, disk: int | None, rungs: StudyTrust) -> dict[str, Any]:
-    return {
-        **as_plain(of.summary),
-        "stop_requested": of.summary.head.stop_requested,
-        "budget": {limit.name: {"used": limit.used, "limit": limit.most} for limit in of.budget},
-        "reserved_gpu_seconds": of.reserved_gpu_seconds,
-        "checkpoints": of.summary.head.checkpoints,
-        "checkpoint_bytes": disk,
-        "checkpoint_limit_bytes": of.summary.head.checkpoint_limit_bytes,
-        "trials_per_hour": of.trials_per_hour,
-        "seconds_left": of.seconds_left(time.time()),
-        "running": [asdict(each) for each in of.running],
-        "failures": [asdict(each) for each in of.failures],
-        "rungs": [rung.as_plain() for rung in rungs.rungs],
-        "requests": [request_as_plain(each) for each in of.requests],
-    }

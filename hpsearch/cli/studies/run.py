@@ -14,7 +14,7 @@ from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import log_as_notes, note
-from hpsearch.cli.results.answer import print_answer
+from hpsearch.cli.results.result import print_result
 from hpsearch.cli.studies.asking import raise_budget
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.creation.study import create_study, spec_of
@@ -216,7 +216,7 @@ def _drive(
             f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
         )
     note(f"study {name} has ended: {study.reason}")
-    print_answer(store, name, options.suggested)
+    print_result(store, name, options.suggested)
 
 
 def _refuse_asked(spec: StudySpec) -> None:

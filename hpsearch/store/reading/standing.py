@@ -135,9 +135,17 @@ def list_studies(connection: Connection) -> list[StudySummary]:
     return [_summary(connection, head) for head in study_heads(connection)]
 
 
-def study_status(connection: Connection, study: StudyHead) -> StudyStatus:
-    """The standing of a study."""
-    summary = _summary(connection, study)
+def study_status(
+    connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
+) -> StudyStatus:
+    """The standing of a study.
+
+    Args:
+        connection: To the database.
+        study: The study.
+        ranked: Its best trials, best first, where they were read already.
+    """
+    summary = _summary(connection, study, ranked)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
         attempts.c.study_id == study.id, attempts.c.outcome.is_(None)
     )
@@ -187,7 +195,9 @@ def _checkpoint_bytes(connection: Connection, study: StudyHead) -> int | None:
     return None if taken is None else int(taken)
 
 
-def _summary(connection: Connection, head: StudyHead) -> StudySummary:
+def _summary(
+    connection: Connection, head: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
+) -> StudySummary:
     by_state = (
         select(trials.c.state, func.count(), func.sum(trials.c.gpu_seconds))
         .where(trials.c.study_id == head.id)
@@ -196,8 +206,9 @@ def _summary(connection: Connection, head: StudyHead) -> StudySummary:
     rows = connection.execute(by_state).all()
     counts = {state: count for state, count, _ in rows}
     gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
-    first = best_trials(connection, head, 1) if head.has_best else []
-    best = first[0] if first else None
+    if ranked is None and head.has_best:
+        ranked = best_trials(connection, head, 1)
+    best = ranked[0] if ranked and head.has_best else None
     budget = _budget(connection, head, gpu_seconds)
     return StudySummary(head, counts, gpu_seconds, best, budget)
 

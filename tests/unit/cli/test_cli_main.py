@@ -109,7 +109,7 @@ def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) ->
 
 
 def test_a_bug_keeps_its_traceback(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpsearch.cli.results.best.best_trials", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("hpsearch.cli.results.best.study_result", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
@@ -120,7 +120,7 @@ def test_an_interruption_ends_with_130(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpsearch.cli.results.best.best_trials", interrupted)
+    monkeypatch.setattr("hpsearch.cli.results.best.study_result", interrupted)
     assert run("best", flowers).code == 130
 
 

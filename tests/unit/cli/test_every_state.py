@@ -25,7 +25,7 @@ from rich.console import Console
 from starlette.testclient import TestClient
 
 import hpsearch
-from hpsearch.cli.agents.reading import Reader
+from hpsearch.agents.reading import Reader
 from hpsearch.cli.output import What
 from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes

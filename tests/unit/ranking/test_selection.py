@@ -14,7 +14,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.ranges import range_of
-from hpsearch.ranking.selection import rank, standing, tied_with
+from hpsearch.ranking.selection import leading, rank, standing, tied_with
 
 
 def trial(number: int, value: float | None, state: State = State.COMPLETE, **more: Any) -> Trial:
@@ -335,3 +335,13 @@ def test_the_first_is_at_least_as_good_as_every_other(
     assert len(ranked) == len(finite)
     if finite:
         assert ranked[0].value == (max(finite) if direction == "maximize" else min(finite))
+
+
+def test_the_leading_trial_is_the_first_of_the_ranking_with_repeats_and_without() -> None:
+    trials = [trial(0, 0.9), trial(1, 0.85), trial(2, 0.95, State.FAILED)]
+    assert leading(trials, "maximize") is trials[0]
+    repeats = [repeat(3, 0, 0.7), repeat(4, 0, 0.72), repeat(5, 1, 0.84), repeat(6, 1, 0.86)]
+    found = leading([*trials, *repeats], "maximize")
+    assert found is trials[1]
+    assert found is rank([*trials, *repeats], "maximize")[0].trial
+    assert leading([], "maximize") is None

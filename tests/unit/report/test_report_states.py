@@ -71,7 +71,7 @@ def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(told: T
 
 def test_a_winner_that_was_not_repeated_may_be_luck(told: Told) -> None:
     said = texts(told(ordinary_trials()))
-    assert "Not confirmed: it is the best of 37 trials, and part of its lead may be luck." in said
+    assert "Trained once: part of its value may be luck; search.confirm measures that." in said
 
 
 def test_before_any_trial_has_started_the_page_says_so(told: Told) -> None:
@@ -80,11 +80,10 @@ def test_before_any_trial_has_started_the_page_says_so(told: Told) -> None:
     assert keys(story) == ["origin"]
 
 
-def test_a_single_trial_is_compared_with_nothing(told: Told) -> None:
+def test_a_single_trial_has_no_parameters_to_compare(told: Told) -> None:
     story = told([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
     said = texts(story)
     assert "Trial 0: `accuracy` 0.7" in said
-    assert "the only trial with a value" in said
     assert "parameters" not in keys(story)
 
 

@@ -18,7 +18,7 @@ def serve_agents(storage: str, *, allow_changes: bool) -> None:
         StoreUnreachable: There is no such database.
     """
     try:
-        from hpsearch.cli.agents.server import server_of
+        from hpsearch.agents.server import server_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise

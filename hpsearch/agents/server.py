@@ -1,8 +1,8 @@
-"""The tools that agents are given.
+"""The tools for agents.
 
-Reading tools are always there. Those that change a study are there only with `--allow-changes`, and
-they ask its driver by the table of requests, as people do: it decides. None raises a budget or ends
-a study.
+Reading tools are always there. Tools that change a study are there only with `--allow-changes`, and
+ask its driver by the table of requests, as people do: it decides. No tool raises a budget or ends a
+study.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from hpsearch.cli.agents.reading import Plain, Reader
-from hpsearch.cli.options import LARGEST_COUNT
-from hpsearch.cli.results.compare import MOST_COMPARED
+from hpsearch.agents.reading import Plain, Reader
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import HpsearchError, hearing
+from hpsearch.result.comparison import MOST_COMPARED
+from hpsearch.store.reading.queries import LARGEST_NUMBER
 from hpsearch.store.store import Store
 from hpsearch.study_run.requests import ask
 
@@ -49,7 +49,7 @@ Study = Annotated[
         description="The study's name, as the tool `studies` lists it.",
     ),
 ]
-Number = Annotated[int, Field(ge=0, le=LARGEST_COUNT, description="The number of a trial.")]
+Number = Annotated[int, Field(ge=0, le=LARGEST_NUMBER, description="The number of a trial.")]
 
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
@@ -72,54 +72,54 @@ def server_of(storage: str, *, allow_changes: bool) -> MCPServer[Any]:
     return server
 
 
-def _told(tool: Callable[P, T]) -> Callable[P, T]:
+def _explained(tool: Callable[P, T]) -> Callable[P, T]:
     """A tool whose errors say what is wrong and what to do, as those of the commands."""
 
     @functools.wraps(tool)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            with hearing() as told:
-                answer = tool(*args, **kwargs)
+            with hearing() as damages:
+                result = tool(*args, **kwargs)
         except HpsearchError as error:
             raise ToolError(str(error)) from None
-        for damage in told:
-            answer = _with(answer, str(damage))
-        return answer
+        for damage in damages:
+            result = _with(result, str(damage))
+        return result
 
     return call
 
 
-def _with(answer: Any, damage: str) -> Any:
-    """An answer that says what it lacks."""
-    if isinstance(answer, str):
-        return f"{answer}\n\n{damage}\n"
-    if isinstance(answer, list):
-        return [*answer, {"damage": damage}]
-    return {**answer, "damage": damage}
+def _with(result: Any, damage: str) -> Any:
+    """A result with a note on what it lacks."""
+    if isinstance(result, str):
+        return f"{result}\n\n{damage}\n"
+    if isinstance(result, list):
+        return [*result, {"damage": damage}]
+    return {**result, "damage": damage}
 
 
 def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def studies() -> list[Plain]:
         """List all studies, the newest first: state, trials by state, best trial, compute time."""
         return reader.studies()
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def status(study: Study) -> Plain:
         """Where a study stands: budget, running trials, failures by cause, trust in its rungs."""
         return reader.status(study)
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def best(study: Study, top: Annotated[int, Field(ge=1, le=50)] = 5) -> Plain:
         """The best trials, best first, with `how_sure`: in words, whether the first is better than
         others and than the default settings, or may be luck."""
         return reader.best(study, top)
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def trials(
         study: Study,
         where: Annotated[
@@ -133,13 +133,13 @@ def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
         return reader.trials(study, where, sort, limit)
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def trial(study: Study, number: Number) -> Plain:
         """One trial: parameters, reports, attempts, decisions in words, findings, error, logs."""
         return reader.trial(study, number)
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def compare(
         study: Study,
         numbers: Annotated[list[Number], Field(min_length=2, max_length=MOST_COMPARED)],
@@ -148,7 +148,7 @@ def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
         return reader.compare(study, numbers)
 
     @server.tool(annotations=_READS)
-    @_told
+    @_explained
     def report(study: Study) -> str:
         """What happened in a study, as Markdown: the answer, budget, failures, environment."""
         return reader.report(study)
@@ -156,7 +156,7 @@ def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
 
 def _add_changes(server: MCPServer[Any], storage: str) -> None:
     @server.tool(annotations=_ADDS)
-    @_told
+    @_explained
     def propose(
         study: Study,
         params: Annotated[
@@ -189,7 +189,7 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
         return _asked(storage, study, RequestKind.PROPOSE, content, context)
 
     @server.tool(annotations=_ENDS)
-    @_told
+    @_explained
     def stop_trial(study: Study, number: Number, context: Context[Any, Any]) -> Plain:
         """End one trial of a running study for good; its slot goes to others."""
         return _asked(storage, study, RequestKind.STOP, {"trial": number}, context)
@@ -202,15 +202,15 @@ def _asked(
     content: dict[str, Any],
     context: Context[Any, Any],
 ) -> Plain:
-    """Ask a study's driver, and tell what it answers."""
+    """Ask a study's driver, and return its answer."""
     with closing(Store.open(storage, create=False)) as store:
         answer, is_driven = ask(store, study, kind, content, f"agent {_client(context)}")
-    told = "done"
+    outcome = "done"
     if not is_driven:
-        told = "no driver works on the study: the next one sees to it"
+        outcome = "no driver works on the study: the next one sees to it"
     elif answer.handled is None:
-        told = "the driver has not answered yet; it will see to it"
-    return {"told": told, "trial": answer.trial}
+        outcome = "the driver has not answered yet; it will see to it"
+    return {"told": outcome, "trial": answer.trial}
 
 
 def _client(context: Context[Any, Any]) -> str:

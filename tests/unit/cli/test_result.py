@@ -1,11 +1,11 @@
-"""The answer that `run` prints when a study has ended."""
+"""The result that `run` prints when a study has ended."""
 
 from __future__ import annotations
 
 import io
 from contextlib import closing, redirect_stdout
 
-from hpsearch.cli.results.answer import print_answer
+from hpsearch.cli.results.result import print_result
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
@@ -15,7 +15,7 @@ from hpsearch.store.store import Store
 def answered(url: str, name: str) -> str:
     out = io.StringIO()
     with closing(Store.open(url)) as store, redirect_stdout(out):
-        print_answer(store, name, lambda command: f"hpsearch {command} --storage there")
+        print_result(store, name, lambda command: f"hpsearch {command} --storage there")
     return out.getvalue()
 
 
@@ -44,7 +44,9 @@ def test_a_best_that_was_trained_once_may_be_luck_and_is_compared_with_the_defau
 def test_where_the_default_settings_are_best_there_is_no_gain(save, sqlite_url):
     default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
     save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.6, resource=3.0)])
-    assert "none: these are the default settings" in answered(sqlite_url, "garden")
+    assert "no trial is better than the default settings' 0.7 (trial 0)" in answered(
+        sqlite_url, "garden"
+    )
 
 
 def test_a_study_without_a_value_says_so_and_where_to_look(save, sqlite_url):

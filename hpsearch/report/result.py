@@ -1,4 +1,4 @@
-"""The answer of a study: which configuration is best, how sure that is, and what it cost."""
+"""The result of a study on its page: the best configuration, how sure that is, and its cost."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from hpsearch.report.frames.clocks import wall_clock
 from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageAnswer, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.terminal.answer import others
-from hpsearch.words import trust
-from hpsearch.words.answer import LUCK
+from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
 from hpsearch.words.estimates import continued, expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
@@ -26,8 +24,8 @@ LONG_CONFIGURATION = 12
 """Of a configuration of more than twice as many parameters, the answer has so many."""
 
 
-def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
-    """The answer as texts and tables.
+def result_part(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
+    """The result as texts and tables.
 
     Args:
         story: The study's.
@@ -35,41 +33,26 @@ def answer(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     """
     if len(story.study.directions) > 1:
         return _several(story, parameters)
-    winner = story.winner
-    if winner is None:
+    result = story.result
+    best = result.best
+    if best is None:
         return PageAnswer((_nothing(story),), _costs(story), False, "", (), ())
-    lines = [*_certainty(story, winner), *_rivals(story)]
-    if story.gained is not None:
-        lines.append((f"Gain: {story.gained.removesuffix(LUCK)}.",))
-    caution = trust.caveat(story.trust)
-    if caution is not None:
-        lines.append(_sentence(caution))
-    lines += _costs(story)
-    tables = [_configuration(winner.trial, parameters)]
+    lines = [*_certainty(story, best), *_costs(story)]
+    tables = [_configuration(best.trial, parameters)]
     if len(story.ranked) > 1:
-        marks = {"= cannot be told from the first": winner.tied}
-        marks["? trained too little to tell"] = any(each.unknown for each in story.ranked)
-        meaning = "; ".join(mark for mark, is_there in marks.items() if is_there)
-        meaning = f" ({meaning})" if meaning else ""
+        marks = ["= cannot be told from the first"] if best.tied else []
+        marks += ["? trained too little to tell"] if result.unknown else []
+        meaning = f" ({'; '.join(marks)})" if marks else ""
         tables.append(_listed(story, parameters, f"The best trials{meaning}"))
-    goal = story.goal
-    headline = (f"Trial {winner.trial.number}: ", foreign_name(goal.metric), f" {_value(winner)}")
-    is_sure = winner.confirmed is not None and winner.confirmed.low is not None
-    commands = _commands(story, winner.trial)
+    headline = (f"Trial {best.trial.number}: ", foreign_name(story.goal.metric), f" {worth(best)}")
+    is_sure = best.confirmed is not None and best.confirmed.low is not None
+    commands = _commands(story, best.trial)
     return PageAnswer(headline, lines, is_sure, "To train it:", commands, tables)
 
 
-def _sentence(text: str) -> Pieces:
+def sentence(text: str) -> Pieces:
+    """A text as a sentence of a page: with a capital letter and a full stop."""
     return (f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",)
-
-
-def _value(ranked: Ranked[TrialRow]) -> str:
-    """The value that a trial is ranked by."""
-    if ranked.confirmed is not None:
-        return interval(ranked.confirmed)
-    if may_change(ranked.trial):
-        return f"{expected(ranked.trial)} expected in full"
-    return number(ranked.value)
 
 
 def _nothing(story: StudyStory) -> str:
@@ -87,10 +70,12 @@ def _nothing(story: StudyStory) -> str:
     return "No trial has a value yet"
 
 
-def _certainty(story: StudyStory, winner: Ranked[TrialRow]) -> list[Pieces]:
-    """What is known of the value of the best trial."""
+def _certainty(story: StudyStory, best: Ranked[TrialRow]) -> list[Pieces]:
+    """The certainty of the value of the best trial."""
+    result = story.result
+    assert result.luck is not None
     lines: list[Pieces] = []
-    trial, confirmed = winner.trial, winner.confirmed
+    trial, confirmed = best.trial, best.confirmed
     if trial.violation > 0:
         over = f"{trial.violation:.1%}"
         lines.append((f"No trial keeps the limits; this one exceeds them by {over}.",))
@@ -98,46 +83,20 @@ def _certainty(story: StudyStory, winner: Ranked[TrialRow]) -> list[Pieces]:
         span = f"{number(confirmed.low)} to {number(confirmed.high)}"
         runs = f"{confirmed.runs} trainings with fresh seeds"
         lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
-    elif confirmed is not None:
-        lines.append(("Repeated once with a fresh seed, which gives no interval.",))
-    elif trial.continues is not None:
-        told = f"It {continued(trial)} under other parameters: both trainings gave its value. "
-        lines.append((told, "Such a trial is not repeated with fresh seeds."))
     else:
-        among = _searched(story)
-        lines.append((_luck(among),))
-    at = story.seen_at.get(trial.number)
-    shown = f"The best value that it showed in the search is {number(winner.value)}"
-    if at is not None:
-        shown += f", at {number(at)} "
-        lines.append((shown, foreign(story.unit), "."))
-    else:
-        lines.append((f"{shown}.",))
+        lines.append(sentence(LUCK[result.luck]))
+    if trial.continues is not None:
+        lines.append((f"It {continued(trial)} under other parameters.",))
+    shown = f"The best value that it showed in the search is {number(best.value)}"
+    at = result.seen_at.get(trial.number)
+    where: Pieces = () if at is None else (f", at {number(at)} ", foreign(story.unit))
+    lines.append((shown, *where, "."))
     if trial.state is not State.COMPLETE:
         lines.append((f"It has not been trained in full: it is {trial.state.value}.",))
+    for text in (rivals(result), gain(result), caveat(result.trust)):
+        if text is not None:
+            lines.append(sentence(text))
     return lines
-
-
-def _luck(among: int) -> str:
-    if among <= 1:
-        return "Not confirmed, and the only trial with a value: nothing compares it with another."
-    return (
-        f"Not confirmed: it is the best of {among:,} trials, and part of its lead may be luck. "
-        "Repeats with fresh seeds (search.confirm in the study file) would tell."
-    )
-
-
-def _searched(story: StudyStory) -> int:
-    """How many trials have a value that counts."""
-    trials = story.course.trials
-    counts = trials[story.goal.column].notna() & (trials["role"] != "confirm")
-    return int((counts & (trials["state"] != State.FAILED)).sum())
-
-
-def _rivals(story: StudyStory) -> list[Pieces]:
-    """The trials that cannot be told from the best one, and those of which it is not known."""
-    told = others(story.ranked)
-    return [_sentence(told)] if told else []
 
 
 def _costs(story: StudyStory) -> list[Pieces]:

@@ -1,0 +1,53 @@
+"""The result of a study, printed when it has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from hpsearch.cli.output import show, terminal_width
+from hpsearch.cli.streams import ReaderGone
+from hpsearch.errors import UserError
+from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import StudyResult
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.reading.standing import study_status
+from hpsearch.store.store import Store
+from hpsearch.terminal.result import result_tables
+from trials.descriptions.builtin import BUILT_IN
+
+
+def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> None:
+    """Print the best configuration of a study with all that is known of it, and the next commands.
+
+    Args:
+        store: The database.
+        name: The study.
+        suggested: Completes a command, such as ``best NAME``, to one for this database.
+    """
+    with store.viewing() as connection:
+        study = find_study(connection, name)
+        result = study_result(connection, study)
+        status = study_status(connection, study, result.ranked)
+    # The study has ended as it has, whether or not somebody still reads this.
+    with suppress(ReaderGone, UserError):
+        commands = _next_commands(result, suggested)
+        show(*result_tables(result, status, commands, terminal_width()))
+        sys.stdout.flush()
+
+
+def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
+    """The two commands that most people want next, each with what it does."""
+    study = result.study
+    if not result.ranked:
+        return [(suggested(f"trials {study.name}"), "what happened to each trial")]
+    others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
+    is_built_in = study.written.get("task", {}).get("kind") in BUILT_IN
+    if result.best is not None and result.best.trial.continues is not None:
+        number = result.best.trial.number
+        return [(suggested(f"show {study.name} {number}"), "how it was trained"), others]
+    if result.best is not None and is_built_in:
+        return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
+    settings = suggested(f"best {study.name} --format yaml")
+    return [(f"{settings} > best.yaml", "its settings, as a file"), others]

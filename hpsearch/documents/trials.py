@@ -1,0 +1,88 @@
+"""Trials as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hpsearch.ranking.selection import Ranked
+from hpsearch.result.comparison import common_levels, differences
+from hpsearch.result.study_result import StudyResult
+from hpsearch.store.reading.logs import logs_of
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
+
+
+def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]:
+    """The best trials, best first, each with the verdict on the least trusted rung of its study.
+
+    Args:
+        result: The result of the study.
+        top: How many at most; None for one, or with several objectives for the whole front.
+    """
+    return [_best_document(result, place) for place in listed(result, top)]
+
+
+def listed(result: StudyResult, top: int | None) -> Sequence[Ranked[TrialRow]]:
+    """The trials of a result that are shown: `top`, or else one, or the whole front."""
+    if top is None and result.study.has_best:
+        top = 1
+    return result.ranked[:top]
+
+
+def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, Any]:
+    trial, weakest = place.trial, result.trust.weakest
+    return {
+        "study": result.study.name,
+        "number": trial.number,
+        "state": trial.state.value,
+        "value": place.value,
+        "seen_at": result.seen_at.get(trial.number),
+        "expected": trial.expected,
+        "expected_deviation": trial.expected_deviation,
+        "expected_low": trial.expected_low,
+        "expected_high": trial.expected_high,
+        "values": None if trial.values is None else list(trial.values),
+        "violation": trial.violation,
+        "params": dict(trial.params),
+        "resource": trial.resource,
+        "continues": trial.continues,
+        "continues_at": trial.continues_at,
+        "seed": trial.seed,
+        "gpu_seconds": trial.gpu_seconds,
+        "cost": trial.cost,
+        "checkpoint": trial.best_checkpoint or trial.checkpoint,
+        "confirmed": None if place.confirmed is None else asdict(place.confirmed),
+        "tied": place.tied,
+        "unknown": place.unknown,
+        "rung_verdict": None if weakest is None else weakest.verdict,
+    }
+
+
+def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
+    """Everything that is recorded about one trial."""
+    return {
+        "study": study.name,
+        **detail.trial.as_plain(),
+        "findings": [finding.as_plain() for finding in detail.findings],
+        "reports": detail.reports,
+        "attempts": detail.attempts,
+        "decisions": detail.decisions,
+        "logs": logs_of(study, detail),
+    }
+
+
+def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict[str, Any]:
+    """Trials side by side: the parameters that differ, and the values at the same resource."""
+    levels = common_levels(trials)
+    values = {}
+    for each in trials:
+        at_levels = [row["value"] for row in each.reports if row["resource"] in levels]
+        values[str(each.trial.number)] = at_levels
+    return {
+        "study": study.name,
+        "trials": [each.trial.as_plain() for each in trials],
+        "differing": differences(trials),
+        "values": values,
+        "resources": levels,
+    }

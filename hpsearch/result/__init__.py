@@ -1,0 +1,7 @@
+"""The result of a study: which configuration is best, and how sure that is. Computed once, and
+rendered by terminal, pages, documents and agents.
+
+`study_result` the result as one object
+`reading`      the result, read from the database
+`comparison`   trials side by side: the parameters in which they differ, the levels they share
+"""

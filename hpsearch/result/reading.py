@@ -1,0 +1,53 @@
+"""The result of a study, read from the database."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from hpsearch.result.study_result import StudyResult
+from hpsearch.store.reading.course import goals_of
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    best_trials,
+    seen_at,
+    trial_rows,
+)
+from hpsearch.store.reading.trust import study_trust
+
+RIVALS = 20
+"""The trials that are ranked at least, to find those that cannot be told from the best one."""
+
+
+def study_result(
+    connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
+) -> StudyResult:
+    """The result of a study; with several objectives, with the whole front.
+
+    Args:
+        connection: To the database.
+        study: The study.
+        top: How many of the best trials are wanted. More are ranked, because ties count.
+        where: Only trials that this expression selects.
+
+    Raises:
+        FilterError: `where` does not parse or names something unknown.
+    """
+    has_order = bool(study.directions) and "not_set" not in study.directions
+    most = max(top, RIVALS) if study.has_best else None
+    ranked = best_trials(connection, study, most, where=where) if has_order else []
+    goals = goals_of(study)
+    metrics = [goal.metric for goal in goals]
+    return StudyResult(
+        study=study,
+        objectives=list(zip(metrics, study.directions, strict=True)),
+        ranked=ranked,
+        seen_at=seen_at(connection, study, ranked),
+        default=_default(connection, study) if study.has_best and where is None else None,
+        trust=study_trust(connection, study),
+    )
+
+
+def _default(connection: Connection, study: StudyHead) -> TrialRow | None:
+    rows = trial_rows(connection, study, where="role = 'default'", limit=1)
+    return rows[0] if rows else None

@@ -1,0 +1,95 @@
+"""The result of a study as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from hpsearch.ranking.selection import Ranked, standing
+from hpsearch.store.reading.queries import StudyHead, TrialRow
+from hpsearch.store.reading.trust import StudyTrust
+
+
+class Luck(Enum):
+    """The part that luck may have in the value of a trial."""
+
+    CONTINUED = auto()
+    """The trial continues another one, so that it is not repeated."""
+    UNREPEATED = auto()
+    """The value is that of one training: the search saw the luckiest of many."""
+    REPEATED_ONCE = auto()
+    """One repeat does not say how far values vary."""
+    CONFIRMED = auto()
+    """The value is the mean of several repeats with other seeds."""
+
+
+def luck_of(place: Ranked[TrialRow]) -> Luck:
+    """The part that luck may have in the value that a trial is ranked by."""
+    if place.trial.continues is not None:
+        return Luck.CONTINUED
+    if place.confirmed is None:
+        return Luck.UNREPEATED
+    return Luck.CONFIRMED if place.confirmed.runs > 1 else Luck.REPEATED_ONCE
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The best trials of a study, and how sure it is that they are.
+
+    Args:
+        study: The study.
+        objectives: The names of its metrics, with the direction of each.
+        ranked: The best trials, best first; with several objectives those that no other beats.
+        seen_at: The resource at which trials first showed their value, by their numbers.
+        default: The trial of the task's default settings; None if there was none.
+        trust: How far the rungs can be trusted.
+    """
+
+    study: StudyHead
+    objectives: Sequence[tuple[str, str]]
+    ranked: Sequence[Ranked[TrialRow]]
+    seen_at: Mapping[int, float]
+    default: TrialRow | None
+    trust: StudyTrust
+
+    @property
+    def best(self) -> Ranked[TrialRow] | None:
+        """The best trial; None with several objectives, and before a trial has a value."""
+        return self.ranked[0] if self.ranked and self.study.has_best else None
+
+    @property
+    def luck(self) -> Luck | None:
+        """The part that luck may have in the value of the best trial; None without one."""
+        return None if self.best is None else luck_of(self.best)
+
+    @property
+    def tied(self) -> list[int]:
+        """The numbers of the trials that cannot be told from the best one."""
+        if self.best is None:
+            return []
+        return [each.trial.number for each in self.ranked[1:] if each.tied]
+
+    @property
+    def unknown(self) -> list[int]:
+        """The numbers of the trials that have trained too little to tell them from the best one."""
+        if self.best is None:
+            return []
+        return [each.trial.number for each in self.ranked if each.unknown]
+
+    @property
+    def gain(self) -> float | None:
+        """The distance by which the best trial is better than the default settings; below 0 if it
+        is worse, None if it is not known.
+
+        A best trial that was repeated counts by the mean of its repeats. Any other counts by what
+        is expected of it in full, or else by its own value, which is the luckiest of many; and so
+        does the trial of the default settings.
+        """
+        best, default = self.best, self.default
+        if best is None or default is None or default.value is None or best.trial.violation > 0:
+            return None
+        confirmed = best.confirmed
+        worth = standing(best.trial) if confirmed is None else confirmed.mean
+        difference = worth - standing(default)
+        return difference if self.study.direction == "maximize" else -difference

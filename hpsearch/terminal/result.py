@@ -1,0 +1,102 @@
+"""The result of a study that has ended: what is best, how sure that is, what it cost, what next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.ranking.selection import Ranked
+from hpsearch.result.study_result import StudyResult
+from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.standing import StudyStatus, StudySummary
+from hpsearch.terminal import tables
+from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
+from hpsearch.words.estimates import continued, may_change
+from hpsearch.words.numbers import cell, count, duration, number
+
+
+def result_tables(
+    result: StudyResult,
+    status: StudyStatus,
+    next_commands: Sequence[tuple[str, str]],
+    width: int | None,
+) -> list[RenderableType]:
+    """The result as a table of facts, with the parameters of the best configuration.
+
+    Args:
+        result: The result.
+        status: Where the study stands, and what it cost.
+        next_commands: The commands to go on with, and what each does.
+        width: Columns of the terminal; None if the output goes elsewhere.
+    """
+    facts: dict[str, str] = {}
+    parts: list[RenderableType] = []
+    if result.best is not None:
+        trial = result.best.trial
+        params = {name: cell(value) for name, value in trial.params.items()}
+        title = f"\nbest configuration: trial {trial.number}"
+        parts.append(tables.fact_table(params, width, title))
+        facts |= _facts(result, result.best)
+    elif result.ranked:
+        front = tables.best(result.ranked, width, [metric for metric, _ in result.objectives])
+        front.title = tables.heading("\nconfigurations that no other beats in all objectives")
+        parts.append(front)
+    else:
+        facts["best"] = "no trial has shown a value"
+    facts["cost"] = _cost(status)
+    caution = caveat(result.trust, unknown=False)
+    if caution is not None:
+        facts["rungs"] = caution
+    heading = "\nhow good it is" if result.ranked else None
+    parts.append(tables.fact_table(facts, width, heading))
+    if next_commands:
+        parts.append(tables.fact_table(dict(next_commands), width, "\nto go on"))
+    return parts
+
+
+def _facts(result: StudyResult, best: Ranked[TrialRow]) -> dict[str, str]:
+    """The facts about the best trial, by their names on the screen."""
+    assert result.luck is not None
+    (metric, _), *_ = result.objectives
+    facts: dict[str, str | None] = {metric: _value(best), "luck": LUCK[result.luck]}
+    facts["others"] = rivals(result)
+    if best.trial.continues is not None:
+        facts["training"] = f"it {continued(best.trial)}, under other parameters"
+    facts["gain"] = gain(result)
+    if best.trial.violation > 0:
+        facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
+    return {name: text for name, text in facts.items() if text is not None}
+
+
+def _value(best: Ranked[TrialRow]) -> str:
+    """The value that a trial is ranked by, and the one that it has shown where that differs."""
+    text = worth(best)
+    if best.confirmed is not None:
+        return f"{text}, 90% interval; {number(best.value)} in the search"
+    if may_change(best.trial):
+        state = best.trial.state
+        when = "in its one training" if state is State.COMPLETE else f"so far, {state.value}"
+        return f"{text} (90%); {number(best.value)} {when}"
+    return text
+
+
+def _cost(status: StudyStatus) -> str:
+    """Compute time, money, wall clock, and the number of trials."""
+    used = {line.name: line.used for line in status.budget}
+    compute = f"{duration(used['gpu_seconds'])} of compute time"
+    if "cost" in used:
+        compute += f" (cost {number(used['cost'])})"
+    wall_clock = f"{duration(used['wall_clock_seconds'])} of wall clock"
+    return f"{compute}, {wall_clock}: {_counts(status.summary)}"
+
+
+def _counts(summary: StudySummary) -> str:
+    """``24 trials, 8 complete, 16 stopped early``"""
+    words = {State.COMPLETE: "complete", State.PRUNED: "stopped early", State.FAILED: "failed"}
+    parts = [count(sum(summary.trials.values()), "trial")]
+    for state, word in words.items():
+        if summary.trials.get(state):
+            parts.append(f"{summary.trials[state]} {word}")
+    return ", ".join(parts)

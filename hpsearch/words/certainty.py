@@ -1,0 +1,143 @@
+"""The result of a study in sentences: luck, gain, ties, and how far rungs can be trusted.
+
+A sentence begins with a small letter and has no full stop, so that it can follow a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpsearch.ranking.selection import Ranked, standing
+from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
+from hpsearch.result.study_result import Luck, StudyResult
+from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.trust import StudyTrust
+from hpsearch.study_file.models import StudySpec
+from hpsearch.words.estimates import expected, interval, may_change
+from hpsearch.words.numbers import count, number
+
+LUCK = {
+    Luck.CONTINUED: "trained once: a trial that continues another one is not repeated with other "
+    "seeds",
+    Luck.UNREPEATED: "trained once: part of its value may be luck; search.confirm measures that",
+    Luck.REPEATED_ONCE: "repeated once with another seed: too little to say how far it varies",
+    Luck.CONFIRMED: "trained with other seeds, so that the luck of the search is not in this value",
+}
+"""The part that luck may have in the value of the best trial."""
+MOST_NAMED = 5
+"""Trials that are named of those that cannot be told from the best."""
+
+
+def worth(place: Ranked[TrialRow]) -> str:
+    """The value that a trial is ranked by: its confirmed mean, what is expected of it in full, or
+    its own."""
+    if place.confirmed is not None:
+        return interval(place.confirmed)
+    if may_change(place.trial):
+        return f"{expected(place.trial)} expected in full"
+    return number(standing(place.trial))
+
+
+def gain(result: StudyResult) -> str | None:
+    """``0.1 better than the default settings' 0.8 (trial 0)``; None if there is nothing to compare
+    with."""
+    best, default, gained = result.best, result.default, result.gain
+    if best is None or default is None or gained is None:
+        return None
+    settings = f"the default settings' {number(standing(default))} (trial {default.number})"
+    if best.trial.number == default.number:
+        return f"no trial is better than {settings}"
+    if gained <= 0:
+        return f"not better than {settings}"
+    return f"{number(gained)} better than {settings}"
+
+
+def rivals(result: StudyResult) -> str | None:
+    """The trials that cannot be told from the best one, and those of which it is not known yet;
+    None where there are none."""
+    tied, unknown = result.tied, result.unknown
+    parts = [f"{_trials(tied)} cannot be told from it"] if tied else []
+    if unknown:
+        parts.append(f"{_trials(unknown)}: not known yet, trained too little to tell")
+    return "; ".join(parts) or None
+
+
+def how_sure(result: StudyResult) -> list[str]:
+    """All that is known of how sure a result is, a sentence each."""
+    if result.luck is None:
+        return []
+    sentences = [LUCK[result.luck], rivals(result), gain(result), caveat(result.trust)]
+    return [sentence for sentence in sentences if sentence is not None]
+
+
+def short_notes(result: StudyResult) -> list[str]:
+    """The gain, with a word on luck, and a caveat about the rungs where there is one."""
+    notes = []
+    best, gained = result.best, gain(result)
+    if best is not None and gained is not None:
+        may_be_luck = result.luck is Luck.UNREPEATED and (result.gain or 0.0) > 0
+        suffix = "; part of this may be luck: search.confirm measures it" if may_be_luck else ""
+        (metric, _), *_ = result.objectives
+        notes.append(f"{metric} {worth(best)}, {gained}{suffix}")
+    caution = caveat(result.trust, unknown=False)
+    return notes if caution is None else [*notes, caution]
+
+
+def _trials(numbers: Sequence[int]) -> str:
+    """``trial 3``, ``trials 3, 8``, ``trials 3, 8 and 4 more``"""
+    named = ", ".join(str(number) for number in numbers[:MOST_NAMED])
+    more = len(numbers) - MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"trial{'' if len(numbers) == 1 else 's'} {named}{rest}"
+
+
+# --------------------------------------------------------------------------------------- rungs
+
+_MEANING = {
+    RungVerdict.TELLS: "the standing foretells the end",
+    RungVerdict.UNCLEAR: "unclear how well the standing foretells the end",
+    RungVerdict.LITTLE: "the standing says little about the end",
+}
+
+
+def weakest_rung(trust: StudyTrust) -> str | None:
+    """The trust in the weakest rung; None if no trial has paused at any."""
+    rung, spec = trust.weakest, trust.spec
+    if rung is None or spec is None:
+        return None
+    where = f"weakest at {_place(rung, spec)}"
+    if rung.correlation is None:
+        return f"{where}: too few trials in full to tell ({rung.finished})"
+    return f"{where}: {_MEANING[rung.verdict]}, rank correlation {_correlation(rung.correlation)}"
+
+
+def caveat(trust: StudyTrust, *, unknown: bool = True) -> str | None:
+    """The reason why rungs may not be trusted; None if they can be, or paused no trial.
+
+    Args:
+        trust: How far the rungs can be trusted.
+        unknown: Whether to say so too where too few trials were trained in full to tell.
+    """
+    rung, spec = trust.weakest, trust.spec
+    if rung is None or spec is None or rung.verdict is RungVerdict.TELLS:
+        return None
+    correlation = rung.correlation
+    if correlation is None:
+        too_few = f"only {count(rung.finished, 'trial')} in full"
+        sentence = f"it is not known whether the rungs can be trusted: {too_few}"
+        return sentence if unknown else None
+    found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"
+    longer = "a higher first_rung, or pruner: none, trains trials further before they pause"
+    if rung.verdict is RungVerdict.UNCLEAR:
+        return f"it is not clear how well the rungs foretold the end: {found}; {longer}"
+    return f"the rungs of this study told little about the end: {found}; {longer}"
+
+
+def _place(rung: RungTrust, spec: StudySpec) -> str:
+    per_trial = spec.budget.per_trial
+    return f"{number(rung.level)} of {number(per_trial.total)} {per_trial.unit.value}"
+
+
+def _correlation(of: Correlation) -> str:
+    """``0.62 (0.1 to 0.88; 9 trials)``"""
+    return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f}; {count(of.trials, 'trial')})"
