@@ -13,13 +13,12 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import leading
-from hpsearch.store.reading.standing import GPU_USE, BudgetLine
+from hpsearch.store.reading.standing import GPU_USE, BudgetLine, RunningAttempt
 from hpsearch.terminal.escapes import plain
 from hpsearch.terminal.panel import (
     MOST_DECISIONS,
     TELLING,
     Picture,
-    Running,
     counted,
     panel,
 )
@@ -111,7 +110,7 @@ class LiveView:
     def _picture(self, study: Study, now: float) -> Picture:
         """What the panel shows."""
         per_trial = study.spec.budget.per_trial
-        running = [self._running(study, number, now) for number in sorted(study.live)]
+        running = [self._running(study, number) for number in sorted(study.live)]
         return Picture(
             title=study.history.study.name,
             counts=_counts(study),
@@ -122,17 +121,21 @@ class LiveView:
             total=per_trial.total,
             unit=per_trial.unit.value,
             running=running,
+            now=now,
             decided=list(self._decided),
         )
 
-    def _running(self, study: Study, trial_number: int, now: float) -> Running:
+    def _running(self, study: Study, trial_number: int) -> RunningAttempt:
         live, trial = study.live[trial_number], study.history.trials[trial_number]
         latest = trial.reports.get(trial.resource)
-        return Running(
+        return RunningAttempt(
             trial=trial_number,
+            attempt=live.attempt.number,
             worker=live.slot.name,
+            node=live.attempt.node,
+            device=live.attempt.device,
+            started=live.attempt.started,
             resource=live.resource,
-            seconds=max(0.0, now - live.attempt.started),
             speed=trial.speed,
             value=trial.value,
             gpu=None if latest is None else latest.metrics.get(GPU_USE),

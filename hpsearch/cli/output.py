@@ -40,13 +40,6 @@ class TreeFormat(enum.StrEnum):
     YAML = "yaml"
 
 
-class ReportFormat(enum.StrEnum):
-    """What a report is written as."""
-
-    HTML = "html"
-    MARKDOWN = "md"
-
-
 class What(enum.StrEnum):
     """What an export has a row for."""
 

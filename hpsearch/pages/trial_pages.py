@@ -26,7 +26,7 @@ from hpsearch.store.reading.queries import (
     trial_rows,
 )
 from hpsearch.store.store import Store
-from hpsearch.terminal import status as view
+from hpsearch.terminal import trial as view
 from hpsearch.terminal.comparison import comparison
 from hpsearch.terminal.escapes import escaped
 from trials.checkpoints import folders

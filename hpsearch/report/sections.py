@@ -20,8 +20,7 @@ from hpsearch.report.wording import (
 )
 from hpsearch.store.reading.course import CourseGoal, each_row
 from hpsearch.store.reading.standing import Standing
-from hpsearch.terminal.status import first_line
-from hpsearch.words.numbers import NOTHING, duration, moment
+from hpsearch.words.numbers import NOTHING, duration, first_line, moment
 from hpsearch.words.requests import outcome, wish
 
 MOST_FINDINGS = 30

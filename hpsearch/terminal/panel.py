@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.standing import BudgetLine
+from hpsearch.store.reading.standing import BudgetLine, RunningAttempt
 from hpsearch.terminal.escapes import plain
 from hpsearch.words.estimates import BUDGET_WORDS, of_limit
 from hpsearch.words.numbers import NOTHING, duration, number
@@ -28,31 +28,6 @@ AROUND = 18
 
 TELLING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, DecisionKind.DROP}
 """The decisions that change how a study stands."""
-
-
-@dataclass(frozen=True)
-class Running:
-    """A trial that trains at the moment.
-
-    Args:
-        trial: Its number.
-        worker: Where.
-        resource: How far it has trained.
-        seconds: How long the attempt has taken.
-        speed: Resource trained per second; None if it is not known.
-        value: The best value that it has shown; None before its first report.
-        gpu: The share of time in which its GPU had work; None without a GPU.
-        verdict: What was decided of it last, in words; None if nothing was.
-    """
-
-    trial: int
-    worker: str
-    resource: float
-    seconds: float
-    speed: float | None
-    value: float | None
-    gpu: float | None
-    verdict: str | None
 
 
 @dataclass(frozen=True)
@@ -69,6 +44,7 @@ class Picture:
         total: A trial's full budget.
         unit: Its unit.
         running: The trials that train, by worker.
+        now: The time, in seconds since the epoch.
         decided: The latest decisions in words, the newest last.
     """
 
@@ -80,7 +56,8 @@ class Picture:
     pace: str
     total: float
     unit: str
-    running: Sequence[Running]
+    running: Sequence[RunningAttempt]
+    now: float
     decided: Sequence[str]
 
 
@@ -156,7 +133,7 @@ def _trials(of: Picture, most: int) -> Table:
             f"{number(each.resource)} of {number(of.total)}",
             NOTHING if each.speed is None else speed(each.speed),
             number(each.value),
-            duration(each.seconds),
+            duration(max(0.0, of.now - each.started)),
         ]
         if any_gpu:
             cells.append(NOTHING if each.gpu is None else f"{each.gpu:.0%}")

@@ -1,37 +1,37 @@
-"""The status of a study and the history of a trial, as text and tables for a terminal."""
+"""The status of a study, as text and tables for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, Request
-from hpsearch.ranking.selection import expectation
-from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
-from hpsearch.terminal.curve import curve
-from hpsearch.terminal.panel import Picture, Running
+from hpsearch.terminal.panel import Picture
 from hpsearch.terminal.tables import (
     NUMERIC,
-    Columns,
     Head,
     best_value,
     fact_table,
-    heading,
     table,
-    with_named,
 )
 from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import continued, expected, may_change, values
-from hpsearch.words.numbers import NOTHING, cell, count, duration, moment, number, pairs, size
+from hpsearch.words.estimates import BUDGET_WORDS, continued, may_change
+from hpsearch.words.numbers import (
+    NOTHING,
+    count,
+    duration,
+    first_line,
+    moment,
+    number,
+    pairs,
+    size,
+)
 from hpsearch.words.requests import latest, outcome, wish
 
 
@@ -80,19 +80,6 @@ def picture(
         decisions: The latest, the newest last.
         now: The time.
     """
-    running = []
-    for each in of.running:
-        row = Running(
-            each.trial,
-            each.worker,
-            each.resource,
-            max(0.0, now - each.started),
-            each.speed,
-            each.value,
-            each.gpu,
-            each.verdict,
-        )
-        running.append(row)
     return Picture(
         title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
         counts=of.summary.trials,
@@ -102,7 +89,8 @@ def picture(
         pace=_pace(of, now),
         total=budget.per_trial.total,
         unit=budget.per_trial.unit.value,
-        running=running,
+        running=of.running,
+        now=now,
         decided=latest(decisions, of.requests),
     )
 
@@ -130,106 +118,6 @@ def _failures(of: StudyStatus, width: int | None) -> Table:
         example = f"trial {each.trial}: {first_line(each.text)}"
         made.add_row(each.kind, str(each.count), example)
     return made
-
-
-def trial(
-    of: TrialDetail,
-    width: int | None,
-    disk: int | None = None,
-    log: str | None = None,
-) -> list[RenderableType]:
-    """Everything that is recorded about one trial.
-
-    Args:
-        of: The trial.
-        width: Columns of the terminal; None if the output goes elsewhere.
-        disk: Bytes that the folder of its checkpoint takes, as far as that is known.
-        log: Where the log of its latest attempt is; None if there is none.
-    """
-    params = {name: cell(value) for name, value in of.trial.params.items()}
-    facts = _trial_facts(of, disk)
-    if log is not None:
-        facts["log"] = log
-    parts: list[RenderableType] = [
-        fact_table(facts, width),
-        fact_table(params, width, "\nparameters"),
-    ]
-    if of.findings:
-        parts.append(_findings(of, width))
-    if of.reports:
-        parts.append(_reports(of, width))
-        points = [(report["resource"], report["value"]) for report in of.reports]
-        drawn = curve([(at, value) for at, value in points if value is not None], width or 80)
-        if drawn is not None:
-            parts += [heading("\ncurve"), Text(drawn)]
-    if of.attempts:
-        parts.append(_attempts(of, width))
-    if of.decisions:
-        parts.append(_decisions(of, width))
-    return parts
-
-
-def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
-    """A trial's facts, by their names on the screen."""
-    row = of.trial
-    role = "" if row.role is Role.SEARCH else f", {_role(of)}"
-    over = f", exceeds limits by {row.violation:.1%}" if row.violation else ""
-    cost = "" if row.cost is None else f", cost {number(row.cost)}"
-    facts = {
-        "trial": f"{row.number}, {row.state.value}{role}",
-        "continues": continued(row).removeprefix("continues "),
-        "value": values(row) + _seen_at(of) + over,
-        "expected": f"{expected(row)} if trained in full (90%)",
-        "resource": number(row.resource),
-        "seed": str(row.seed),
-        "compute time": duration(row.gpu_seconds) + cost,
-        "started": moment(row.started),
-        "ended": moment(row.ended),
-        "checkpoint": _checkpoint(of, disk),
-    }
-    if row.continues is None:
-        del facts["continues"]
-    if expectation(row) is None:
-        del facts["expected"]
-    computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
-    if computed:
-        facts["computed"] = _computed(computed[-1])
-    if row.error_kind:
-        facts["error"] = f"{row.error_kind}: {row.error_text or ''}"
-    return facts
-
-
-def _seen_at(of: TrialDetail) -> str:
-    """How far a trial had trained when it showed its value, where it has trained further since."""
-    row = of.trial
-    if row.value is None or row.values is not None:
-        return ""
-    levels = [each["resource"] for each in of.reports if each["value"] == row.value]
-    if not levels or min(levels) == row.resource:
-        return ""
-    return f" at {number(min(levels))}"
-
-
-def _checkpoint(of: TrialDetail, disk: int | None) -> str:
-    row = of.trial
-    if row.checkpoint:
-        takes = f" (its folder takes {size(disk)})" if disk else ""
-        return row.checkpoint + takes
-    has_ended = row.state.terminal
-    return "not kept" if of.attempts and has_ended else NOTHING
-
-
-def first_line(text: str | None, longest: int = 200) -> str:
-    """The most useful line of an error: the last of a traceback, the first of anything else."""
-    stripped = [line.strip() for line in (text or "").splitlines()]
-    lines = [line for line in stripped if line]
-    if not lines:
-        return NOTHING
-    is_traceback = lines[0].startswith("Traceback")
-    line = lines[-1] if is_traceback else lines[0]
-    if len(line) <= longest:
-        return line
-    return line[: longest - 1] + "…"
 
 
 def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
@@ -298,12 +186,8 @@ def remark(summary: StudySummary) -> str:
     return f": {head.reason}" if head.reason else ""
 
 
-LABELS = {
-    "trials": "budget",
-    "gpu_seconds": "compute time",
-    "wall_clock_seconds": "wall clock",
-    "cost": "cost",
-}
+LABELS = BUDGET_WORDS | {"trials": "budget"}
+"""The limits of a budget, where `trials` are those by state."""
 
 
 def _spent(limit: BudgetLine) -> str:
@@ -325,69 +209,6 @@ def _spent_trials(limit: BudgetLine) -> str:
     if limit.most is None:
         return used
     return f"{used} of {number(limit.most)}"
-
-
-def _role(of: TrialDetail) -> str:
-    """What a trial is for, where it was not proposed by the search."""
-    role, repeats = of.trial.role, of.trial.repeats
-    if role is Role.DEFAULT:
-        return "the default settings"
-    if role is Role.ENQUEUED:
-        return "enqueued"
-    return role if repeats is None else f"repeats trial {repeats}"
-
-
-def _findings(of: TrialDetail, width: int | None) -> Table:
-    made = table("finding", "severity", "evidence", width=width, title="\nhealth")
-    for each in of.findings:
-        made.add_row(each.name, each.severity.value, each.evidence)
-    return made
-
-
-def _reports(of: TrialDetail, width: int | None) -> Table:
-    heads: list[Head] = [("resource", NUMERIC), ("value", NUMERIC), ("trained", NUMERIC)]
-
-    def cells(report: Mapping[str, Any]) -> list[str | Text]:
-        return [number(report["resource"]), number(report["value"]), duration(report["elapsed"])]
-
-    columns = Columns(heads, cells, lambda report: report["metrics"], "metrics")
-    made = with_named(of.reports, columns, width)
-    made.title = heading("\nreports")
-    return made
-
-
-def _attempts(of: TrialDetail, width: int | None) -> Table:
-    heads: list[Head] = [("attempt", NUMERIC), "worker", "device", "started", "outcome"]
-    made = table(*heads, ("compute time", NUMERIC), "note", width=width, title="\nattempts")
-    for each in of.attempts:
-        node = f" on {each['node']}" if each["node"] else ""
-        made.add_row(
-            str(each["number"]),
-            each["worker"] + node,
-            each["device"] or NOTHING,
-            moment(each["started"]),
-            each["outcome"] or "running",
-            duration(each["gpu_seconds"]),
-            first_line(each["note"]),
-        )
-    return made
-
-
-def _computed(arithmetic: Mapping[str, Any]) -> str:
-    """How an attempt computed, in a line: precision, threads, device and versions."""
-    threads = count(arithmetic["threads"], "thread")
-    versions = (f"{name} {version}" for name, version in (arithmetic.get("versions") or {}).items())
-    parts = [arithmetic.get("precision"), threads, arithmetic.get("device"), *versions]
-    return ", ".join(part for part in parts if part)
-
-
-def _decisions(of: TrialDetail, width: int | None) -> Table:
-    heads: list[Head] = ["decision", ("at", NUMERIC), "reason", "compared with"]
-    made = table(*heads, width=width, title="\ndecisions")
-    for each in of.decisions:
-        against = ", ".join(map(str, each["against"])) or NOTHING
-        made.add_row(each["kind"], number(each["resource"]), each["why"], against)
-    return made
 
 
 MOST_SHOWN = 5

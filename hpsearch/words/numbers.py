@@ -1,4 +1,4 @@
-"""Numbers, durations and moments as people read them."""
+"""Numbers, durations, moments and errors as people read them."""
 
 from __future__ import annotations
 
@@ -82,3 +82,16 @@ def size(amount: int) -> str:
     while value >= 999.5 and len(units) > 1:
         value, units = value / 1000, units[1:]
     return f"{value:.3g} {units[0]}"
+
+
+def first_line(text: str | None, longest: int = 200) -> str:
+    """The most useful line of an error: the last of a traceback, the first of anything else."""
+    stripped = [line.strip() for line in (text or "").splitlines()]
+    lines = [line for line in stripped if line]
+    if not lines:
+        return NOTHING
+    is_traceback = lines[0].startswith("Traceback")
+    line = lines[-1] if is_traceback else lines[0]
+    if len(line) <= longest:
+        return line
+    return line[: longest - 1] + "…"

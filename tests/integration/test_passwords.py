@@ -66,7 +66,7 @@ COMMANDS = [
         ("best", "toy", "--format", "json"),
         ("trials", "toy"),
         ("show", "toy", "0"),
-        ("report", "toy", "--format", "md"),
+        ("report", "toy"),
     ),
     *(
         ("export", "toy", "--to", f"{what}.csv", "--what", what)

@@ -24,7 +24,6 @@ from hpsearch.cli.options import (
 )
 from hpsearch.cli.output import (
     Format,
-    ReportFormat,
     TreeFormat,
     What,
 )
@@ -181,11 +180,9 @@ def report(
     name: OptionalStudyName = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The .html or .md file to write. Markdown: or stdout."),
-    ] = None,
-    format: Annotated[
-        ReportFormat | None,
-        typer.Option("--format", "-f", help="The format. Default: as the file's name says."),
+        typer.Option(
+            "--out", "-o", help="The .html or .md file to write. Default: Markdown to stdout."
+        ),
     ] = None,
     force: Force = False,
     storage: Storage = DEFAULT_STORAGE,
@@ -193,7 +190,7 @@ def report(
     """Write what happened in a study as a page to send to others."""
     from hpsearch.cli.results.report import report_study
 
-    report_study(name, out, format, storage, force=force)
+    report_study(name, out, storage, force=force)
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -17,8 +17,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.terminal.escapes import escaped
-from hpsearch.terminal.status import first_line
-from hpsearch.words.numbers import duration, moment
+from hpsearch.words.numbers import duration, first_line, moment
 from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, OURS
 

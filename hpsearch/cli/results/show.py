@@ -16,7 +16,7 @@ from hpsearch.documents.trials import trial_document
 from hpsearch.errors import UserError
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import StudyHead, trial_detail
-from hpsearch.terminal import status as view
+from hpsearch.terminal import trial as view
 from trials.checkpoints import folders
 
 _NUMBER = re.compile(r"[0-9]{1,9}")

@@ -42,7 +42,7 @@ def test_a_report_is_one_file_and_says_what_it_wrote(
 
 
 def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: Path) -> None:
-    said = run("report", "--format", "md")
+    said = run("report")
     assert said.err == "study flowers\n"
     assert "## Trial 2: `accuracy` 0.87" in said.out
     assert "- `hpsearch train --trial 2 flowers`" in said.out
@@ -55,14 +55,10 @@ def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "what", "remedy"),
     [
-        ((), "no file to write was given", "-o report.html"),
-        (("--format", "html"), "no file to write was given", "-o report.html"),
         (("-o", "report.pdf"), "reports are .html or .md files", "-o report.html"),
         (("-o", "report"), "reports are .html or .md files", "-o report.html"),
-        (("-o", "a.md", "--format", "html"), "the ending of another format", "-o a.html"),
         (("-o", "nowhere/report.md"), "nowhere/report.md cannot be written", "check the folder"),
         (("-o", "taken.md"), "taken.md already exists", "--force"),
-        (("-o", "folder.md"), "folder.md is a folder", "-o folder.md/report.html"),
         (("-o", f"{'x' * 300}.md"), "cannot be written", "choose another name"),
     ],
 )
@@ -77,7 +73,6 @@ def test_a_place_that_cannot_be_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.md").write_text("mine")
-    (tmp_path / "folder.md").mkdir()
     said = run("report", flowers, *arguments)
     assert said.code == 2
     assert what in said.err
@@ -87,7 +82,7 @@ def test_a_place_that_cannot_be_is_refused(
 
 
 def test_an_unknown_study_is_named(run: Run, flowers: str) -> None:
-    said = run("report", "flower", "--format", "md")
+    said = run("report", "flower")
     assert said.code == 2
     assert "did you mean flowers?" in said.err
 

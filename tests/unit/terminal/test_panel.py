@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.standing import BudgetLine
-from hpsearch.terminal.panel import Picture, Running, panel
+from hpsearch.store.reading.standing import BudgetLine, RunningAttempt
+from hpsearch.terminal.panel import Picture, panel
 
 
 def drawn(picture: Picture, width: int = 100, height: int = 40) -> list[str]:
@@ -19,11 +19,13 @@ def drawn(picture: Picture, width: int = 100, height: int = 40) -> list[str]:
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> Running:
-    return Running(trial, f"w{trial}", 3.0, 65.0, 0.05, 0.71, gpu, verdict)
+def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> RunningAttempt:
+    began, resource, value, speed = 935.0, 3.0, 0.71, 0.05
+    worker = f"w{trial}"
+    return RunningAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, verdict)
 
 
-def picture(*trials: Running, **changes: object) -> Picture:
+def picture(*trials: RunningAttempt, **changes: object) -> Picture:
     limits = [
         BudgetLine("trials", 12, 24),
         BudgetLine("gpu_seconds", 1800.0, 3600.0),
@@ -39,6 +41,7 @@ def picture(*trials: Running, **changes: object) -> Picture:
         "total": 6.0,
         "unit": "epochs",
         "running": trials,
+        "now": 1000.0,
         "decided": [f"trial {n} pause: it is behind" for n in range(8)],
     }
     return Picture(**{**stated, **changes})  # type: ignore[arg-type]

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from hpsearch.terminal.status import first_line
-from hpsearch.words.numbers import cell, count, duration, number, pairs, size
+from hpsearch.words.numbers import cell, count, duration, first_line, number, pairs, size
 
 
 @pytest.mark.parametrize(
