@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.table import Table
 
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, Request
 from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
-from hpsearch.terminal.panel import Picture
+from hpsearch.terminal.panel import Picture, counted
 from hpsearch.terminal.tables import (
     NUMERIC,
     Head,
@@ -126,7 +125,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     facts = {
         "study": head.name,
         "state": summary.state + remark(summary),
-        "trials": _trial_counts(summary) or "none yet",
+        "trials": counted(summary.trials) or "none yet",
     }
     if summary.best is not None:
         facts["best"] = _best(summary)
@@ -160,16 +159,6 @@ def _pace(of: StudyStatus, now: float) -> str:
     if left is not None:
         parts.append(f"about {duration(left)} left")
     return ", ".join(parts) or "too early to tell"
-
-
-def _trial_counts(summary: StudySummary) -> str:
-    """How many trials are in each state, as far as any are."""
-    counts = []
-    for state in State:
-        n = summary.trials.get(state, 0)
-        if n:
-            counts.append(f"{n} {state.value}")
-    return ", ".join(counts)
 
 
 def remark(summary: StudySummary) -> str:
