@@ -15,7 +15,7 @@ from hpsearch.errors import FilterError, UserError
 from hpsearch.pages.addresses import number_in, study_in, trial_in
 from hpsearch.pages.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
 from hpsearch.pages.rendering import html, page_tables
-from hpsearch.report.trial_charts import side_by_side
+from hpsearch.report.charts.curves import side_by_side
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (

@@ -1,9 +1,7 @@
-"""What happened in a study, on one page to send to others.
+"""The report of a study: one page to send to others.
 
-* `story`: everything that the page tells, read once; `answer`: which configuration is best.
-* `frames/`: what figures are drawn from; `figures/`: frames to Plotly figures, for the page,
-  notebooks and dashboards.
-* `charts`, `parameter_charts`, `trial_charts`: the pictures of a story, with their words.
+* `story`: everything that the page shows, read once; `answer`: which configuration is best.
+* `frames/`: frames that are computed from it; `charts/`: its pictures, with their words.
 * `wording`: the parts of a page; `sections`: those below the answer.
 * `rendering`: the page as HTML or Markdown, from `templates/` and `static/`;
   `writing`: a story to either of them.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hpsearch.report.figures.style import plotly
+from hpsearch.report.charts.style import plotly
 from hpsearch.report.wording import Foreign, Pieces, ReportPage
 
 if TYPE_CHECKING:

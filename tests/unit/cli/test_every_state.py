@@ -194,7 +194,7 @@ def test_notebooks_are_told_it(sqlite_url: str) -> None:
     for name in NAMES.values():
         with hpsearch.open(sqlite_url, name) as notebook:
             assert name in notebook._repr_html_()
-            for plot in (notebook.plot_curves, notebook.plot_budget, notebook.plot_timeline):
+            for plot in (notebook.plot_curves, notebook.plot_best_so_far):
                 plot()
     with hpsearch.open(sqlite_url, NAME) as notebook:
         for number in NUMBERS:
