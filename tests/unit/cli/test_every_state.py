@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("a2wsgi")
 pytest.importorskip("plotly")
 pytest.importorskip("starlette")
 
