@@ -32,7 +32,7 @@ _Change = Callable[[Request, StudyHead, Form], int | None]
 """Asks something of a study; the id of the request, None for a stop of the whole study."""
 
 
-class Changes:
+class ChangeForms:
     """Answers forms, one at a time.
 
     Args:

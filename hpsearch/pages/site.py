@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
-from hpsearch.pages.changes import Changes
+from hpsearch.pages.changes import ChangeForms
 from hpsearch.pages.rendering import html
 from hpsearch.pages.study_pages import StudyPages
 from hpsearch.pages.trial_pages import TrialPages
@@ -66,7 +66,7 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     ]
     if form_token is not None:
         # A store of its own, so that no reader waits for a change.
-        changes = Changes(Store.unchecked(store.url, patience_s), form_token, studies, trials)
+        changes = ChangeForms(Store.unchecked(store.url, patience_s), form_token, studies, trials)
         routes += [
             Route(f"{study}/stop", changes.stop_study, methods=["POST"]),
             Route(f"{study}/budget", changes.raise_budget, methods=["POST"]),

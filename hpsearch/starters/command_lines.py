@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import yaml
-
 from hpsearch.errors import UserError
+from hpsearch.starters.starters import quoted
 from trials.contract import Unit
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
 
@@ -65,7 +64,7 @@ class Found:
         space = "\n".join(lines)
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
         return {
-            "run": _quoted(" ".join(map(_as_word, self.words))),
+            "run": quoted(" ".join(map(_as_word, self.words))),
             "space": space,
             "enqueue": f"enqueue: [{{{values}}}]   # what the command line had is tried first\n",
             "counted": self.unit.value,
@@ -192,17 +191,8 @@ def _as_word(word: str) -> str:
     return word if _SAFE.fullmatch(word) else shlex.quote(word)
 
 
-def _quoted(text: str) -> Text:
-    try:
-        if yaml.safe_load(text) == text:
-            return text
-    except yaml.YAMLError:
-        pass  # YAML reads something else in it
-    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()
-
-
-def lines(found: Found) -> Iterator[str]:
-    """What to tell about a study file that was written from a command line."""
+def remarks(found: Found) -> Iterator[str]:
+    """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command is told how long to train, and set per_trial"
     if found.fixed:
