@@ -20,7 +20,7 @@ from hpsearch.pages.trial_pages import TrialPages
 from hpsearch.store.store import Store
 
 PATIENCE_S = 5.0
-"""How long a change waits for other writers of the database, in seconds."""
+"""Seconds that a change waits for other writers of the database."""
 STATIC: list[str | tuple[str, str]] = [
     ("hpsearch.report", "static"),
     ("hpsearch.pages", "static"),

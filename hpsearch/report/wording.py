@@ -79,7 +79,7 @@ class PageAnswer:
     headline: Pieces
     lines: Sequence[Pieces]
     is_sure: bool
-    """Whether the best configuration is confirmed."""
+    """True if the best configuration is confirmed."""
     command_title: str
     commands: Sequence[str]
     tables: Sequence[PageTable]

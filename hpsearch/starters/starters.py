@@ -219,7 +219,7 @@ PLAIN_COMMAND = {
     "space": "  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}",
     "enqueue": "",
 }
-"""What the starter of a command names where no command line is given."""
+"""The names of the starter of a command where no command line is given."""
 
 TRAIN = {
     "token_classification": "train.conll",
@@ -231,7 +231,7 @@ UNITS = {
     "function": ": the unit that the function reports in",
     "command": ": the unit that the program reports in",
 }
-"""What a budget counts where a built-in task does not say it."""
+"""The unit of a budget where a built-in task does not say it."""
 
 
 OBJECTIVES = {
@@ -254,7 +254,7 @@ OF_CLASSES = """\
 
 
 def objective(kind: str, metric: str | None) -> dict[str, str]:
-    """What a starter names of its objective.
+    """The names of a starter for its objective.
 
     Args:
         kind: One of `STARTERS`, or a variant of one, as `OBJECTIVES` has it.

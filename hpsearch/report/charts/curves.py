@@ -1,4 +1,4 @@
-"""Learning curves: what trials reported on their way."""
+"""Learning curves: the reports of trials."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEW_POINTS = 100
 
 
 class CurveKind(StrEnum):
-    """How a curve is drawn, by the state of its trial."""
+    """The kind of a curve, by the state of its trial."""
 
     PAUSED = "paused or pruned"
     FAILED = "failed"

@@ -18,7 +18,7 @@ from hpsearch.words.numbers import cell
 
 
 class Tier(StrEnum):
-    """How good a configuration is among all of its study."""
+    """The rank of a configuration among all of its study."""
 
     BEST = "best tenth"
     BETTER = "better half"

@@ -1,4 +1,4 @@
-"""How a study came to its best value: each report that was better than all before it."""
+"""The progress of a study: each report that was better than all before it."""
 
 from __future__ import annotations
 
