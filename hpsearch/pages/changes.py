@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from typing import Any
 
@@ -28,7 +28,7 @@ from hpsearch.study_run.requests import place
 MOST_BYTES = 1 << 20
 """Of a form."""
 
-_Change = Callable[[Request, StudyHead, Form], int | None]
+Change = Callable[[Store, Request, StudyHead, Form], int | None]
 """Asks something of a study; the id of the request, None for a stop of the whole study."""
 
 
@@ -51,35 +51,24 @@ class ChangeForms:
         self._trials = trials
         self._turn = asyncio.Lock()
 
-    async def stop_study(self, request: Request) -> Response:
-        """Ask the driver of a study to save everything and to end."""
-        return await self._answer(request, self._stop_study)
+    def endpoint(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
+        """Answers a form by a change: leads back to the study's page, or shows the page of the form
+        again."""
 
-    async def raise_budget(self, request: Request) -> Response:
-        """Ask for higher limits."""
-        return await self._answer(request, self._raise_budget)
+        async def answer(request: Request) -> Response:
+            form = await self._form(request)
+            try:
+                async with self._turn:
+                    asked = await run_in_threadpool(self._changed, request, change, form)
+            except StudyNotFound:
+                raise
+            except UserError as error:
+                return await run_in_threadpool(self._page_again, request, str(error), form)
+            study = request.path_params["study"]
+            query = "stop" if asked is None else str(asked)
+            return RedirectResponse(f"/studies/{study}?asked={query}", 303)
 
-    async def propose(self, request: Request) -> Response:
-        """Ask for a configuration to be tried next."""
-        return await self._answer(request, self._propose)
-
-    async def stop_trial(self, request: Request) -> Response:
-        """Ask for the end of one trial."""
-        return await self._answer(request, self._stop_trial)
-
-    async def _answer(self, request: Request, change: _Change) -> Response:
-        """Make the change and lead back to the study's page, or show the page of the form again."""
-        form = await self._form(request)
-        try:
-            async with self._turn:
-                asked = await run_in_threadpool(self._changed, request, change, form)
-        except StudyNotFound:
-            raise
-        except UserError as error:
-            return await run_in_threadpool(self._page_again, request, str(error), form)
-        study = request.path_params["study"]
-        query = "stop" if asked is None else str(asked)
-        return RedirectResponse(f"/studies/{study}?asked={query}", 303)
+        return answer
 
     async def _form(self, request: Request) -> dict[str, str]:
         """The fields of a form of our own pages.
@@ -97,11 +86,11 @@ class ChangeForms:
             raise HTTPException(403, message)
         return form
 
-    def _changed(self, request: Request, change: _Change, form: Form) -> int | None:
+    def _changed(self, request: Request, change: Change, form: Form) -> int | None:
         with closing(self._store):
             with self._store.reading() as connection:
                 study = study_of_id(connection, request.path_params["study"])
-            return change(request, study, form)
+            return change(self._store, request, study, form)
 
     def _page_again(self, request: Request, wrong: str, form: Form) -> Response:
         """The page that a form was on, with what is wrong."""
@@ -113,39 +102,41 @@ class ChangeForms:
             return self._trials.page(study, trial, wrong=wrong, form=form)
         return self._studies.page(study, wrong=wrong, form=form)
 
-    def _stop_study(self, request: Request, study: StudyHead, form: Form) -> None:
-        if study.driver is None:
-            raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
-        self._store.request_stop(study.name, _origin(request))
 
-    def _raise_budget(self, request: Request, study: StudyHead, form: Form) -> int:
-        limits = limits_of(form)
-        if not limits:
-            raise UserError("no limit is given")
-        return self._place(request, study.name, RequestKind.BUDGET, limits)
+def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:
+    """Ask the driver of a study to save everything and to end."""
+    if study.driver is None:
+        raise UserError(f"nobody drives study {study.name}: there is nothing to stop")
+    store.request_stop(study.name, _origin(request))
 
-    def _propose(self, request: Request, study: StudyHead, form: Form) -> int:
-        spec = spec_of(self._store.find_study(study.name))
-        params = params_of(spec, form)
-        if not params:
-            raise UserError("no parameter is given")
-        problems = contains(spec.space, params, is_open=is_open(spec.task))
-        if problems:
-            raise UserError("; ".join(problems))
-        content: dict[str, Any] = {"params": params, "why": form.get("why", "").strip()}
-        if "checkpoint" in form:
-            content["checkpoint"] = number_in(form.get("like", ""))
-        return self._place(request, study.name, RequestKind.PROPOSE, content)
 
-    def _stop_trial(self, request: Request, study: StudyHead, form: Form) -> int:
-        content = {"trial": request.path_params["trial"]}
-        return self._place(request, study.name, RequestKind.STOP, content)
+def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -> int:
+    """Ask for higher limits."""
+    limits = limits_of(form)
+    if not limits:
+        raise UserError("no limit is given")
+    return place(store, study.name, RequestKind.BUDGET, limits, _origin(request))[0]
 
-    def _place(
-        self, request: Request, name: str, kind: RequestKind, content: dict[str, Any]
-    ) -> int:
-        number, _ = place(self._store, name, kind, content, _origin(request))
-        return number
+
+def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
+    """Ask for a configuration to be tried next."""
+    spec = spec_of(store.find_study(study.name))
+    params = params_of(spec, form)
+    if not params:
+        raise UserError("no parameter is given")
+    problems = contains(spec.space, params, is_open=is_open(spec.task))
+    if problems:
+        raise UserError("; ".join(problems))
+    content: dict[str, Any] = {"params": params, "why": form.get("why", "").strip()}
+    if "checkpoint" in form:
+        content["checkpoint"] = number_in(form.get("like", ""))
+    return place(store, study.name, RequestKind.PROPOSE, content, _origin(request))[0]
+
+
+def stop_trial(store: Store, request: Request, study: StudyHead, form: Form) -> int:
+    """Ask for the end of one trial."""
+    content = {"trial": request.path_params["trial"]}
+    return place(store, study.name, RequestKind.STOP, content, _origin(request))[0]
 
 
 def _origin(request: Request) -> str:

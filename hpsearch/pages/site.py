@@ -13,6 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
+from hpsearch.pages import changes
 from hpsearch.pages.changes import ChangeForms
 from hpsearch.pages.rendering import html
 from hpsearch.pages.study_pages import StudyPages
@@ -66,12 +67,12 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     ]
     if form_token is not None:
         # A store of its own, so that no reader waits for a change.
-        changes = ChangeForms(Store.unchecked(store.url, patience_s), form_token, studies, trials)
+        forms = ChangeForms(Store.unchecked(store.url, patience_s), form_token, studies, trials)
         routes += [
-            Route(f"{study}/stop", changes.stop_study, methods=["POST"]),
-            Route(f"{study}/budget", changes.raise_budget, methods=["POST"]),
-            Route(f"{study}/propose", changes.propose, methods=["POST"]),
-            Route(f"{trial}/stop", changes.stop_trial, methods=["POST"]),
+            Route(f"{study}/stop", forms.endpoint(changes.stop_study), methods=["POST"]),
+            Route(f"{study}/budget", forms.endpoint(changes.raise_budget), methods=["POST"]),
+            Route(f"{study}/propose", forms.endpoint(changes.propose), methods=["POST"]),
+            Route(f"{trial}/stop", forms.endpoint(changes.stop_trial), methods=["POST"]),
         ]
     handlers = {HpsearchError: _error_page, HTTPException: _http_error_page}
     return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]

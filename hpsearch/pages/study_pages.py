@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from hpsearch.pages.forms import (
     EMPTY,
@@ -23,11 +24,7 @@ from hpsearch.pages.rendering import html
 from hpsearch.report.sections import page
 from hpsearch.report.story import study_story
 from hpsearch.store.reading.queries import StudyHead, study_of_id
-from hpsearch.store.reading.standing import (
-    list_studies,
-    recent_decisions,
-    study_status,
-)
+from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
 from hpsearch.terminal.panel import TELLING
@@ -49,7 +46,7 @@ class StudyPages:
     def __init__(self, store: Store, form_token: str | None) -> None:
         self._store = store
         self._form_token = form_token
-        self._reports = _Reports(store)
+        self._report_at = lru_cache(MOST_REPORTS)(self._make_report)
         self._making = asyncio.Lock()
 
     def all(self, request: Request) -> Response:
@@ -111,9 +108,17 @@ class StudyPages:
     async def report(self, request: Request) -> Response:
         """The report of a study, as a part of its page. One is made at a time; who waits for
         another one occupies no thread."""
+        number = request.path_params["study"]
         async with self._making:
-            text = await run_in_threadpool(self._reports.of, request.path_params["study"])
-        return HTMLResponse(text, headers={"Cache-Control": "no-store"})
+            revision = await run_in_threadpool(self._store.revision, number)
+            return await run_in_threadpool(self._report_at, number, revision)
+
+    def _make_report(self, number: int, revision: int) -> Response:
+        """The report of a study at a revision."""
+        with self._store.viewing() as connection:
+            study = study_of_id(connection, number)
+            story = study_story(connection, study, time.time())
+        return html("study_report", page=page(story))
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
@@ -133,29 +138,3 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
         "requests": status.requests[-MOST_REQUESTS:][::-1],
         "now": time.time(),
     }
-
-
-class _Reports:
-    """The reports of studies, each made once for a revision."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._made: dict[int, tuple[int, str]] = {}
-
-    def of(self, number: int) -> str:
-        """The report of a study as it is now."""
-        revision = self._store.revision(number)
-        known = self._made.pop(number, None)
-        if known is None or known[0] != revision:
-            known = revision, self._make(number)
-        self._made[number] = known
-        while len(self._made) > MOST_REPORTS:
-            del self._made[next(iter(self._made))]
-        return known[1]
-
-    def _make(self, number: int) -> str:
-        with self._store.viewing() as connection:
-            study = study_of_id(connection, number)
-            story = study_story(connection, study, time.time())
-        text = html("study_report", page=page(story)).body
-        return bytes(text).decode()

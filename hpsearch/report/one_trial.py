@@ -59,11 +59,6 @@ class StudyTrial:
         return self.row.value
 
     @property
-    def resource(self) -> float:
-        """Its resource: how far it has trained."""
-        return self.row.resource
-
-    @property
     def checkpoint(self) -> str | None:
         """Its best checkpoint, or else its newest; None if it keeps none."""
         return self.row.best_checkpoint or self.row.checkpoint

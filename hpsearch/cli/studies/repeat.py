@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hpsearch.brain.trial_log import lacking
@@ -47,23 +48,14 @@ CPU = "CPU"
 
 @dataclass(frozen=True)
 class _Record:
-    """A trial in the database.
-
-    Args:
-        study: Its study.
-        spec: The study file.
-        detail: The trial.
-        session: The session that it ran in; None if that is not recorded.
-        arithmetic: The arithmetic that it computed in; None if that is not recorded.
-        memory: The study's facts about memory.
-    """
+    """A trial in the database; None where something is not recorded."""
 
     study: StudyHead
     spec: StudySpec
     detail: TrialDetail
-    session: Environment | None
-    arithmetic: Arithmetic | None
-    memory: memory_facts.Facts
+    session: Environment | None  # of the driver that started it
+    arithmetic: Arithmetic | None  # that it computed in
+    memory: memory_facts.Facts  # the study's
 
 
 def repeat_trial(name: str, number: int, storage: str) -> bool:
@@ -161,7 +153,7 @@ def _job(record: _Record, recorded: RecordedTraining, should_stop: Callable[[], 
     memory_facts.learn(record.memory)
     setup = Setup(params, trial.seed, config.budget, "", None, device, config.goal)
     data = task.prepare(params) if config.prepares else None
-    return Job(task, data, setup, recorded, _checked(spec), should_stop)
+    return Job(task, data, setup, recorded, partial(_problem, spec), should_stop)
 
 
 def _device(session: Environment | None) -> str:
@@ -173,10 +165,6 @@ def _device(session: Environment | None) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _checked(spec: StudySpec) -> Callable[[Report], str | None]:
-    """Finds the fault of a report that its study would have refused."""
-
-    def problem_with(report: Report) -> str | None:
-        return lacking(spec, ev.Reported(0, 1, report.resource, report.metrics))
-
-    return problem_with
+def _problem(spec: StudySpec, report: Report) -> str | None:
+    """The fault of a report that its study would have refused; None if there is none."""
+    return lacking(spec, ev.Reported(0, 1, report.resource, report.metrics))

@@ -201,9 +201,3 @@ def _refuse_options(kind: str, data: DataOptions) -> None:
         if given and kind not in kinds:
             message = f"{option} is for {', '.join(kinds)}, and the task is {kind}"
             raise UserError(message, "leave it out, and edit the study file once it is written")
-    if len(data.text) > 2:
-        message = f"--text is given {len(data.text)} times, and a pair has two texts"
-        raise UserError(message, "give it once or twice")
-    if kind != TEXTS[0] and len(data.label) > 1:
-        message = f"--label is given {len(data.label)} times, and {kind} has one"
-        raise UserError(message, f"give it once, or use --kind {TEXTS[0]}")

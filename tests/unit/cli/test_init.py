@@ -294,10 +294,6 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         write_starter(tmp_path, "tabular", DataOptions(model="distilgpt2"), force=False)
     with pytest.raises(UserError, match="'rmse' is not a metric of text_classification"):
         write_starter(tmp_path, None, DataOptions(), StudyOptions(metric="rmse"), force=False)
-    with pytest.raises(UserError, match="--text is given 3 times"):
-        write(tmp_path / "study.yaml", text="a+b+c")
-    with pytest.raises(UserError, match="--label is given 2 times, and text_regression has one"):
-        write(tmp_path / "study.yaml", "text_regression", label="a+b")
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")
 

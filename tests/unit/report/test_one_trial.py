@@ -63,7 +63,7 @@ def flowers(sqlite_url: str) -> str:
 def test_the_best_trial_shows_its_parameters_its_value_and_how_sure_it_is(flowers: str) -> None:
     with hpsearch.open(flowers, "flowers") as study:
         best = study.trial()
-    assert (best.number, best.state, best.value, best.resource) == (0, "complete", 0.9, 9.0)
+    assert (best.number, best.state, best.value) == (0, "complete", 0.9)
     assert best.confirmed is not None
     assert best.confirmed.runs == 2
     assert repr(best) == "<trial 0 of flowers, complete: <b>accuracy</b> 0.9>"
