@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from hpsearch.report.charts.chart import Chart
-    from hpsearch.report.one_trial import StudyTrial
     from hpsearch.report.story import StudyStory
 
 
@@ -69,21 +68,6 @@ class StudyReader:
             more[name] = [getattr(each, name) for each in ranked]
         more["seen_at"] = [at.get(each.trial.number) for each in ranked]
         return frame_of([each.trial for each in ranked], more)
-
-    def trial(self, number: int | None = None) -> StudyTrial:
-        """One trial as it is now, which a notebook shows with its parameters, its value and how
-        sure that is.
-
-        Args:
-            number: Its number; None for the best.
-
-        Raises:
-            UserError: There is no such trial; or no trial has a value, or there is no single best.
-        """
-        from hpsearch.report.one_trial import study_trial
-
-        with self._reading() as (connection, study):
-            return study_trial(connection, study, number)
 
     def trials(
         self, where: str | None = None, sort: str | None = None, limit: int | None = None

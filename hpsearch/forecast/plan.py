@@ -194,7 +194,6 @@ def _workers(resources: Resources, capacity: Capacity | None) -> str:
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:
-    """Values, scale and condition."""
     condition = _condition(parameter)
     if isinstance(parameter, CategoricalParameter):
         return ", ".join(map(shown, parameter.choices)), NOTHING, condition

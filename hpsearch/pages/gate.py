@@ -14,10 +14,6 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
 * **text that is run as a program** (cross-site scripting): a Content-Security-Policy allows only
   scripts that are files of the dashboard, whatever the names, errors and notes of a study hold.
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
-
-It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token,
-other users of this machine are let in on loopback, to read. And cookies do not depend on the port:
-browsers show them to every server of the same host name that they visit.
 """
 
 from __future__ import annotations
@@ -132,7 +128,6 @@ class Gate:
 
 
 def _answer(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
-    """An answer of the gate's own."""
     return PlainTextResponse(text, status, {"Cache-Control": "no-store", **(headers or {})})
 
 

@@ -142,7 +142,6 @@ class TrialPages:
 
 
 def _facts(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
-    """The variables of a trial's page."""
     detail = _detail(connection, study, number)
     logs = logs_of(study, detail)
     parts = view.trial(detail, None, None, logs[-1] if logs else None)

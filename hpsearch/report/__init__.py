@@ -5,5 +5,4 @@
 * `wording`: the parts of a page; `sections`: those below the answer.
 * `rendering`: the page as HTML or Markdown, from `templates/` and `static/`;
   `writing`: a story to either of them.
-* `one_trial`: a trial in Python, as a notebook shows it.
 """

@@ -75,7 +75,6 @@ def _page(
 
 
 def _subtitle(story: StudyStory) -> Pieces:
-    """The objectives of the study and its state."""
     study = story.study
     parts: list[str] = []
     for place, goal in enumerate(story.course.goals):
@@ -145,7 +144,7 @@ def _parameter_lines(story: StudyStory, of: Configurations) -> list[Pieces]:
         return [*lines, (f"Which parameters mattered cannot be said: {found.why_not}.",)]
     source = (
         f"Importances are the shares of the differences between {found.trials:,} trials that a "
-        "forest of trees explains by each parameter (Optuna's mean decrease in impurity). They "
+        "forest of trees explains by each parameter (mean decrease in impurity). They "
         "tell what varied in this search, not causes."
     )
     lines.append((source,))
@@ -192,7 +191,6 @@ def _requests(story: StudyStory) -> PageSection | None:
 
 
 def _troubles(story: StudyStory) -> PageSection | None:
-    """Failures by cause, and findings about the health of trials."""
     tables = [table for table in (_failures(story), _findings(story)) if table.rows]
     return PageSection("troubles", "Findings and failures", tables=tables) if tables else None
 
@@ -219,7 +217,6 @@ def _findings(story: StudyStory) -> PageTable:
 
 
 def _origin(story: StudyStory) -> PageSection | None:
-    """The environment of the study, and its study file."""
     environments = story.course.environments
     lines: list[Pieces] = []
     tables = []

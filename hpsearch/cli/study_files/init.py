@@ -114,13 +114,11 @@ def _looked_at(
 
 
 def _columns(data: DataOptions) -> dict[str, str]:
-    """The columns that are given, as YAML."""
     given = {"text": data.text, "label": data.label}
     return {name: quoted(*columns) for name, columns in given.items() if columns}
 
 
 def _name_of(train: Path | None) -> str:
-    """The name of a study: that of its data."""
     if train is None:
         return "my-study"
     place = train.resolve()

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST_CURVES, MOST_POINTS = 150, 60
-FEW_POINTS = 100
-"""A curve of fewer points has markers."""
 
 
 class CurveKind(StrEnum):
@@ -152,7 +150,6 @@ def side_by_side(
 
 
 def _points(trial: TrialDetail, goal: CourseGoal, is_only: bool) -> list[tuple[float, float]]:
-    """The resources and values of a trial's reports."""
     points = []
     for report in trial.reports:
         value = report["value"] if is_only else (report["metrics"] or {}).get(goal.metric)
@@ -173,7 +170,7 @@ def _overlaid(
             style.plotly().Scatter(
                 x=frame["resource"],
                 y=frame["value"],
-                mode="lines+markers" if len(own) < FEW_POINTS else "lines",
+                mode="lines+markers" if len(own) < 100 else "lines",
                 marker={"size": 6},
                 line={"color": colour, "width": 2},
                 name=f"trial {number}",
