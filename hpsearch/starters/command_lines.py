@@ -38,7 +38,7 @@ Text = str
 
 
 @dataclass
-class CommandLine:
+class SearchedCommand:
     """A command line as a study that searches its numbers.
 
     Attributes:
@@ -71,7 +71,7 @@ class CommandLine:
         }
 
 
-def found_in(line: str) -> CommandLine:
+def found_in(line: str) -> SearchedCommand:
     """Read a command line.
 
     Raises:
@@ -81,7 +81,7 @@ def found_in(line: str) -> CommandLine:
         words = shlex.split(line)
     except ValueError as error:
         raise UserError(f"--command cannot be split into words: {error}") from None
-    found = CommandLine()
+    found = SearchedCommand()
     flag: str | None = None
     for word in words:
         before, value = "", word
@@ -99,7 +99,7 @@ def found_in(line: str) -> CommandLine:
     return found
 
 
-def _placeholder(found: CommandLine, flag: str, value: str) -> str | None:
+def _placeholder(found: SearchedCommand, flag: str, value: str) -> str | None:
     """The placeholder in place of the value of a flag; None if the value stays."""
     name = re.sub(r"[-.]", "_", flag)
     if name == SEED:
@@ -180,7 +180,7 @@ def _number(value: float) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
 
 
-def remarks(found: CommandLine) -> Iterator[str]:
+def remarks(found: SearchedCommand) -> Iterator[str]:
     """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command is told how long to train, and set per_trial"
